@@ -1,0 +1,141 @@
+"""What the API answers when it says no: one exception that is a Kubernetes Status.
+
+The code, the reason and the wording are those clients rely on. A message names the field or the object
+it is about, so that a person can act on it without reading anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One mistake: the kind of mistake, what is wrong in words, and the path of the field."""
+
+    reason: str  # FieldValueInvalid, FieldValueRequired, FieldValueDuplicate, FieldValueNotSupported, ...
+    message: str
+    field: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+class ApiError(Exception):
+    """A request the API refused, as the Status object a client receives."""
+
+    def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+
+    def __repr__(self) -> str:
+        return f"ApiError({self.code}, {self.reason!r}, {self.message!r})"
+
+    def status(self) -> Obj:
+        status: Obj = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if self.details:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        found = (self.details or {}).get("causes") or ()
+        return tuple(Cause(c.get("reason", ""), c.get("message", ""), c.get("field", "")) for c in found)
+
+
+def _about(kind: Kind, name: str, **more: Any) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if name:
+        details["name"] = name
+    if kind.group:
+        details["group"] = kind.group
+    details["kind"] = kind.plural
+    return {**details, **more}
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found', _about(kind, name))
+
+
+def no_such_path() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def already_exists(kind: Kind, name: str) -> ApiError:
+    return ApiError(409, "AlreadyExists", f'{kind.resource} "{name}" already exists', _about(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str) -> ApiError:
+    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _about(kind, name))
+
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def stale(kind: Kind, name: str) -> ApiError:
+    """The write was made against an older version of the object."""
+    return conflict(kind, name, STALE)
+
+
+def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> ApiError:
+    """Every mistake at once, in the wording of Kubernetes: one alone, several in brackets."""
+    found = tuple(causes)
+    texts = list(dict.fromkeys(str(c) for c in found))
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = _about(kind, name, causes=[{"reason": c.reason, "message": c.message, "field": c.field} for c in found])
+    details["kind"] = kind.kind
+    return ApiError(422, "Invalid", f'{kind.qualified_kind} "{name}" is invalid: {listed}', details)
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(400, "BadRequest", message)
+
+
+def unauthorized() -> ApiError:
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(kind: Kind, name: str, why: str) -> ApiError:
+    return ApiError(403, "Forbidden", f'{kind.resource} "{name}" is forbidden: {why}', _about(kind, name))
+
+
+def method_not_allowed() -> ApiError:
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def expired(message: str) -> ApiError:
+    """The version asked for is no longer kept: list again (HTTP 410)."""
+    return ApiError(410, "Expired", message)
+
+
+def too_large(message: str) -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", message)
+
+
+def unsupported_media_type(message: str) -> ApiError:
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def timed_out(message: str) -> ApiError:
+    return ApiError(504, "Timeout", message)
+
+
+def unavailable(message: str) -> ApiError:
+    return ApiError(503, "ServiceUnavailable", message)
