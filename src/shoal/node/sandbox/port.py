@@ -1,0 +1,176 @@
+"""What the agent may ask of a sandbox. No Kubernetes words here: names, addresses, mounts, processes."""
+
+from __future__ import annotations
+
+import signal as signals
+import socket
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+
+class Network(StrEnum):
+    """How pods get their addresses."""
+
+    ISOLATED = "isolated"  # a network namespace per pod, on a bridge of the cluster's own
+    LOOPBACK = "loopback"  # the machine's network; every pod has a 127.x.y.z address of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One thing to see at `target`. `source` None means a fresh tmpfs shared by nobody else."""
+
+    target: str
+    source: Path | None
+    read_only: bool = False
+    size_bytes: int | None = None  # of a tmpfs
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """A pod, as far as processes can tell."""
+
+    id: str  # the pod's UID; also the folder name
+    hostname: str
+    ip: str  # '' for the machine's own network (hostNetwork)
+    hosts_file: Path  # shown as /etc/hosts and rewritten in place by the agent
+    labels: Mapping[str, str] = field(default_factory=dict)  # kept and given back on adoption; for people's eyes
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One container start. `id` is unique within the sandbox: `<container>.<restart count>`."""
+
+    id: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    log_file: Path  # lines as `<RFC 3339 nanoseconds> <stdout|stderr> <F|P> <text>`; rotated beside itself
+    mounts: tuple[Mount, ...] = ()
+    uid: int | None = None  # None: the caller's own
+    gid: int | None = None
+    memory_bytes: int | None = None  # a limit, enforced where control groups can be had
+    log_max_bytes: int = 10 << 20
+    log_max_files: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    process: str
+    pid: int
+    at: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """How a process ended. Exactly one of `code` and `signal` is set, unless nobody saw the end."""
+
+    process: str
+    at: float
+    code: int | None
+    signal: int | None
+    oom_killed: bool = False
+    message: str = ""  # why it never ran (no such program, a mount that failed), or why the end is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """What an adopted sandbox knows of a process it was given."""
+
+    started: Started | None
+    exited: Exited | None
+
+
+class Sandbox(Protocol):
+    """One pod's place. Calls on a sandbox whose keeper is gone raise `KeeperLost`."""
+
+    @property
+    def spec(self) -> SandboxSpec: ...
+
+    async def start(self, process: ProcessSpec) -> Started | Exited:
+        """Start a process. Idempotent by process id: a second call tells how the first went.
+        Exited where it could not be started (code 126, 127 or 128 as a shell or runc would say)."""
+        ...
+
+    def processes(self) -> Mapping[str, ProcessState]: ...
+
+    async def wait(self, process: str) -> Exited:
+        """The end of a process; resolved by the keeper's message, never by looking again and again."""
+        ...
+
+    async def signal(self, process: str, signal: signals.Signals) -> None:
+        """To the whole process group. SIGKILL reaches every descendant, also those that left the group."""
+        ...
+
+    async def execute(
+        self,
+        process: str,
+        argv: tuple[str, ...],
+        *,
+        env: Mapping[str, str] | None = None,
+        tty: bool = False,
+    ) -> Execution:
+        """Run another command beside a running process: same namespaces, mounts, environment, folder."""
+        ...
+
+    async def dial(self, host: str, port: int, *, timeout: float) -> socket.socket:
+        """A TCP connection made from inside the sandbox (non-blocking socket); OSError where refused."""
+        ...
+
+    def usage(self) -> Mapping[str, tuple[float, int]]:
+        """Per running process: cpu seconds used so far by it and its descendants, resident bytes."""
+        ...
+
+    async def close(self) -> None:
+        """Kill what is left, release the address, forget the pod. Idempotent."""
+        ...
+
+
+class Execution(Protocol):
+    """A command running in a sandbox, with its streams."""
+
+    async def write(self, data: bytes) -> None: ...
+    async def close_stdin(self) -> None: ...
+    def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """(1, data) for stdout, (2, data) for stderr, until the command ends."""
+        ...
+
+    async def resize(self, columns: int, rows: int) -> None: ...
+    async def wait(self) -> int: ...
+    async def kill(self) -> None: ...
+
+
+class Sandboxes(Protocol):
+    """All sandboxes of one data folder."""
+
+    @property
+    def network(self) -> Network: ...
+
+    async def create(self, spec: SandboxSpec) -> Sandbox: ...
+
+    async def adopt(self) -> tuple[list[Sandbox], list[LostSandbox]]:
+        """Those still kept from an earlier life, and those whose keeper died, with what is on record."""
+        ...
+
+    async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:
+        """The whole table of virtual addresses: (address, port) -> the (address, port)s behind it, TCP.
+        Replaces the table before; connections already open go on."""
+        ...
+
+    async def close(self) -> None:
+        """Leave: sandboxes and their processes go on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LostSandbox:
+    """A sandbox whose keeper died: its processes have been killed, this is what was on record."""
+
+    spec: SandboxSpec
+    processes: Mapping[str, ProcessState]
+
+
+class KeeperLost(Exception):
+    """The keeper of this sandbox died; its processes were killed with it or will be."""
