@@ -1,0 +1,124 @@
+"""A local copy of one kind, kept true by a watch.
+
+A `Reflector` opens a streaming list, then follows changes from there. A watch that ends is normal: it goes on
+from the last version seen. A version that is no longer kept (410) means listing again, and what the list no
+longer holds is reported as deleted, so that nobody downstream misses a deletion. Failures are retried with
+growing, jittered pauses; a success resets them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from shoal.cluster.port import Cluster, EventType, OutcomeUnknown, WatchEvent
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj, key_of
+
+log = structlog.get_logger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one object: `new` is None when it is gone, `old` is None when it is news."""
+
+    kind: Kind
+    key: Key
+    old: Obj | None
+    new: Obj | None
+
+
+class Reflector:
+    """Call `run` in a task; read `objects` once `synced` is set. Callbacks run in the loop and must not wait."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        on_change: Callable[[Change], None] | None = None,
+        jitter: random.Random | None = None,
+    ) -> None:
+        self.kind = kind
+        self.objects: dict[Key, Obj] = {}
+        self.synced = asyncio.Event()
+        self._cluster = cluster
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._on_change = on_change or (lambda _: None)
+        self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._version = ""
+        self._arriving: dict[Key, Obj] | None = None
+
+    async def run(self) -> None:
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await self._follow()
+                pause = FIRST_PAUSE_SECONDS
+                continue
+            except ApiError as refused:
+                if refused.code == 410:
+                    self._version = ""
+                    continue
+                log.warning("watch refused", kind=str(self.kind), code=refused.code, message=refused.message)
+            except (OutcomeUnknown, OSError) as broken:
+                log.warning("watch broken", kind=str(self.kind), error=str(broken))
+            await asyncio.sleep(pause * self._jitter.uniform(0.5, 1.0))
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _follow(self) -> None:
+        starting = not self._version
+        self._arriving = {} if starting else None
+        events = self._cluster.watch(
+            self.kind,
+            self._namespace,
+            resource_version=self._version,
+            labels=self._labels,
+            fields=self._fields,
+            initial_events=starting,
+        )
+        async for event in events:
+            self._take(event)
+
+    def _take(self, event: WatchEvent) -> None:
+        if event.type is EventType.BOOKMARK:
+            if event.ends_initial_list and self._arriving is not None:
+                self._replace(self._arriving)
+                self._arriving = None
+        elif self._arriving is not None:
+            self._arriving[key_of(event.object)] = event.object
+            return  # a list that breaks off half-way must not move the version
+        else:
+            self._apply(key_of(event.object), None if event.type is EventType.DELETED else event.object)
+        if self._arriving is None:
+            self._version = event.resource_version
+
+    def _replace(self, arrived: dict[Key, Obj]) -> None:
+        for key in [key for key in self.objects if key not in arrived]:
+            self._apply(key, None)
+        for key, obj in arrived.items():
+            old = self.objects.get(key)
+            if old is None or old["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
+                self._apply(key, obj)
+        self.synced.set()
+
+    def _apply(self, key: Key, new: Obj | None) -> None:
+        old = self.objects.pop(key, None) if new is None else self.objects.get(key)
+        if new is not None:
+            self.objects[key] = new
+        elif old is None:
+            return
+        self._on_change(Change(self.kind, key, old, new))
