@@ -4,7 +4,7 @@ A `Schema` says what stands at one place: its JSON type, its fields, how lists a
 `kubectl explain` prints. The trees of the built-in kinds are declared in `shoal.kube.schemas`; those of custom
 resources are read from their definition by `shoal.kube.structural`. Nothing here knows a kind by name.
 
-Every write asks two questions: is each value of the right type, and is each field known? `fits` answers both
+Every write asks two questions: is each value of the right type, and is each field known? `is_clean` answers both
 in one walk, which almost always says yes; only after a no do `type_problem` and `unknown_fields` walk again to
 find words, so the ordinary write never pays for them. The words are those of the Kubernetes API server, which
 decodes into Go structs: hence `go_type`.
@@ -12,12 +12,12 @@ decodes into Go structs: hence `go_type`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
+from shoal.kube.formats import base64_problem, micro_time_problem, quantity_problem, time_problem
 from shoal.kube.objects import Obj
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -56,3 +56,230 @@ class Schema:
     def field(self, name: str) -> Schema | None:
         """The schema below `name`: a named field, else the map's value schema, else nothing is known."""
         return self.fields.get(name) or self.values
+
+
+_TEXT_PROBLEMS: dict[str, Callable[[str], str | None]] = {
+    "date-time": time_problem,
+    "micro-time": micro_time_problem,
+    "quantity": quantity_problem,
+    "byte": base64_problem,
+}
+_INT32 = range(-(2**31), 2**31)
+_INT64 = range(-(2**63), 2**63)
+
+
+def is_clean(schema: Schema, value: Any) -> bool:
+    """Whether nothing about `value` needs saying or dropping: all types right, all fields known, no nulls.
+
+    A clean object has no `type_problem`, no `unknown_fields`, and `drop_unknown` leaves it as it is. The one walk
+    of the hot path: whoever needs all three answers asks this first.
+    """
+    wanted = schema.type
+    if wanted == "object":
+        if value.__class__ is not dict:
+            return False
+        fields = schema.fields
+        inner = schema.values
+        for name, child in value.items():
+            below = fields.get(name) or inner
+            if below is None:
+                if not schema.preserve_unknown:
+                    return False
+            elif child.__class__ is str and below.type == "string":
+                if below.format and not _text_fits(below, child):
+                    return False
+            elif not is_clean(below, child):
+                return False
+        return True
+    if wanted == "array":
+        if value.__class__ is not list:
+            return False
+        item = schema.items
+        if item is not None:
+            for child in value:
+                if not is_clean(item, child):  # noqa: SIM110  a generator would double the cost
+                    return False
+        return True
+    return _scalar_fits(schema, value)
+
+
+def _text_fits(schema: Schema, text: str) -> bool:
+    problem = _TEXT_PROBLEMS.get(schema.format)
+    return schema.custom or problem is None or problem(text) is None
+
+
+def _scalar_fits(schema: Schema, value: Any) -> bool:
+    wanted, cls = schema.type, value.__class__
+    if wanted == "string":
+        if cls is str:
+            return _text_fits(schema, value)
+        if schema.format == "quantity":
+            return cls is int or cls is float
+        return schema.format == "int-or-string" and cls is int and value in _INT32
+    if wanted == "integer":
+        return cls is int and value in (_INT32 if schema.format == "int32" else _INT64)
+    if wanted == "boolean":
+        return cls is bool
+    if wanted == "number":
+        return cls is float or cls is int
+    return True  # any
+
+
+# --- what is wrong, in words ---------------------------------------------------------------------------------------
+
+
+def type_problem(schema: Schema, obj: Any) -> str | None:
+    """The first value of a wrong type, as the API server's decoder words it; None when every type is right.
+
+    A custom resource is decoded into no struct, so only its metadata has types to get wrong here; the rest is
+    judged by `shoal.kube.structural.validate`.
+    """
+    if schema.custom:
+        return _custom_type_problem(schema, obj)
+    if is_clean(schema, obj):
+        return None
+    first = None
+    for problem in _decode(schema, obj, _Place()):
+        if problem.stops:
+            return problem.words
+        first = first or problem.words
+    return first
+
+
+def _custom_type_problem(schema: Schema, obj: Any) -> str | None:
+    if not isinstance(obj, dict):
+        return f"json: cannot unmarshal {_json_type(obj)} into Go value of type map[string]interface {{}}"
+    metadata = schema.fields.get("metadata")
+    if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
+        return None
+    problems = list(_decode(metadata, obj["metadata"], _Place("", "metadata")))
+    return next((p.words for p in problems if p.stops), problems[0].words if problems else None)
+
+
+class _Place(NamedTuple):
+    """Where the decoder is: the struct it fills and the names of the fields down to here."""
+
+    struct: str = ""
+    path: str = ""
+
+    def below(self, struct: str, field: str) -> _Place:
+        return _Place(struct.rpartition(".")[2], f"{self.path}.{field}" if self.path else field)
+
+
+class _Problem(NamedTuple):
+    words: str
+    stops: bool = False  # raised by the value's own decoder: nothing after it is looked at
+
+
+def _decode(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
+    """Walk as a decoder into structs does: null is always nothing, unknown fields are passed over."""
+    if value is None or schema.type == "any":
+        return
+    if schema.type == "object":
+        if isinstance(value, dict):
+            yield from _decode_fields(schema, value, place)
+        else:
+            yield _mismatch(schema, value, place)
+    elif schema.type == "array":
+        if isinstance(value, list):
+            for child in value:
+                if schema.items is not None:
+                    yield from _decode(schema.items, child, place)
+        else:
+            yield _mismatch(schema, value, place)
+    elif not _scalar_fits(schema, value):
+        yield _scalar_problem(schema, value, place)
+
+
+def _decode_fields(schema: Schema, value: Obj, place: _Place) -> Iterator[_Problem]:
+    for name, child in value.items():
+        known = schema.fields.get(name)
+        if known is not None:
+            yield from _decode(known, child, place.below(schema.go_type, name))
+        elif schema.values is not None:
+            yield from _decode(schema.values, child, place)
+
+
+def _scalar_problem(schema: Schema, value: Any, place: _Place) -> _Problem:
+    if schema.format == "quantity":
+        return _Problem(quantity_problem(value if isinstance(value, str) else "?") or "", stops=True)
+    if schema.format == "int-or-string":
+        return _mismatch(schema, value, _Place(), go_type="int32", stops=True)
+    if schema.format in ("date-time", "micro-time"):
+        if not isinstance(value, str):
+            return _mismatch(schema, value, _Place(), go_type="string", stops=True)
+        return _Problem(_TEXT_PROBLEMS[schema.format](value) or "", stops=True)
+    if schema.format == "byte" and isinstance(value, str):
+        return _Problem(base64_problem(value) or "")
+    return _mismatch(schema, value, place)
+
+
+def _mismatch(schema: Schema, value: Any, place: _Place, *, go_type: str = "", stops: bool = False) -> _Problem:
+    found = _json_type(value)
+    wanted = go_type or schema.go_type
+    if found == "number" and wanted in ("int32", "int64"):
+        found = f"number {value}"  # the right sort of thing: too large, or not whole
+    target = f"Go struct field {place.struct}.{place.path}" if place.path else "Go value"
+    return _Problem(f"json: cannot unmarshal {found} into {target} of type {wanted}", stops)
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "array" if isinstance(value, list) else "object"
+
+
+# --- fields nobody declared ----------------------------------------------------------------------------------------
+
+
+def unknown_fields(schema: Schema, obj: Any) -> list[str]:
+    """The paths of fields the schema does not know, as strict decoding names them: `spec.containers[0].foo`."""
+    return [] if is_clean(schema, obj) else list(_unknown(schema, obj, ""))
+
+
+def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, list):
+        if schema.items is not None:
+            for index, child in enumerate(value):
+                yield from _unknown(schema.items, child, f"{path}[{index}]")
+    elif isinstance(value, dict) and schema.type == "object":
+        for name, child in value.items():
+            here = f"{path}.{name}" if path else name
+            below = schema.field(name)
+            if below is not None:
+                yield from _unknown(below, child, here)
+            elif not schema.preserve_unknown:
+                yield here
+
+
+def drop_unknown(schema: Schema, obj: Obj) -> Obj:
+    """`obj` without unknown fields and, in a built-in kind, without nulls, which decode to nothing.
+
+    `obj` is never changed; it is returned itself where there is nothing to drop.
+    """
+    if is_clean(schema, obj):
+        return obj
+    kept: Obj = _known_part(schema, obj)
+    return kept
+
+
+def _known_part(schema: Schema, value: Any) -> Any:
+    if isinstance(value, list) and schema.items is not None:
+        item = schema.items
+        return [_known_part(item, child) for child in value]
+    if not isinstance(value, dict) or schema.type != "object":
+        return value
+    kept: Obj = {}
+    for name, child in value.items():
+        below = schema.field(name)
+        if child is None and below is not None and not schema.custom and name in schema.fields:
+            continue
+        if below is not None:
+            kept[name] = _known_part(below, child)
+        elif schema.preserve_unknown:
+            kept[name] = child
+    return kept

@@ -1,0 +1,106 @@
+"""Texts that stand for something else on the wire: times, quantities, bytes.
+
+Each function says in the API server's words why a text does not read as what it stands for, or None when it
+does. They judge only; turning a text into a value is the work of `times` and `quantity`.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from calendar import monthrange
+
+_TIME = re.compile(r"\d{4}-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_MICRO_TIME = re.compile(r"\d{4}-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)[.,]\d{6}(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+_QUANTITY = re.compile(r"[+-]?\d*(?:\.\d*)?(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
+_QUANTITY_SHAPE = re.compile(r"[+-]?\d*(?:\.\d*)?[eEinumkKMGTP]*[-+]?\d*", re.ASCII)
+
+_TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_MICRO_TIME_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+# The pieces of a layout in order: what each is called in the layout, and what it matches.
+_CLOCK = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"), ("15", r"\d\d"),
+          (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d"))  # fmt: skip
+_ZONE = ("Z07:00", r"Z|[+-]\d\d:\d\d")
+_TIME_PIECES = (*_CLOCK, ("", r"(?:[.,]\d+)?"), _ZONE)
+_MICRO_TIME_PIECES = (*_CLOCK, (".000000", r"[.,]\d{6}"), _ZONE)
+
+
+def time_problem(text: str) -> str | None:
+    match = _TIME.fullmatch(text)
+    return _out_of_range(text, match) if match else _first_bad_piece(text, _TIME_LAYOUT, _TIME_PIECES)
+
+
+def micro_time_problem(text: str) -> str | None:
+    match = _MICRO_TIME.fullmatch(text)
+    return _out_of_range(text, match) if match else _first_bad_piece(text, _MICRO_TIME_LAYOUT, _MICRO_TIME_PIECES)
+
+
+def _out_of_range(text: str, match: re.Match[str]) -> str | None:
+    month, day, hour, minute, second = (int(piece) for piece in match.groups())
+    wrong = ""
+    if not 1 <= month <= 12:
+        wrong = "month"
+    elif hour > 23:
+        wrong = "hour"
+    elif minute > 59:
+        wrong = "minute"
+    elif second > 59:
+        wrong = "second"
+    elif not 1 <= day <= monthrange(int(text[:4]) or 4, month)[1]:
+        wrong = "day"
+    return f'parsing time "{text}": {wrong} out of range' if wrong else None
+
+
+def _first_bad_piece(text: str, layout: str, pieces: tuple[tuple[str, str], ...]) -> str:
+    rest = text
+    for name, pattern in pieces:
+        match = re.match(pattern, rest, re.ASCII)
+        if match is None:
+            return f'parsing time "{text}" as "{layout}": cannot parse "{rest}" as "{name}"'
+        rest = rest[match.end() :]
+    return f'parsing time "{text}": extra text: "{rest}"'
+
+
+QUANTITY_WORDS = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+    "unable to parse quantity's suffix",
+)
+
+
+def quantity_problem(text: str) -> str | None:
+    text = text.strip()
+    if text and _QUANTITY.fullmatch(text):
+        return None
+    return QUANTITY_WORDS[1 if text and _QUANTITY_SHAPE.fullmatch(text) else 0]
+
+
+_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def base64_problem(text: str) -> str | None:
+    """Line breaks are skipped, as the API server's decoder skips them."""
+    bare = text.replace("\n", "").replace("\r", "") if "\n" in text or "\r" in text else text
+    if _is_base64(bare):
+        return None
+    return f"illegal base64 data at input byte {_first_bad_byte(text.encode())}"
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return False
+    return len(text) % 4 == 0
+
+
+def _first_bad_byte(data: bytes) -> int:
+    """Where a reader of four-character groups stops: at a foreign byte, or at the start of a broken last group."""
+    group: list[int] = []
+    for place, byte in enumerate(data):
+        if byte in b"\r\n":
+            continue
+        if byte not in _BASE64:
+            is_padding = byte == ord("=") and len(group) % 4 >= 2
+            return place + 1 if is_padding and len(data) > place + 1 else place
+        group.append(place)
+    return len(data) - len(group) % 4 if group else len(data)
