@@ -1,0 +1,18 @@
+"""What the cluster remembers: tables in memory, a journal on disk, and a stretch of recent history."""
+
+from shoal.cluster.store.history import Change
+from shoal.cluster.store.journal import Journal, MemoryJournal, Row, SqliteJournal, StoreBroken, StoreInUse
+from shoal.cluster.store.tables import HistoryLimits, Store, Table
+
+__all__ = [
+    "Change",
+    "HistoryLimits",
+    "Journal",
+    "MemoryJournal",
+    "Row",
+    "SqliteJournal",
+    "Store",
+    "StoreBroken",
+    "StoreInUse",
+    "Table",
+]

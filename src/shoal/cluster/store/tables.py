@@ -1,0 +1,242 @@
+"""Every object in memory, by resource and key, one revision counter over all of them, and group commit.
+
+A write changes memory at once and joins the current batch; the batch is one transaction, committed at the
+end of the loop's turn or as soon as somebody reads. Watchers and readers therefore never see anything that a
+crash could take back. A batch the disk refuses is taken back from memory too, in reverse order.
+
+The store knows nothing of Kubernetes beyond uid, labels and revision; meaning lives in the machinery.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shoal.cluster.records import Stored
+from shoal.cluster.store.history import Change, History
+from shoal.cluster.store.journal import Journal, Row
+from shoal.kube.objects import Key
+
+Observer = Callable[["Table", Stored | None, Stored | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """How much past is kept: whichever bound is met first. Superseded versions count with their bytes."""
+
+    changes: int = 100_000
+    superseded_bytes: int = 48 << 20
+
+
+class Table:
+    """The objects of one resource, with their order and their past."""
+
+    def __init__(self, resource: str) -> None:
+        self.resource = resource
+        self.objects: dict[Key, Stored] = {}
+        self.order: list[str] = []  # "<namespace>/<name>", sorted as etcd sorts keys
+        self.history = History()
+        self.visible = 0  # the history position up to which changes are committed
+        self.sleepers: list[asyncio.Future[None]] = []  # watchers waiting for the next commit
+
+    def set(self, key: Key, stored: Stored | None) -> None:
+        was_there = key in self.objects
+        if stored is not None:
+            self.objects[key] = stored
+            if not was_there:
+                insort(self.order, order_of(key))
+        elif was_there:
+            del self.objects[key]
+            del self.order[bisect_left(self.order, order_of(key))]
+
+    def at(self, revision: int) -> dict[Key, Stored]:
+        """The objects as they were at a revision that history still reaches."""
+        state = dict(self.objects)
+        for change in self.history.newest_first():
+            if change.revision <= revision:
+                break
+            if change.previous is None:
+                state.pop(change.key, None)
+            else:
+                state[change.key] = change.previous
+        return state
+
+    def wake(self) -> None:
+        sleepers, self.sleepers = self.sleepers, []
+        for sleeper in sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
+
+
+def order_of(key: Key) -> str:
+    return f"{key.namespace}/{key.name}"
+
+
+class Store:
+    """Synchronous and single-threaded: everything happens on the thread of the loop that uses it."""
+
+    def __init__(self, journal: Journal, limits: HistoryLimits | None = None) -> None:
+        self._journal = journal
+        self._limits = limits or HistoryLimits()
+        self._tables: dict[str, Table] = {}
+        self.revision = journal.revision()  # the newest, committed or not
+        self.committed = self.revision
+        self.compacted = self.revision  # changes up to here are no longer known
+        self._batch: list[tuple[Table, Change]] = []
+        self._past: deque[tuple[Table, Change]] = deque()
+        self._past_bytes = 0
+        self._scheduled = False
+        self._waiting: list[asyncio.Future[None]] = []
+        self.observers: list[Observer] = []  # see every step at once, also those taken back
+        self.after_commit: list[Callable[[], None]] = []
+
+    def table(self, resource: str) -> Table:
+        found = self._tables.get(resource)
+        if found is None:
+            found = self._tables[resource] = Table(resource)
+        return found
+
+    def tables(self) -> list[Table]:
+        return list(self._tables.values())
+
+    def load(self, revive: Callable[[Row], Stored]) -> None:
+        """Fill the tables from the journal; `revive` knows what a row means."""
+        for row in self._journal.load():
+            self.table(row.resource).set(Key(row.namespace, row.name), revive(row))
+
+    # Writing
+
+    def put(self, table: Table, stored: Stored) -> None:
+        """`stored.revision` must be `self.revision + 1`: the caller encoded it into the object."""
+        assert stored.revision == self.revision + 1
+        self._step(table, Change(stored.revision, stored.key, table.objects.get(stored.key), stored))
+
+    def remove(self, table: Table, key: Key) -> Change:
+        change = Change(self.revision + 1, key, table.objects[key], None)
+        self._step(table, change)
+        return change
+
+    def _step(self, table: Table, change: Change) -> None:
+        self.revision = change.revision
+        table.set(change.key, change.current)
+        table.history.append(change)
+        self._batch.append((table, change))
+        for observer in self.observers:
+            observer(table, change.previous, change.current)
+        if not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        try:
+            asyncio.get_running_loop().call_soon(self._turn_ended)
+        except RuntimeError:
+            return  # no loop: the next read or `flush` commits
+        self._scheduled = True
+
+    def _turn_ended(self) -> None:
+        self._scheduled = False
+        try:
+            self.flush()
+        except OSError:
+            return  # those who wrote learn it from `durable`
+
+    # Committing
+
+    def flush(self) -> None:
+        """Commit the batch. OSError where the disk refuses: then nothing of the batch happened."""
+        if not self._batch:
+            return
+        batch, self._batch = self._batch, []
+        waiting, self._waiting = self._waiting, []
+        try:
+            self._journal.commit(*_net(batch), self.revision)
+        except OSError as error:
+            self._take_back(batch)
+            _resolve(waiting, error)
+            raise
+        self.committed = self.revision
+        self._show(batch)
+        _resolve(waiting, None)
+        for notice in self.after_commit:
+            notice()
+
+    def _show(self, batch: list[tuple[Table, Change]]) -> None:
+        for table, change in batch:
+            table.visible = table.history.end
+            self._past.append((table, change))
+            self._past_bytes += change.weight
+        for table in {id(t): t for t, _ in batch}.values():
+            table.wake()
+        self._trim()
+
+    def _take_back(self, batch: list[tuple[Table, Change]]) -> None:
+        for table, change in reversed(batch):
+            table.history.pop()
+            table.set(change.key, change.previous)
+            for observer in self.observers:
+                observer(table, change.current, change.previous)
+        self.revision = self.committed
+
+    def _trim(self) -> None:
+        while len(self._past) > self._limits.changes or self._past_bytes > self._limits.superseded_bytes:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        table, change = self._past.popleft()
+        self._past_bytes -= change.weight
+        self.compacted = change.revision
+        table.history.forget_first()
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget the past up to `revision` (all of it by default)."""
+        self.flush()
+        limit = self.committed if revision is None else min(revision, self.committed)
+        while self._past and self._past[0][1].revision <= limit:
+            self._forget_oldest()
+        self.compacted = max(self.compacted, limit)
+        for table in self.tables():
+            table.wake()
+
+    async def durable(self) -> None:
+        """Returns when everything written so far is committed; raises OSError where it cannot be."""
+        if not self._batch:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        if not self._scheduled:
+            self._schedule()
+        await waiter
+
+    def close(self) -> None:
+        self.flush()
+        self._journal.close()
+
+
+def _net(batch: list[tuple[Table, Change]]) -> tuple[list[Row], list[int]]:
+    """What a batch comes to on disk: the last state of each object it touched."""
+    rows: dict[int, Row] = {}
+    gone: list[int] = []
+    for table, change in batch:
+        now = change.current
+        if now is not None:
+            key = now.key
+            rows[now.created_revision] = Row(
+                now.created_revision, table.resource, key.namespace, key.name, now.revision, now.raw
+            )
+        elif change.previous is not None:
+            rows.pop(change.previous.created_revision, None)
+            gone.append(change.previous.created_revision)
+    return list(rows.values()), gone
+
+
+def _resolve(waiting: list[asyncio.Future[None]], error: OSError | None) -> None:
+    for waiter in waiting:
+        if waiter.done():
+            continue
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)
