@@ -1,0 +1,64 @@
+"""Pods of a node that is no longer in the cluster end: nobody is left to run or to stop them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from shoal.cluster.port import Cluster, DeleteOptions, Preconditions
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import NODE, POD
+from shoal.kube.objects import Key, Obj, at_path, uid_of
+from shoal.operator.queueing import KeyedWork
+
+
+def ending(pod: Obj) -> Obj | None:
+    """The status of a pod whose node went away; None where it had ended before."""
+    if at_path(pod, "status", "phase") in ("Succeeded", "Failed"):
+        return None
+    node = pod["spec"]["nodeName"]
+    return {"phase": "Failed", "reason": "NodeLost", "message": f"Node {node} is no longer part of the cluster."}
+
+
+class AbsentNodesLoop:
+    name = "absent nodes"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._work = KeyedWork(self.name, self._pass)
+        self._nodes = Reflector(cluster, NODE, on_change=self._node_changed)
+        self._pods = Reflector(cluster, POD, on_change=self._pod_changed)
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._nodes.run())
+                group.create_task(self._pods.run())
+        finally:
+            await self._work.close()
+
+    def _node_changed(self, change: Change) -> None:
+        if change.new is None:
+            for key, pod in self._pods.objects.items():
+                if at_path(pod, "spec", "nodeName") == change.key.name:
+                    self._work.add(key)
+
+    def _pod_changed(self, change: Change) -> None:
+        node = at_path(change.new or {}, "spec", "nodeName")
+        if node and (not self._nodes.synced.is_set() or Key("", node) not in self._nodes.objects):
+            self._work.add(change.key)
+
+    async def _pass(self, key: Key) -> None:
+        await self._nodes.synced.wait()
+        pod = self._pods.objects.get(key)
+        if pod is None or Key("", at_path(pod, "spec", "nodeName", default="")) in self._nodes.objects:
+            return
+        if status := ending(pod):
+            patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
+            await self._cluster.patch(POD, key.name, key.namespace, patch=patch, subresource="status")
+        try:
+            now = DeleteOptions(grace_seconds=0, preconditions=Preconditions(uid=uid_of(pod)))
+            await self._cluster.delete(POD, key.name, key.namespace, now)
+        except ApiError as refused:
+            if refused.code not in (404, 409):
+                raise

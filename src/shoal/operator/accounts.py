@@ -1,0 +1,48 @@
+"""Every namespace has the service account `default`, as programs that read it expect."""
+
+from __future__ import annotations
+
+import asyncio
+
+from shoal.cluster.port import Cluster
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT
+from shoal.kube.objects import Key, is_leaving
+from shoal.operator.queueing import KeyedWork
+
+
+class AccountsLoop:
+    name = "accounts"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._work = KeyedWork(self.name, self._pass)
+        self._namespaces = Reflector(cluster, NAMESPACE, on_change=lambda change: self._work.add(change.key))
+        self._accounts = Reflector(
+            cluster, SERVICE_ACCOUNT, fields="metadata.name=default", on_change=self._account_changed
+        )
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._accounts.run())
+                group.create_task(self._namespaces.run())
+        finally:
+            await self._work.close()
+
+    def _account_changed(self, change: Change) -> None:
+        if change.new is None:
+            self._work.add(Key("", change.key.namespace))
+
+    async def _pass(self, key: Key) -> None:
+        await self._accounts.synced.wait()
+        namespace = self._namespaces.objects.get(key)
+        if namespace is None or is_leaving(namespace) or Key(key.name, "default") in self._accounts.objects:
+            return
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        try:
+            await self._cluster.create(SERVICE_ACCOUNT, account, key.name)
+        except ApiError as refused:
+            if refused.code not in (403, 404, 409):  # leaving, gone, or there already
+                raise

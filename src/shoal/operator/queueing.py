@@ -1,0 +1,92 @@
+"""Work by key: one at a time per key, many keys at once, what arrives meanwhile folded into one more pass.
+
+A pass that fails is tried again after a growing, jittered pause; only failures wait. A mistake in a pass is
+logged with its trace and retried like any failure: one bad object never stops the loop for the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from shoal.cluster.port import OutcomeUnknown
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Key
+
+log = structlog.get_logger(__name__)
+
+Work = Callable[[Key], Awaitable[None]]
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+class KeyedWork:
+    """`add` may be called from anywhere in the loop, as often as one likes."""
+
+    def __init__(self, name: str, work: Work, *, jitter: random.Random | None = None) -> None:
+        self.name = name
+        self._work = work
+        self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._running: dict[Key, asyncio.Task[None]] = {}
+        self._again: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._retries: dict[Key, asyncio.TimerHandle] = {}
+        self._closed = False
+
+    def add(self, key: Key) -> None:
+        if self._closed:
+            return
+        if key in self._running:
+            self._again.add(key)
+            return
+        if retry := self._retries.pop(key, None):
+            retry.cancel()
+        self._running[key] = asyncio.get_running_loop().create_task(self._pass(key), name=f"{self.name} {key}")
+
+    async def close(self) -> None:
+        """Stop without finishing: every pass may be cut anywhere, and the next start finds the rest."""
+        self._closed = True
+        for retry in self._retries.values():
+            retry.cancel()
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Wait until no pass is running; for tests and orderly ends."""
+        while self._running:
+            await asyncio.wait(self._running.values())
+
+    async def _pass(self, key: Key) -> None:
+        try:
+            await self._work(key)
+        except (ApiError, OutcomeUnknown, OSError) as failure:
+            self._failed(key, failure)
+        except Exception as mistake:
+            log.exception("pass broke", loop=self.name, key=str(key))
+            self._failed(key, mistake)
+        else:
+            self._failures.pop(key, None)
+        finally:
+            del self._running[key]
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def _failed(self, key: Key, failure: Exception) -> None:
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        pause = min(FIRST_PAUSE_SECONDS * 2 ** (count - 1), LONGEST_PAUSE_SECONDS) * self._jitter.uniform(0.5, 1.0)
+        if not isinstance(failure, ApiError) or failure.code != 409 or count > 5:
+            log.warning(
+                "pass failed", loop=self.name, key=str(key), error=str(failure), again_in_seconds=round(pause, 2)
+            )
+        self._retries[key] = asyncio.get_running_loop().call_later(pause, self._retry, key)
+
+    def _retry(self, key: Key) -> None:
+        self._retries.pop(key, None)
+        self.add(key)

@@ -1,0 +1,229 @@
+"""Storage on one machine: every claim gets a folder.
+
+A claim is first matched with a volume somebody made for it; else a volume is made, whose folder lies in the data
+folder. `settle` decides from claims and volumes alone; the loop makes folders, writes objects, and removes the
+folder of a volume whose claim is gone where its reclaim policy says Delete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from shoal.cluster.port import Cluster
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+from shoal.kube.objects import Key, Obj, at_path, is_leaving, key_of, labels_of, name_of, uid_of
+from shoal.kube.quantity import Quantity
+from shoal.kube.selectors import from_label_selector
+from shoal.operator.queueing import KeyedWork
+
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+OURS = "shoal.dev/folder"
+EVERYTHING = Key("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """Make a folder and a volume for the claim."""
+
+    claim: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Bind claim and volume to each other."""
+
+    claim: Obj
+    volume: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The claim is gone; the volume says what becomes of the data."""
+
+    volume: Obj
+
+
+Action = Provision | Join | Release
+
+
+def settle(claims: Iterable[Obj], volumes: Iterable[Obj]) -> list[Action]:
+    """What to do now. A volume is given to one claim only, by the claim's UID, also within one call."""
+    claims, volumes = list(claims), list(volumes)
+    by_uid = {uid_of(claim): claim for claim in claims}
+    free = [v for v in volumes if not at_path(v, "spec", "claimRef") and not is_leaving(v)]
+    actions: list[Action] = []
+    for claim in sorted(claims, key=key_of):
+        if at_path(claim, "status", "phase") == "Bound" or is_leaving(claim):
+            continue
+        volume = _reserved(claim, volumes) or _best(claim, free)
+        if volume is None:
+            if not at_path(claim, "spec", "volumeName"):
+                actions.append(Provision(claim))
+            continue
+        if volume in free:
+            free.remove(volume)
+        actions.append(Join(claim, volume))
+    for volume in volumes:
+        owner = at_path(volume, "spec", "claimRef", "uid")
+        if owner and owner not in by_uid and not (_keeps_data(volume) and _is_released(volume)):
+            actions.append(Release(volume))
+    return actions
+
+
+def _keeps_data(volume: Obj) -> bool:
+    return bool(at_path(volume, "spec", "persistentVolumeReclaimPolicy") != "Delete")
+
+
+def _is_released(volume: Obj) -> bool:
+    return bool(at_path(volume, "status", "phase") == "Released")
+
+
+def _reserved(claim: Obj, volumes: Iterable[Obj]) -> Obj | None:
+    """The volume that names this claim, or that the claim names."""
+    for volume in volumes:
+        reference = at_path(volume, "spec", "claimRef") or {}
+        if reference.get("uid") == uid_of(claim):
+            return volume
+        if not reference.get("uid") and Key(reference.get("namespace", ""), reference.get("name", "")) == key_of(claim):
+            return volume
+        if not reference and name_of(volume) == at_path(claim, "spec", "volumeName"):
+            return volume
+    return None
+
+
+def _best(claim: Obj, free: Iterable[Obj]) -> Obj | None:
+    """The smallest free volume that is large enough, of the same class, and offers the modes asked for."""
+    if at_path(claim, "spec", "volumeName"):
+        return None
+    asked = Quantity.parse(at_path(claim, "spec", "resources", "requests", "storage", default="0"))
+    modes = set(at_path(claim, "spec", "accessModes", default=()))
+    selector = at_path(claim, "spec", "selector")
+    fitting = [
+        volume
+        for volume in free
+        if _class(volume) == _class(claim)
+        and modes <= set(at_path(volume, "spec", "accessModes", default=()))
+        and _size(volume) >= asked
+        and (selector is None or from_label_selector(selector).matches(labels_of(volume)))
+    ]
+    return min(fitting, key=lambda v: (_size(v), name_of(v)), default=None)
+
+
+def _size(volume: Obj) -> Quantity:
+    return Quantity.parse(str(at_path(volume, "spec", "capacity", "storage", default="0")))
+
+
+def _class(obj: Obj) -> str:
+    return str(at_path(obj, "spec", "storageClassName", default=""))
+
+
+def volume_for(claim: Obj, folder: Path) -> Obj:
+    spec = claim["spec"]
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"pvc-{uid_of(claim)}", "annotations": {PROVISIONED_BY: OURS}},
+        "spec": {
+            "capacity": {"storage": at_path(spec, "resources", "requests", "storage", default="1Gi")},
+            "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Delete",
+            "storageClassName": _class(claim),
+            "volumeMode": spec.get("volumeMode") or "Filesystem",
+            "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"},
+            "claimRef": _reference(claim),
+        },
+    }
+
+
+def _reference(claim: Obj) -> Obj:
+    key = key_of(claim)
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": key.namespace,
+        "name": key.name,
+        "uid": uid_of(claim),
+    }
+
+
+class VolumesLoop:
+    name = "volumes"
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self._work = KeyedWork(self.name, self._pass)
+        self._claims = Reflector(cluster, PERSISTENT_VOLUME_CLAIM, on_change=self._changed)
+        self._volumes = Reflector(cluster, PERSISTENT_VOLUME, on_change=self._changed)
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._claims.run())
+                group.create_task(self._volumes.run())
+        finally:
+            await self._work.close()
+
+    def _changed(self, _: Change) -> None:
+        self._work.add(EVERYTHING)
+
+    async def _pass(self, _: Key) -> None:
+        await self._claims.synced.wait()
+        await self._volumes.synced.wait()
+        for action in settle(self._claims.objects.values(), self._volumes.objects.values()):
+            match action:
+                case Provision(claim):
+                    await self._provision(claim)
+                case Join(claim, volume):
+                    await self._join(claim, volume)
+                case Release(volume):
+                    await self._release(volume)
+
+    async def _provision(self, claim: Obj) -> None:
+        key = key_of(claim)
+        folder = self._folder / key.namespace / f"{key.name}-{uid_of(claim)}"
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            await self._cluster.create(PERSISTENT_VOLUME, volume_for(claim, folder))
+        except ApiError as refused:
+            if refused.reason != "AlreadyExists":
+                raise
+
+    async def _join(self, claim: Obj, volume: Obj) -> None:
+        key, name = key_of(claim), name_of(volume)
+        guard = {"uid": uid_of(volume), "resourceVersion": volume["metadata"]["resourceVersion"]}
+        if at_path(volume, "spec", "claimRef", "uid") != uid_of(claim):
+            bound = {"metadata": guard, "spec": {"claimRef": _reference(claim)}}
+            await self._cluster.patch(PERSISTENT_VOLUME, name, patch=bound)
+        await self._phase(PERSISTENT_VOLUME, Key("", name), {"phase": "Bound"})
+        if at_path(claim, "spec", "volumeName") != name:
+            named = {"metadata": {"uid": uid_of(claim)}, "spec": {"volumeName": name}}
+            await self._cluster.patch(PERSISTENT_VOLUME_CLAIM, key.name, key.namespace, patch=named)
+        status = {
+            "phase": "Bound",
+            "accessModes": volume["spec"]["accessModes"],
+            "capacity": volume["spec"]["capacity"],
+        }
+        await self._phase(PERSISTENT_VOLUME_CLAIM, key, status)
+
+    async def _release(self, volume: Obj) -> None:
+        name = name_of(volume)
+        if not _is_released(volume):
+            await self._phase(PERSISTENT_VOLUME, Key("", name), {"phase": "Released"})
+        if _keeps_data(volume):
+            return
+        # The data first: the volume is what reminds us of a folder still to be removed after a crash.
+        if at_path(volume, "metadata", "annotations", PROVISIONED_BY) == OURS:
+            folder = Path(at_path(volume, "spec", "hostPath", "path", default=""))
+            if self._folder in folder.parents:  # only what lies in our own folder is ours to remove
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await self._cluster.delete(PERSISTENT_VOLUME, name)
+
+    async def _phase(self, kind: Kind, key: Key, status: Obj) -> None:
+        await self._cluster.patch(kind, key.name, key.namespace, patch={"status": status}, subresource="status")
