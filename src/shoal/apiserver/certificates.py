@@ -1,0 +1,109 @@
+"""The server's own certificate, made once per data folder.
+
+kubectl sends a token over TLS only, so the API speaks TLS on loopback too. The certificate is self-signed and
+goes into the kubeconfig as its authority: whoever holds that file talks to this server and to no other.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+ALWAYS = ("localhost", "127.0.0.1", "::1")
+LIFETIME = timedelta(days=3650)
+RENEW_BEFORE = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    certificate: Path
+    key: Path
+
+    def authority(self) -> bytes:
+        """What a client must trust, in PEM."""
+        return self.certificate.read_bytes()
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key)
+        return context
+
+
+def ensure(folder: Path, host: str, *, now: datetime | None = None) -> Certificate:
+    """The certificate in `folder`, made anew where it is missing, nearly over, or made for other names."""
+    made = Certificate(folder / "server.crt", folder / "server.key")
+    moment = now or datetime.now(UTC)
+    names = tuple(dict.fromkeys((*ALWAYS, host)))
+    if not _serves(made, names, moment):
+        folder.mkdir(parents=True, exist_ok=True)
+        key, certificate = _generate(names, moment)
+        _write(made.key, key)
+        _write(made.certificate, certificate)
+    return made
+
+
+def _serves(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
+    from cryptography import x509
+
+    if not made.key.exists() or not made.certificate.exists():
+        return False
+    try:
+        found = x509.load_pem_x509_certificate(made.certificate.read_bytes())
+        made.context()  # the key belongs to it
+    except (ValueError, ssl.SSLError):
+        return False
+    alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    said = {str(name.value) for name in alternatives}
+    return set(names) <= said and now + RENEW_BEFORE < found.not_valid_after_utc
+
+
+def _generate(names: tuple[str, ...], now: datetime) -> tuple[bytes, bytes]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "shoal")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + LIFETIME)
+        .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return private, certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all, and readable by its owner alone."""
+    draft = path.with_name(f".{path.name}.new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    draft.replace(path)
