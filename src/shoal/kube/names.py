@@ -1,0 +1,212 @@
+"""Which names Kubernetes accepts, and the sentence it refuses the others with.
+
+Each rule takes a value and returns what is wrong with it, in words; an empty list means nothing is. The
+caller adds the field. `generate` is what an API server does with metadata.generateName.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+Rule = Callable[[str], list[str]]
+
+LABEL_LENGTH = 63
+SUBDOMAIN_LENGTH = 253
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORED_LABEL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_ENDS = "and must start and end with an alphanumeric character"
+
+
+def too_long(limit: int) -> str:
+    return f"must be no more than {limit} characters"
+
+
+def not_matching(rule: str, pattern: str, *examples: str) -> str:
+    """The sentence for a value that does not match, with examples that would."""
+    if not examples:
+        return f"{rule} (regex used for validation is '{pattern}')"
+    listed = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {listed}regex used for validation is '{pattern}')"
+
+
+def out_of_range(low: int, high: int) -> str:
+    return f"must be between {low} and {high}, inclusive"
+
+
+def _length(value: str) -> int:
+    return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+
+
+def _shape(limit: int | None, rule: str, pattern: str, *examples: str) -> Rule:
+    """The rule most names follow: at most so long, and matching a pattern."""
+    matches = re.compile(pattern).fullmatch
+    refusal = not_matching(rule, pattern, *examples)
+
+    def problems(value: str) -> list[str]:
+        found = [too_long(limit)] if limit is not None and _length(value) > limit else []
+        return found if matches(value) else [*found, refusal]
+
+    return problems
+
+
+dns_subdomain = _shape(
+    SUBDOMAIN_LENGTH,
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
+    _SUBDOMAIN,
+    "example.com",
+)
+dns_subdomain_with_underscores = _shape(
+    SUBDOMAIN_LENGTH,
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', {_ENDS}",
+    rf"{_UNDERSCORED_LABEL}(\.{_UNDERSCORED_LABEL})*",
+    "example.com",
+)
+dns_1035_label = _shape(
+    LABEL_LENGTH,
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    _LABEL_1035,
+    "my-name",
+    "abc-123",
+)
+label_value = _shape(
+    LABEL_LENGTH,
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    f"({_QUALIFIED})?",
+    "MyValue",
+    "my_value",
+    "12345",
+)
+c_identifier = _shape(
+    None,
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
+    "characters or '_'",
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "my_name",
+    "MY_NAME",
+    "MyName",
+)
+http_header_name = _shape(
+    None, "a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", "X-Header-Name"
+)
+percentage = _shape(
+    None, "a valid percent string must be a numeric string followed by an ending '%'", "[0-9]+%", "1%", "93%"
+)
+_dns_label_shape = _shape(
+    LABEL_LENGTH,
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
+    _LABEL,
+    "my-name",
+    "123-abc",
+)
+_config_key_shape = _shape(
+    SUBDOMAIN_LENGTH,
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    "[-._a-zA-Z0-9]+",
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+)
+_is_label = re.compile(_LABEL).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_qualified = re.compile(_QUALIFIED).fullmatch
+_QUALIFIED_REFUSAL = not_matching(
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}", _QUALIFIED, "MyName", "my.name", "123-abc"
+)
+
+
+def dns_label(value: str) -> list[str]:
+    """A lowercase RFC 1123 label: the names of namespaces, containers and volumes."""
+    if not _is_label(value) and _is_subdomain(value):
+        return [*([too_long(LABEL_LENGTH)] if _length(value) > LABEL_LENGTH else []), "must not contain dots"]
+    return _dns_label_shape(value)
+
+
+def qualified_name(value: str) -> list[str]:
+    """The key of a label, an annotation or a taint: an optional DNS prefix, a slash, a name."""
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        with_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {_QUALIFIED_REFUSAL} {with_prefix}"]
+    found = []
+    if slash and not prefix:
+        found.append("prefix part must be non-empty")
+    elif slash:
+        found += [f"prefix part {problem}" for problem in dns_subdomain(prefix)]
+    if not name:
+        found.append("name part must be non-empty")
+    elif _length(name) > LABEL_LENGTH:
+        found.append(f"name part {too_long(LABEL_LENGTH)}")
+    if not _is_qualified(name):
+        found.append(f"name part {_QUALIFIED_REFUSAL}")
+    return found
+
+
+def config_key(value: str) -> list[str]:
+    """A key in a ConfigMap or a Secret: it becomes a file name, so it may not climb out of its folder."""
+    return [*_config_key_shape(value), *_climbing(value)]
+
+
+def _climbing(value: str) -> list[str]:
+    if value in (".", ".."):
+        return [f"must not be '{value}'"]
+    return ["must not start with '..'"] if value.startswith("..") else []
+
+
+def env_var_name(value: str) -> list[str]:
+    """The name of an environment variable: printable ASCII without the equals sign."""
+    if not value:
+        return ["environment variable name must be non-empty"]
+    if all(" " <= letter <= "~" and letter != "=" for letter in value):
+        return []
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def path_segment(value: str) -> list[str]:
+    """What any name in a URL must satisfy."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{letter}'" for letter in "/%" if letter in value]
+
+
+def port_name(value: str) -> list[str]:
+    found = [too_long(15)] if _length(value) > 15 else []
+    if not re.fullmatch("[-a-z0-9]+", value):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", value):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        found.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def port_number(value: int) -> list[str]:
+    return in_range(value, 1, 65535)
+
+
+def in_range(value: int, low: int, high: int) -> list[str]:
+    return [] if low <= value <= high else [out_of_range(low, high)]
+
+
+class Chooser(Protocol):
+    """What name generation asks of a `random.Random`."""
+
+    def choices(self, population: Sequence[str], *, k: int) -> list[str]: ...
+
+
+# No vowels and nothing that looks like one, so that chance writes no words.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_RANDOM_LENGTH = 5
+
+
+def generate(prefix: str, random: Chooser) -> str:
+    """A name from metadata.generateName: the prefix, cut to leave room, and five random letters."""
+    return prefix[: LABEL_LENGTH - _RANDOM_LENGTH] + "".join(random.choices(_LETTERS, k=_RANDOM_LENGTH))
