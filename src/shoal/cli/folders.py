@@ -1,0 +1,153 @@
+"""Where a cluster on this machine keeps its things, and whether it is running.
+
+One folder is one cluster. Whoever runs it holds a lock on the folder for as long as it lives, so 'is it up' is a
+question to the kernel and not to a file that a crash could leave behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+import click
+
+VARIABLE = "SHOAL_DATA"
+
+
+def default_folder() -> Path:
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "shoal" / "default"
+
+
+data_option = click.option(
+    "--data",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar=VARIABLE,
+    default=default_folder,
+    show_default="~/.local/share/shoal/default",
+    show_envvar=True,
+    help="The cluster's folder. Each folder is a cluster of its own.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a running cluster says about itself in its folder."""
+
+    pid: int
+    url: str
+    started: float  # seconds since the epoch
+
+
+class InUse(click.ClickException):
+    """Another process runs this cluster."""
+
+
+class DataFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().absolute()
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def store(self) -> Path:
+        return self.path / "store.sqlite"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.path / "kubeconfig"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "shoal.log"
+
+    @property
+    def certificates(self) -> Path:
+        return self.path / "tls"
+
+    @property
+    def volumes(self) -> Path:
+        return self.path / "volumes"
+
+    @property
+    def _lock(self) -> Path:
+        return self.path / "lock"
+
+    def make(self) -> None:
+        """The folder with its owner as the only reader: it holds a token, logs and other people's secrets."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.chmod(0o700)
+        except OSError as refused:
+            raise click.ClickException(
+                f"cannot use {self.path} as the cluster's folder: {refused.strerror}. Choose another with --data DIR."
+            ) from None
+
+    def token(self) -> str:
+        """The bearer token, made on first use."""
+        path = self.path / "token"
+        try:
+            return path.read_text().strip()
+        except FileNotFoundError:
+            token = secrets.token_urlsafe(32)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(token)
+            return token
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the folder; a cluster that already runs there is named."""
+        with self._open_lock() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InUse(self._in_use()) from None
+            yield
+
+    def announce(self, running: Running) -> None:
+        """Say where the cluster is reached; valid for as long as the lock is held."""
+        draft = self.path / ".running.new"
+        draft.write_text(json.dumps(asdict(running)))
+        draft.replace(self.path / "running.json")
+
+    def last_port(self) -> int:
+        """The port of the last run, so that kubeconfigs handed out keep working; 0 where there was none."""
+        known = self._announced()
+        return int(known.url.rsplit(":", 1)[1]) if known else 0
+
+    def running(self) -> Running | None:
+        """The cluster that runs in this folder now, or None."""
+        if not self._lock.exists():
+            return None
+        with self._open_lock() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return self._announced()
+        return None
+
+    def _announced(self) -> Running | None:
+        try:
+            return Running(**json.loads((self.path / "running.json").read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def _open_lock(self) -> IO[str]:
+        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.fdopen(descriptor, "r+")
+
+    def _in_use(self) -> str:
+        known = self._announced()
+        where = f" (pid {known.pid}, {known.url})" if known else ""
+        return f"a cluster already runs in {self.path}{where}. Stop it with `shoal down`, or choose another --data DIR."

@@ -1,0 +1,61 @@
+"""The command itself: its subcommands by name, each loaded only when it is called or its help is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from shoal import __version__
+
+# Name of the command -> one line for the overview. The module of the same name holds the function `command`.
+COMMANDS = {
+    "up": "Start a cluster on this machine.",
+    "down": "Stop a cluster; what it stores stays.",
+    "status": "Show what runs where.",
+    "kubeconfig": "Print the kubeconfig of a cluster.",
+    "doctor": "Say what works on this machine and what that costs.",
+    "completion": "Print the tab completion for your shell.",
+}
+
+
+class Overview(click.Group):
+    """Lists commands without importing them, so that `shoal --help` stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"shoal.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"There is no command {args[0]!r}.{_nearest(args[0], list(COMMANDS))}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, n=1)
+    return f" Did you mean `shoal {near[0]}`?" if near else " `shoal --help` lists them."
+
+
+@click.group(cls=Overview, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="shoal")
+def shoal() -> None:
+    """Run elastic distributed training jobs from the job files you already have.
+
+    On this machine `shoal up` starts a small cluster that speaks the Kubernetes API and runs pods as processes;
+    kubectl and every Kubernetes client work with it.
+    """
