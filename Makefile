@@ -1,0 +1,43 @@
+# `make demo` and `make test` set up all they need. The rest is for people who work on Shoal.
+SHELL := bash
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check unit bench docs control-plane clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+setup: $(VENV)/.ready ## make the Python environment in .venv
+
+$(VENV)/.ready: pyproject.toml tools/setup
+	@tools/setup $(VENV)
+	@touch $@
+
+demo: setup ## start a cluster, run two pods, show them finish
+	@$(BIN)/python examples/two-pods/demo.py
+
+test: setup check unit ## everything: style, types, layers and all tests
+
+check: setup ## style, types and the layers between rooms
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+unit: setup control-plane ## the tests alone
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+control-plane: ## build the real control plane that tests compare with (once)
+	@tools/control-plane >/dev/null
+
+bench: setup control-plane ## measure; a table here, JSON under out/bench
+	$(BIN)/python bench/run.py
+
+docs: setup ## the documentation as a site, under site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## remove what was built here (the control plane's cache stays)
+	rm -rf $(VENV) site out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
