@@ -1,0 +1,241 @@
+"""A real control plane for tests: etcd, kube-apiserver and what else a test asks for, on loopback.
+
+One control plane serves every process of a test run. The first that asks starts a *keeper* (this file run
+as a program), which starts the others in a fresh folder and writes down how to reach them. Every user holds
+a shared file lock while it needs the control plane; the keeper waits for the exclusive one, which the kernel
+grants when the last user has let go or died, however it died. Then it kills what it started and leaves.
+The programs also die with the keeper (parent-death signal), so nothing outlives a test run.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 240  # on a busy machine; an idle one needs four
+
+# The controllers whose work is part of the API's promises: namespaces empty themselves, owners take their
+# dependents along, finished claims are protected. Everything that makes pods is left out.
+CONTROLLERS = (
+    "garbage-collector-controller",
+    "namespace-controller",
+    "serviceaccount-controller",
+    "persistentvolumeclaim-protection-controller",
+)
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """How to reach it. The token is a member of system:masters."""
+
+    url: str
+    token: str
+    ca_file: str
+    kubeconfig: str
+    folder: str
+
+
+@contextlib.contextmanager
+def shared(folder: Path, *, programs: Sequence[str] = ("kube-controller-manager",)) -> Iterator[ControlPlane]:
+    """The control plane of `folder`, started if nobody did yet; other processes may use it at the same time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "users").open("a") as users, (folder / "starting").open("a") as starting:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_SH)  # waits for a keeper that is just leaving
+        where = folder / "control-plane.json"
+        if not where.exists():
+            _start_keeper(folder, programs)
+        plane = ControlPlane(**json.loads(where.read_text()))
+        fcntl.flock(starting, fcntl.LOCK_UN)
+        yield plane
+
+
+def binaries() -> Path:
+    """The folder of the programs; built from Go modules the first time, which takes minutes."""
+    found = subprocess.run([ROOT / "tools" / "control-plane"], stdout=subprocess.PIPE, text=True, check=True)
+    return Path(found.stdout.strip())
+
+
+def _start_keeper(folder: Path, programs: Sequence[str]) -> None:
+    log = (folder / "keeper.log").open("w")
+    command = [sys.executable, __file__, str(folder), str(binaries()), *programs]
+    keeper = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True)
+    assert keeper.stdout is not None
+    if keeper.stdout.readline() != "ready\n":  # one line when all is up, or the end of the file
+        keeper.wait()
+        raise RuntimeError(f"the control plane did not start:\n{(folder / 'keeper.log').read_text()[-4000:]}")
+
+
+# What follows runs in the keeper.
+
+
+def keep(folder: Path, bin_folder: Path, programs: Sequence[str]) -> None:
+    with (folder / "users").open("a") as users, contextlib.ExitStack() as stack:
+        plane = Keeper(folder, bin_folder, stack).start(programs)
+        where = folder / "control-plane.json"
+        (folder / "new.json").write_text(json.dumps(asdict(plane)))
+        (folder / "new.json").rename(where)
+        print("ready", flush=True)
+        fcntl.flock(users, fcntl.LOCK_EX)
+        where.unlink()
+
+
+class Keeper:
+    """Starts the programs in order; the exit stack kills them in the opposite one."""
+
+    def __init__(self, folder: Path, bin_folder: Path, stack: contextlib.ExitStack) -> None:
+        self.folder = folder
+        self.bin = bin_folder
+        self.stack = stack
+        self.deadline = time.monotonic() + START_SECONDS
+        self.token = secrets.token_hex(16)
+
+    def start(self, programs: Sequence[str]) -> ControlPlane:
+        shutil.rmtree(self.folder / "etcd", ignore_errors=True)  # of an earlier control plane here
+        etcd_port, peer_port, port = free_ports(3)
+        etcd = self._run("etcd", etcd_flags(self.folder, etcd_port, peer_port))
+        self._wait(f"http://127.0.0.1:{etcd_port}/health", etcd)
+        apiserver = self._run("kube-apiserver", apiserver_flags(self.folder, etcd_port, port, self.token))
+        url = f"https://127.0.0.1:{port}"
+        self._wait(f"{url}/readyz", apiserver)
+        kubeconfig = write_kubeconfig(self.folder, url, self.token)
+        for program in programs:
+            self._run(program, PROGRAM_FLAGS[program](kubeconfig, *free_ports(1)))
+        ca_file = self.folder / "certificates" / "apiserver.crt"
+        return ControlPlane(url, self.token, str(ca_file), str(kubeconfig), str(self.folder))
+
+    def _run(self, program: str, flags: Sequence[str]) -> subprocess.Popen[bytes]:
+        log = self.stack.enter_context((self.folder / f"{program}.log").open("w"))
+        process = subprocess.Popen(
+            [self.bin / program, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent
+        )
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def _wait(self, url: str, process: subprocess.Popen[bytes]) -> None:
+        """Neither program says when it is ready, so it has to be asked."""
+        trust = ssl.create_default_context()
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        while process.poll() is None and time.monotonic() < self.deadline:
+            with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+                with urllib.request.urlopen(url, timeout=5, context=trust):
+                    return
+            time.sleep(0.05)
+        name = Path(str(process.args[0])).name  # type: ignore[index]
+        raise RuntimeError(f"{name} is not ready:\n{(self.folder / f'{name}.log').read_text()[-3000:]}")
+
+
+def etcd_flags(folder: Path, port: int, peer_port: int) -> list[str]:
+    url, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+    return [
+        f"--data-dir={folder / 'etcd'}", "--unsafe-no-fsync", "--log-level=warn",
+        f"--listen-client-urls={url}", f"--advertise-client-urls={url}",
+        f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
+    ]  # fmt: skip
+
+
+def apiserver_flags(folder: Path, etcd_port: int, port: int, token: str) -> list[str]:
+    key, tokens, authentication = folder / "accounts.key", folder / "tokens.csv", folder / "authentication.json"
+    key.write_text(new_signing_key())
+    tokens.write_text(f'{token},admin,admin,"system:masters"\n')
+    authentication.write_text(json.dumps(ANONYMOUS_PATHS))
+    return [
+        f"--etcd-servers=http://127.0.0.1:{etcd_port}", "--bind-address=127.0.0.1", f"--secure-port={port}",
+        f"--cert-dir={folder / 'certificates'}", f"--token-auth-file={tokens}", "--authorization-mode=RBAC",
+        f"--authentication-config={authentication}", "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
+        "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true", "--endpoint-reconciler-type=none",
+        "--profiling=false", "--enable-priority-and-fairness=false", "--v=0",
+    ]  # fmt: skip
+
+
+# Everything needs a token except what a load balancer asks; as Shoal's own server has it.
+ANONYMOUS_PATHS = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AuthenticationConfiguration",
+    "anonymous": {
+        "enabled": True,
+        "conditions": [{"path": path} for path in ("/healthz", "/livez", "/readyz", "/version")],
+    },
+}
+
+
+def controller_manager_flags(kubeconfig: Path, port: int) -> list[str]:
+    return [
+        f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1", f"--secure-port={port}", "--leader-elect=false",
+        f"--controllers={','.join(CONTROLLERS)}", "--concurrent-gc-syncs=4", "--concurrent-namespace-syncs=4",
+        "--kube-api-qps=200", "--kube-api-burst=400", "--profiling=false",
+        f"--cert-dir={kubeconfig.parent / 'controller-manager'}",
+    ]  # fmt: skip
+
+
+def scheduler_flags(kubeconfig: Path, port: int) -> list[str]:
+    return [
+        f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1", f"--secure-port={port}", "--leader-elect=false",
+        f"--cert-dir={kubeconfig.parent / 'scheduler'}",
+    ]  # fmt: skip
+
+
+PROGRAM_FLAGS = {"kube-controller-manager": controller_manager_flags, "kube-scheduler": scheduler_flags}
+
+
+def write_kubeconfig(folder: Path, url: str, token: str) -> Path:
+    authority = folder / "certificates" / "apiserver.crt"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": str(authority)}}],
+        "users": [{"name": "admin", "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+        "current-context": "test",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config))
+    path.chmod(0o600)
+    return path
+
+
+def new_signing_key() -> str:
+    """A P-256 private key as PEM: version 1, 32 secret bytes (below the order), the name of the curve."""
+    secret = b"\0" + secrets.token_bytes(31)
+    der = bytes.fromhex("30310201010420") + secret + bytes.fromhex("a00a06082a8648ce3d030107")
+    return f"-----BEGIN EC PRIVATE KEY-----\n{base64.encodebytes(der).decode()}-----END EC PRIVATE KEY-----\n"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now. All are held until the last is found, so that they differ."""
+    with contextlib.ExitStack() as stack:
+        sockets: list[socket.socket] = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def die_with_parent() -> None:
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() == 1:  # the parent died before the line above
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
