@@ -1,33 +1,4 @@
 """The running loops: each watches, lets a pure function decide, and writes the difference.
 
-`standard_loops` is what the embedded cluster runs beside its store: placing pods, keeping the addresses of
-Services, binding volume claims, giving each namespace its service account, and removing pods of nodes that are
-no longer there.
+`standard.standard_loops` is what the embedded cluster runs beside its store.
 """
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
-from shoal.cluster.port import Cluster
-from shoal.cluster.recording import Recorder
-from shoal.operator.absent_nodes import AbsentNodesLoop
-from shoal.operator.accounts import AccountsLoop
-from shoal.operator.endpoints import EndpointsLoop
-from shoal.operator.loops import Clock, Loop, run_all
-from shoal.operator.scheduler import Scheduler
-from shoal.operator.volumes import VolumesLoop
-
-__all__ = ["Loop", "run_all", "standard_loops"]
-
-
-def standard_loops(cluster: Cluster, *, volumes: Path, clock: Clock, recorder: Recorder) -> list[Callable[[], Loop]]:
-    """The loops a cluster of our own needs, each as a function that makes it."""
-    return [
-        lambda: Scheduler(cluster, recorder, clock),
-        lambda: EndpointsLoop(cluster),
-        lambda: VolumesLoop(cluster, volumes),
-        lambda: AccountsLoop(cluster),
-        lambda: AbsentNodesLoop(cluster),
-    ]

@@ -1,0 +1,33 @@
+"""`shoal doctor`: what this machine allows, in plain words."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+
+@click.command("doctor")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(output: str) -> None:
+    """Say what works on this machine and what that costs.
+
+    Tries each thing a cluster would use and leaves nothing behind. Ends with code 1 where pods cannot run at all.
+    """
+    from dataclasses import asdict
+
+    from shoal.node.capabilities import survey
+
+    findings = survey()
+    if output == "json":
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        width = max(len(finding.name) for finding in findings)
+        for finding in findings:
+            mark = click.style("yes", fg="green") if finding.works else click.style("no ", fg="yellow")
+            click.echo(f"{mark}  {finding.name:<{width}}  {finding.detail}")
+            if finding.cost:
+                click.echo(f"{'':{width + 5}}  {click.style(finding.cost, dim=True)}")
+    if not all(finding.works for finding in findings if finding.required):
+        sys.exit(1)

@@ -1,0 +1,70 @@
+"""Which volume a claim gets: claims and volumes in, actions out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shoal.kube.objects import Obj
+from shoal.operator.volumes import Action, Join, Provision, Release, settle
+
+
+def claim(name: str = "data", *, size: str = "1Gi", phase: str = "Pending", **spec: Any) -> Obj:
+    return {
+        "metadata": {"name": name, "namespace": "ns", "uid": f"c-{name}"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec},
+        "status": {"phase": phase},
+    }
+
+
+def volume(name: str = "v", *, size: str = "1Gi", phase: str = "Available", **spec: Any) -> Obj:
+    return {
+        "metadata": {"name": name, "uid": f"v-{name}", "resourceVersion": "1", "labels": {"disk": "ssd"}},
+        "spec": {"accessModes": ["ReadWriteOnce", "ReadWriteMany"], "capacity": {"storage": size}, **spec},
+        "status": {"phase": phase},
+    }
+
+
+def held_by(uid: str, **more: Any) -> Obj:
+    return {"claimRef": {"namespace": "ns", "name": uid.removeprefix("c-"), "uid": uid}, **more}
+
+
+LEAVING = claim()
+LEAVING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+GONE = volume("gone", phase="Bound", **held_by("c-old", persistentVolumeReclaimPolicy="Delete"))
+KEPT = volume("kept", phase="Bound", **held_by("c-old", persistentVolumeReclaimPolicy="Retain"))
+SMALL, LARGE = volume("small", size="2Gi"), volume("large", size="5Gi")
+MINE = volume("mine", **held_by("c-data"))
+
+CASES = [
+    pytest.param([claim()], [], [Provision(claim())], id="no volume: make one"),
+    pytest.param([claim()], [LARGE, SMALL], [Join(claim(), SMALL)], id="the smallest that fits"),
+    pytest.param([claim(size="9Gi")], [LARGE], [Provision(claim(size="9Gi"))], id="too small"),
+    pytest.param(
+        [claim(storageClassName="fast")], [SMALL], [Provision(claim(storageClassName="fast"))], id="another class"
+    ),
+    pytest.param(
+        [claim(accessModes=["ReadOnlyMany"])],
+        [SMALL],
+        [Provision(claim(accessModes=["ReadOnlyMany"]))],
+        id="other modes",
+    ),
+    pytest.param(
+        [claim(selector={"matchLabels": {"disk": "hdd"}})],
+        [SMALL],
+        [Provision(claim(selector={"matchLabels": {"disk": "hdd"}}))],
+        id="not selected",
+    ),
+    pytest.param([claim()], [SMALL, MINE], [Join(claim(), MINE)], id="one that already names the claim"),
+    pytest.param([claim(volumeName="later")], [SMALL], [], id="waits for the volume it names"),
+    pytest.param([claim("a"), claim("b")], [SMALL], [Join(claim("a"), SMALL), Provision(claim("b"))], id="given once"),
+    pytest.param([claim(phase="Bound"), LEAVING], [], [], id="nothing to do"),
+    pytest.param([], [GONE], [Release(GONE)], id="its claim is gone"),
+    pytest.param([], [volume("kept", phase="Released", **KEPT["spec"] | {})], [], id="released and kept"),
+]
+
+
+@pytest.mark.parametrize(("claims", "volumes", "actions"), CASES)
+def test_claims_and_volumes_settle(claims: list[Obj], volumes: list[Obj], actions: list[Action]) -> None:
+    assert settle(claims, volumes) == actions
