@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as attribute
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,13 +24,17 @@ from shoal.kube.objects import Obj
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
+def _none() -> Mapping[str, Any]:
+    return _NONE
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Schema:
     """What may stand at one place. Compared by identity: two places may share one Schema."""
 
     type: str = "any"  # object, array, string, integer, number, boolean, any
     format: str = ""  # int32, int64, double, date-time, micro-time, quantity, int-or-string, byte, ...
-    fields: Mapping[str, Schema] = _NONE  # of an object with named fields; may refer back to itself
+    fields: Mapping[str, Schema] = attribute(default_factory=_none)  # may refer back to itself
     values: Schema | None = None  # of an object used as a map
     items: Schema | None = None  # of an array
     required: tuple[str, ...] = ()
@@ -48,7 +53,7 @@ class Schema:
     component: str = ""  # the shared OpenAPI component this is one use of: io.k8s.api.core.v1.Container
     about: str = ""  # what the component is, wherever it is used
     custom: bool = False  # read from a CustomResourceDefinition: its types are a matter of validation
-    rules: Mapping[str, Any] = _NONE  # the other keywords of a custom schema: minimum, pattern, oneOf, ...
+    rules: Mapping[str, Any] = attribute(default_factory=_none)  # minimum, oneOf, ... of a custom schema
 
     def __repr__(self) -> str:
         return f"Schema({self.go_type or self.component or self.type})"
@@ -97,7 +102,7 @@ def is_clean(schema: Schema, value: Any) -> bool:
         item = schema.items
         if item is not None:
             for child in value:
-                if not is_clean(item, child):  # noqa: SIM110  a generator would double the cost
+                if not is_clean(item, child):
                     return False
         return True
     return _scalar_fits(schema, value)
