@@ -1,0 +1,107 @@
+"""The configuration file, `shoal.yaml`: read strictly, every mistake listed with its path.
+
+    nodes: 2                        # split the machine
+    capacity: {nvidia.com/gpu: 4}   # declare resources, per node
+    network: isolated               # or loopback; auto picks the better one that works here
+    port: 6443
+    images:
+      "acme/trainer:*": {mounts: {/workspace: ./trainer}, python: ~/venvs/trainer}
+
+Command-line options win over the file.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from shoal.kube.quantity import BadQuantity, Quantity
+from shoal.node.images import Images, ImagesInvalid, read_images
+
+VARIABLE = "SHOAL_CONFIG"
+
+
+class Settings(BaseModel):
+    """What the file may say, apart from `images`, whose entries `shoal.node.images` reads."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    nodes: int = Field(default=1, ge=1, le=64)
+    capacity: dict[str, str] = Field(default_factory=dict)
+    network: Literal["auto", "isolated", "loopback"] = "auto"
+    port: int = Field(default=0, ge=0, le=65535)
+
+    @field_validator("capacity", mode="before")
+    @classmethod
+    def _amounts(cls, written: Any) -> Any:
+        if not isinstance(written, dict):
+            raise ValueError("must be a mapping from resource names to amounts")
+        for name, amount in written.items():
+            check_amount(str(name), str(amount))
+        return {str(name): str(amount) for name, amount in written.items()}
+
+
+class Config(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+
+    settings: Settings
+    images: Images
+
+
+def check_amount(name: str, amount: str) -> None:
+    """A declared capacity is a quantity, and whole for everything that is handed out in pieces."""
+    try:
+        value = Quantity.parse(amount)
+    except BadQuantity:
+        raise ValueError(f"{name}: {amount!r} is not an amount; write for example 4 or 64Gi") from None
+    if value.milli() < 0 or ("/" in name and value.milli() % 1000):
+        raise ValueError(f"{name}: {amount!r} must be a whole number that is not negative")
+
+
+def default_file() -> Path | None:
+    """./shoal.yaml, else the user's own; None where neither is there."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    candidates = (Path("shoal.yaml"), Path(base) / "shoal" / "shoal.yaml")
+    return next((path for path in candidates if path.exists()), None)
+
+
+def load(path: Path | None) -> Config:
+    """The configuration in `path`; without one, the defaults."""
+    if path is None:
+        return Config(settings=Settings(), images=Images({}, str(Path("shoal.yaml").absolute()), Path.cwd()))
+    written, mistakes = _read(path)
+    images = written.pop("images", None)
+    settings = Settings()
+    try:
+        settings = Settings.model_validate(written)
+    except ValidationError as invalid:
+        mistakes += [
+            f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in invalid.errors()
+        ]
+    entries = Images()
+    try:
+        entries = read_images(images, config_file=str(path), base=path.absolute().parent)
+    except ImagesInvalid as invalid_images:
+        mistakes += [line.removeprefix(f"{path}: ") for line in str(invalid_images).splitlines()]
+    if mistakes:
+        listed = "\n".join(f"  {mistake}" for mistake in mistakes)
+        raise click.ClickException(f"{path} has {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}:\n{listed}")
+    return Config(settings=settings, images=entries)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
+    from shoal.apiserver.bodies import Malformed, decode_yaml
+
+    try:
+        body = decode_yaml(path.read_bytes())
+    except OSError as refused:
+        raise click.ClickException(f"cannot read {path}: {refused.strerror}") from None
+    except Malformed as malformed:
+        raise click.ClickException(f"{path} is not YAML: {malformed}") from None
+    if not isinstance(body.value, dict | None):
+        raise click.ClickException(f"{path} must be a mapping with keys such as `images:` or `nodes:`")
+    return body.value or {}, [f"{key}: stands twice" for key in body.duplicates]
