@@ -1,0 +1,210 @@
+"""JSON patch (RFC 6902): operations on paths, all of them or none.
+
+Where API servers go beyond the RFC, so does this: a negative index counts from the end, `replace` creates a
+field that is not there, an operation without a value sets null. Where they are merely careless (a path without
+its leading slash loses its first step) the RFC wins and the patch is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shoal.kube.errors import ApiError, bad_request, too_large
+from shoal.kube.objects import Obj
+from shoal.kube.patching.values import clone, does_not_fit, json_type, same
+
+MOST_OPERATIONS = 10_000
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}")
+_MISSING = "missing value"
+
+
+def json_patch(obj: Obj, operations: Any) -> Obj:
+    """The object after all operations, in order. 400 where they are not well formed, 422 where one does not apply."""
+    _check(operations)
+    document = _Document(clone(obj))
+    for operation in operations:
+        act = _ACTS.get(operation.get("op") or "")
+        if act is None:
+            raise does_not_fit(f"Unexpected kind: {operation.get('op') or 'unknown'}")
+        act(document, operation)
+    if not isinstance(document.root, dict):
+        raise does_not_fit(f"the patch leaves {_article(json_type(document.root))} where the object was")
+    return document.root
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def _check(operations: Any) -> None:
+    if not isinstance(operations, Sequence) or isinstance(operations, str):
+        raise _undecodable(operations, "Go value of type []handlers.jsonPatchOp")
+    for operation in operations:
+        if not isinstance(operation, Mapping):
+            raise _undecodable(operation, "Go value of type handlers.jsonPatchOp")
+        for field in ("op", "path", "from"):
+            if not isinstance(operation.get(field, ""), str | None):
+                raise _undecodable(operation[field], f"Go struct field jsonPatchOp.{field} of type string")
+    if len(operations) > MOST_OPERATIONS:
+        limit = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
+        raise too_large(f"Request entity is too large: {limit}")
+
+
+def _undecodable(value: Any, into: str) -> ApiError:
+    return bad_request(f"error decoding patch: json: cannot unmarshal {json_type(value)} into {into}")
+
+
+class _NoSuchPlace(Exception):
+    """A path that leads nowhere; the message says where it ends."""
+
+
+class _Document:
+    """The object being changed. It belongs to one patch, so operations change it in place."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+
+    def holder(self, path: str) -> tuple[Any, str] | None:
+        """The container that holds what the path names, and the last step; None where the way there is missing."""
+        if not path.startswith("/"):
+            return None
+        *steps, last = (step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/"))
+        here = self.root
+        for step in steps:
+            try:
+                here = _get(here, step)
+            except _NoSuchPlace:
+                return None
+        return (here, last) if isinstance(here, dict | list) else None
+
+
+def _index(step: str, length: int) -> int:
+    """The position a step names in a list with `length` places; negative ones count from the end."""
+    if not _INDEX.fullmatch(step):
+        raise _NoSuchPlace(f"value was not a proper array index: '{step}'")
+    index = int(step)
+    if not -length <= index < length:
+        raise _NoSuchPlace(f"Unable to access invalid index: {index}: invalid index referenced")
+    return index % length
+
+
+def _get(container: Any, step: str) -> Any:
+    if isinstance(container, list):
+        return container[_index(step, len(container))]
+    if not isinstance(container, dict) or step not in container:
+        raise _NoSuchPlace(f"Unable to find nonexistent key: {step}: {_MISSING}")
+    return container[step]
+
+
+def _put(container: Any, step: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[step] = value
+    elif step == "-":
+        container.append(value)
+    else:
+        container.insert(_index(step, len(container) + 1), value)
+
+
+def _take(container: Any, step: str) -> Any:
+    if isinstance(container, list):
+        return container.pop(_index(step, len(container)))
+    if step not in container:
+        raise _NoSuchPlace(f"Unable to remove nonexistent key: {step}: {_MISSING}")
+    return container.pop(step)
+
+
+def _path(operation: Mapping[str, Any], act: str, field: str = "path") -> str:
+    path = operation.get(field)
+    if path is None:
+        raise does_not_fit(f"{act} operation failed to decode {field}: {_MISSING}")
+    return str(path)
+
+
+def _at(document: _Document, path: str, problem: str) -> tuple[Any, str]:
+    found = document.holder(path)
+    if found is None:
+        raise does_not_fit(f"{problem}: {_MISSING}")
+    return found
+
+
+def _add(document: _Document, operation: Mapping[str, Any]) -> None:
+    path = _path(operation, "add")
+    container, step = _at(document, path, f'add operation does not apply: doc is missing path: "{path}"')
+    try:
+        _put(container, step, clone(operation.get("value")))
+    except _NoSuchPlace as nowhere:
+        raise does_not_fit(f"error in add for path: '{path}': {nowhere}") from None
+
+
+def _remove(document: _Document, operation: Mapping[str, Any]) -> None:
+    path = _path(operation, "remove")
+    container, step = _at(document, path, f'remove operation does not apply: doc is missing path: "{path}"')
+    try:
+        _take(container, step)
+    except _NoSuchPlace as nowhere:
+        raise does_not_fit(f"error in remove for path: '{path}': {nowhere}") from None
+
+
+def _replace(document: _Document, operation: Mapping[str, Any]) -> None:
+    path = _path(operation, "replace")
+    value = clone(operation.get("value"))
+    if path == "":
+        document.root = value
+        return
+    container, step = _at(document, path, f"replace operation does not apply: doc is missing path: {path}")
+    if isinstance(container, dict):
+        container[step] = value
+        return
+    try:
+        container[_index(step, len(container))] = value
+    except _NoSuchPlace:
+        raise does_not_fit(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
+
+
+def _move(document: _Document, operation: Mapping[str, Any]) -> None:
+    start, path = _path(operation, "move", "from"), _path(operation, "move")
+    container, step = _at(document, start, f"move operation does not apply: doc is missing from path: {start}")
+    try:
+        value = _take(container, step)
+        container, step = _at(document, path, f"move operation does not apply: doc is missing destination path: {path}")
+        _put(container, step, value)
+    except _NoSuchPlace as nowhere:
+        raise does_not_fit(f"error in move for path: '{path}': {nowhere}") from None
+
+
+def _copy(document: _Document, operation: Mapping[str, Any]) -> None:
+    start, path = _path(operation, "copy", "from"), _path(operation, "copy")
+    container, step = _at(document, start, f"copy operation does not apply: doc is missing from path: {start}")
+    try:
+        value = clone(_get(container, step))
+        container, step = _at(document, path, f"copy operation does not apply: doc is missing destination path: {path}")
+        _put(container, step, value)
+    except _NoSuchPlace as nowhere:
+        raise does_not_fit(f"error in copy for path: '{path}': {nowhere}") from None
+
+
+def _test(document: _Document, operation: Mapping[str, Any]) -> None:
+    path, wanted = _path(operation, "test"), operation.get("value")
+    if path == "":
+        found = document.root
+    else:
+        container, step = _at(document, path, f"test operation does not apply: is missing path: {path}")
+        try:
+            # A field that is not there tests equal to null.
+            found = container.get(step) if isinstance(container, dict) else _get(container, step)
+        except _NoSuchPlace as nowhere:
+            raise does_not_fit(f"error in test for path: '{path}': {nowhere}") from None
+    if not same(found, wanted):
+        raise does_not_fit(f"testing value {path} failed: test failed")
+
+
+_ACTS: dict[str, Callable[[_Document, Mapping[str, Any]], None]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}

@@ -1,0 +1,36 @@
+"""JSON merge patch (RFC 7386): a partial object laid over the whole; null removes, lists are replaced whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.kube.errors import bad_request
+from shoal.kube.objects import Obj
+from shoal.kube.patching.values import clone, json_type, without_nulls
+
+
+def merge_patch(obj: Obj, patch: Any) -> Obj:
+    """The object with the patch laid over it; a patch that is no object raises 400."""
+    if patch is None:
+        raise bad_request("Invalid JSON Patch")
+    if not isinstance(patch, dict):
+        into = "Go value of type map[string]interface {}"
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {json_type(patch)} into {into}")
+    result: Obj = merged(obj, patch)
+    return result
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """One value laid over another. The result shares nothing with either.
+
+    Fields that are null inside a list are dropped as well: API servers do so, and no kind gives null a meaning.
+    """
+    if not isinstance(patch, dict) or not isinstance(target, dict):
+        return without_nulls(patch)
+    result = {key: value if key in patch else clone(value) for key, value in target.items()}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
