@@ -1,0 +1,36 @@
+"""Addresses for pods: each node hands out its own part of the cluster's pod range.
+
+Pure. The range is a /16 (10.77.0.0/16, or 127.77.0.0/16 where pods share the machine's network); node number
+n has the /24 with third octet n + 1, and 0 is left to the bridge. Addresses are given in turn rather than the
+lowest first, so that a name which still points at a pod that just ended does not reach another.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection
+
+ISOLATED_RANGE = "10.77.0.0/16"
+LOOPBACK_RANGE = "127.77.0.0/16"
+MOST_NODES = 254
+
+
+class NoAddressLeft(Exception):
+    """The node's part of the pod range is used up."""
+
+
+def part_of(pod_range: str, node_index: int) -> ipaddress.IPv4Network:
+    if not 0 <= node_index < MOST_NODES:
+        raise ValueError(f"node number {node_index} has no part of the pod range; at most {MOST_NODES} nodes fit")
+    whole = ipaddress.IPv4Network(pod_range)
+    return ipaddress.IPv4Network((int(whole.network_address) + ((node_index + 1) << 8), 24))
+
+
+def next_address(part: ipaddress.IPv4Network, used: Collection[str], after: str = "") -> str:
+    """The next free address of the part behind `after`, going round."""
+    hosts = [str(address) for address in part.hosts()]
+    start = hosts.index(after) + 1 if after in hosts else 0
+    for address in [*hosts[start:], *hosts[:start]]:
+        if address not in used:
+            return address
+    raise NoAddressLeft(f"all {len(hosts)} addresses of {part} are in use")

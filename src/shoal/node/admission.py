@@ -1,0 +1,34 @@
+"""Whether the node can take a pod that was bound to it.
+
+Pure. A scheduler normally sees to it; a pod bound by hand, or by two schedulers at once, is refused here with
+the phase Failed and the reason a kubelet gives (OutOfcpu, OutOfnvidia.com/gpu, ...), rather than squeezed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from shoal.kube.objects import Obj
+from shoal.node.records import Outcome
+from shoal.scheduling.requests import add, amounts, requests_of
+
+
+def refusal(pod: Obj, others: Iterable[Obj], allocatable: Mapping[str, str]) -> Outcome | None:
+    """Why the pod does not fit beside the `others` that hold resources here, or None where it does."""
+    asked = requests_of(pod)
+    used = add(*(requests_of(other) for other in others))
+    capacity = amounts(allocatable)
+    for name, amount in sorted(asked.items()):
+        if amount and used.get(name, 0) + amount > capacity.get(name, 0):
+            numbers = f"requested: {_count(name, amount)}, used: {_count(name, used.get(name, 0))}"
+            message = (
+                f"Pod was rejected: Node didn't have enough resource: {name}, {numbers}, "
+                f"capacity: {_count(name, capacity.get(name, 0))}"
+            )
+            return Outcome("Failed", f"OutOf{name}", message)
+    return None
+
+
+def _count(name: str, milli: int) -> int:
+    """Thousandths of a core, whole units of everything else."""
+    return milli if name == "cpu" else milli // 1000

@@ -1,0 +1,164 @@
+"""The environment and the command line of a container.
+
+Pure. Layers, from the bottom: the caller's environment (there is no image that would bring one), what the
+sandbox offers (the way out of the pod's network), the image entry, HOSTNAME, links to Services, `envFrom`,
+`env`, and last CUDA_VISIBLE_DEVICES: a container sees exactly the devices the node gave it, whatever it says
+itself, because two jobs on one GPU is the worse surprise. `$(VAR)` is expanded as Kubernetes does it: from
+what the manifest defines, never from the layers below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
+from shoal.kube.objects import Obj, name_of, namespace_of
+from shoal.node.fields import field_value, resource_value
+from shoal.node.references import Lookup, NotThere
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+CUDA_DEVICES = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the node knows that a container's environment may need."""
+
+    node: str
+    host_ip: str
+    pod_ip: str
+    hostname: str
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    services: tuple[Obj, ...] = ()  # of the pod's namespace
+    lookup: Lookup = field(default_factory=Lookup)
+    gpus: tuple[int, ...] | None = None  # None: the node has no GPUs at all
+
+
+def expand(text: str, variables: Mapping[str, str]) -> str:
+    """`$(NAME)` becomes its value; `$$` becomes `$`; an unknown name stays as it is written."""
+
+    def replace(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return "$"
+        return variables.get(found[1], found[0])
+
+    return _REFERENCE.sub(replace, text)
+
+
+def unknown_names(text: str, variables: Mapping[str, str]) -> list[str]:
+    """The names in `$(NAME)` that nothing defines."""
+    return [found[1] for found in _REFERENCE.finditer(text) if found[1] is not None and found[1] not in variables]
+
+
+def declared(pod: Obj, container: Obj, around: Surroundings) -> dict[str, str]:
+    """The variables that come from the manifest and the cluster: these `$(VAR)` may name."""
+    variables = dict(_service_links(pod, around.services))
+    for source in container.get("envFrom") or ():
+        variables.update(_from_source(source, namespace_of(pod), around.lookup))
+    for variable in container.get("env") or ():
+        value = _value(pod, container, variable, variables, around)
+        if value is not None:
+            variables[variable["name"]] = value
+    return variables
+
+
+def environment(
+    variables: Mapping[str, str], *, caller: Mapping[str, str], image: Mapping[str, str], around: Surroundings
+) -> dict[str, str]:
+    """All a process gets, from the caller's environment up to the devices it may use."""
+    layers = {**caller, **image, "HOSTNAME": around.hostname, **variables}
+    if around.gpus is not None:
+        layers[CUDA_DEVICES] = ",".join(str(index) for index in around.gpus)
+    return layers
+
+
+def command_line(container: Obj, image_command: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The entry's command stands where an image's entrypoint would: `command` replaces it, `args` follow it."""
+    command = container.get("command") or list(image_command)
+    return tuple(expand(part, variables) for part in [*command, *(container.get("args") or ())])
+
+
+def _value(pod: Obj, container: Obj, variable: Obj, before: Mapping[str, str], around: Surroundings) -> str | None:
+    """None where an optional reference leads nowhere: the variable is then not set at all."""
+    origin = variable.get("valueFrom")
+    if not origin:
+        return expand(variable.get("value") or "", before)
+    if ref := origin.get("fieldRef"):
+        path = ref["fieldPath"]
+        return field_value(pod, path, pod_ip=around.pod_ip, host_ip=around.host_ip, node=around.node)
+    if ref := origin.get("resourceFieldRef"):
+        return resource_value(pod, container, ref, around.allocatable)
+    if ref := origin.get("configMapKeyRef"):
+        return _key(CONFIG_MAP, ref, namespace_of(pod), around.lookup)
+    if ref := origin.get("secretKeyRef"):
+        return _key(SECRET, ref, namespace_of(pod), around.lookup)
+    raise NotThere(f"the variable {variable['name']} comes from a source this node does not know: {', '.join(origin)}")
+
+
+def _key(kind: Kind, ref: Obj, namespace: str, lookup: Lookup) -> str | None:
+    data = lookup.data(kind, namespace, ref["name"])
+    if data is None:
+        if ref.get("optional"):
+            return None
+        raise NotThere(f'{kind.kind.lower()} "{ref["name"]}" not found')
+    if ref["key"] not in data:
+        if ref.get("optional"):
+            return None
+        raise NotThere(f"couldn't find key {ref['key']} in {kind.kind} {namespace}/{ref['name']}")
+    return data[ref["key"]].decode(errors="replace")
+
+
+def _from_source(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]:
+    prefix = source.get("prefix") or ""
+    found: dict[str, str] = {}
+    for kind, field_name in ((CONFIG_MAP, "configMapRef"), (SECRET, "secretRef")):
+        ref = source.get(field_name)
+        if not ref:
+            continue
+        data = lookup.data(kind, namespace, ref["name"])
+        if data is None and not ref.get("optional"):
+            raise NotThere(f'{kind.kind.lower()} "{ref["name"]}" not found')
+        for key, value in (data or {}).items():
+            if _NAME.fullmatch(prefix + key):
+                found[prefix + key] = value.decode(errors="replace")
+    return found
+
+
+# Links to Services, as Docker once named them
+
+
+def _service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str]]:
+    if pod["spec"].get("enableServiceLinks") is False:
+        return
+    for service in sorted(services, key=name_of):
+        spec = service.get("spec") or {}
+        address, ports = spec.get("clusterIP"), spec.get("ports") or []
+        if not address or address == "None" or not ports or spec.get("type") == "ExternalName":
+            continue
+        stem = _variable_name(name_of(service))
+        yield f"{stem}_SERVICE_HOST", address
+        yield f"{stem}_SERVICE_PORT", str(ports[0]["port"])
+        for port in ports:
+            if port.get("name"):
+                yield f"{stem}_SERVICE_PORT_{_variable_name(port['name'])}", str(port["port"])
+        yield from _docker_links(stem, address, ports)
+
+
+def _docker_links(stem: str, address: str, ports: list[Obj]) -> Iterable[tuple[str, str]]:
+    for index, port in enumerate(ports):
+        protocol = str(port.get("protocol") or "TCP")
+        url = f"{protocol.lower()}://{address}:{port['port']}"
+        if index == 0:
+            yield f"{stem}_PORT", url
+        link = f"{stem}_PORT_{port['port']}_{protocol}"
+        yield link, url
+        yield f"{link}_PROTO", protocol.lower()
+        yield f"{link}_PORT", str(port["port"])
+        yield f"{link}_ADDR", address
+
+
+def _variable_name(name: str) -> str:
+    return name.upper().replace("-", "_")

@@ -1,0 +1,200 @@
+"""Reading what containers wrote: from the end, since a time, with its timestamps, following as it grows.
+
+The files are written by the pod's keeper, one record a line: `<time> <stream> <F|P> <text>`, where P is a part
+of a line that goes on. A full file is renamed to `.1`, `.2` and so on; a reader keeps the file it has open,
+finishes it and goes on with the next newer one, so that nothing is lost or read twice. Following waits for
+the kernel's word (inotify) and ends when the run has ended and everything is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from shoal.cluster.port import LogOptions
+from shoal.kube.errors import bad_request
+from shoal.kube.times import parse
+from shoal.node.inotify import FolderWatch
+
+BLOCK_BYTES = 256 << 10
+
+
+@dataclass(slots=True)
+class Wording:
+    """Turns records into the bytes a person sees, within the options: since, timestamps, limit."""
+
+    since: str = ""
+    timestamps: bool = False
+    limit_bytes: int | None = None
+    inside_line: bool = False
+
+    def put(self, records: bytes) -> bytes:
+        out = b"".join(self._one(line) for line in records.split(b"\n") if line)
+        if self.limit_bytes is None:
+            return out
+        kept = out[: self.limit_bytes]
+        self.limit_bytes -= len(kept)
+        return kept
+
+    @property
+    def is_full(self) -> bool:
+        return self.limit_bytes is not None and self.limit_bytes <= 0
+
+    def _one(self, record: bytes) -> bytes:
+        stamp, _, rest = record.partition(b" ")
+        _, _, rest = rest.partition(b" ")
+        flag, _, text = rest.partition(b" ")
+        if self.since and stamp.decode("latin-1") < self.since:
+            return b""
+        head = stamp + b" " if self.timestamps and not self.inside_line else b""
+        self.inside_line = flag == b"P"
+        return head + text + (b"" if self.inside_line else b"\n")
+
+
+def wording(options: LogOptions, now: datetime) -> Wording:
+    since = ""
+    if options.since_seconds is not None:
+        since = _stamp(now - timedelta(seconds=options.since_seconds))
+    elif options.since_time:
+        try:
+            since = _stamp(parse(options.since_time))
+        except ValueError as odd:
+            raise bad_request(str(odd)) from odd
+    return Wording(since, options.timestamps, options.limit_bytes)
+
+
+def _stamp(moment: datetime) -> str:
+    """Comparable, letter by letter, with the timestamps in the files."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "000Z"
+
+
+class LogTrail:
+    """The records of one run over all its files, oldest first, as far as they are written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._rest = b""
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def begin(self, tail_lines: int | None) -> None:
+        """Stand at the first record, or where the last `tail_lines` lines begin."""
+        files = self._files()
+        if not files:
+            return
+        place, offset = (files[0], 0) if tail_lines is None else _tail_start(files, tail_lines)
+        self._file = place.open("rb")
+        self._file.seek(offset)
+
+    def read(self) -> bytes:
+        """The next whole records; empty when there are none now."""
+        while True:
+            if self._file is None:
+                files = self._files()
+                if not files:
+                    return b""
+                self._file = files[0].open("rb")
+            data = self._rest + self._file.read(BLOCK_BYTES)
+            end = data.rfind(b"\n") + 1
+            self._rest = data[end:]
+            if end:
+                return data[:end]
+            if not self._advance():
+                return b""
+
+    def _advance(self) -> bool:
+        """Go on with the next newer file, if the one at hand was renamed and is read to its end."""
+        assert self._file is not None
+        if os.fstat(self._file.fileno()).st_size > self._file.tell():
+            return True
+        mine = os.fstat(self._file.fileno()).st_ino
+        files = self._files()
+        numbers = [path.stat().st_ino for path in files]
+        if mine in numbers and numbers.index(mine) == len(files) - 1:
+            return False
+        if not files:
+            return False
+        following = files[numbers.index(mine) + 1] if mine in numbers else files[0]
+        self._file.close()
+        self._file, self._rest = following.open("rb"), b""
+        return True
+
+    def _files(self) -> list[Path]:
+        """Oldest first: the renamed ones by falling number, then the one being written."""
+        older = [p for p in self._path.parent.glob(f"{self._path.name}.*") if p.suffix[1:].isdigit()]
+        older.sort(key=lambda p: int(p.suffix[1:]), reverse=True)
+        return [*older, self._path] if self._path.exists() else older
+
+
+def _tail_start(files: list[Path], lines: int) -> tuple[Path, int]:
+    """Where the last `lines` lines begin; a line made of several parts counts once."""
+    wanted = lines
+    for path in reversed(files):
+        data = path.read_bytes()
+        end = len(data)
+        if wanted == 0:
+            return path, end
+        while end > 0:
+            start = data.rfind(b"\n", 0, end - 1) + 1
+            if _ends_line(data[start:end]) or (path == files[-1] and end == len(data)):
+                if wanted == 0:
+                    return path, end
+                wanted -= 1
+            end = start
+    return files[0], 0
+
+
+def _ends_line(record: bytes) -> bool:
+    return record.split(b" ", 3)[2:3] == [b"F"]
+
+
+async def read_log(
+    path: Path,
+    options: LogOptions,
+    *,
+    now: datetime,
+    is_over: Callable[[], bool],
+    subscribe: Callable[[Callable[[], None]], Callable[[], None]],
+) -> AsyncIterator[bytes]:
+    """The log of one run. `is_over` says whether the run has ended; `subscribe(poke)` has the reader woken when
+    that may have changed and returns what takes the subscription back."""
+    words = wording(options, now)
+    trail = LogTrail(path)
+    try:
+        if not options.follow:
+            trail.begin(options.tail_lines)
+            while not words.is_full and (records := trail.read()):
+                if text := words.put(records):
+                    yield text
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FolderWatch(path.parent) as watch:
+            unsubscribe = subscribe(watch.poke)
+            try:
+                trail.begin(options.tail_lines)
+                async for text in _follow(trail, words, watch, is_over):
+                    yield text
+            finally:
+                unsubscribe()
+    finally:
+        trail.close()
+
+
+async def _follow(
+    trail: LogTrail, words: Wording, watch: FolderWatch, is_over: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    while not words.is_full:
+        over = is_over()  # asked before reading: what was written before the end is then surely read
+        while not words.is_full and (records := trail.read()):
+            if text := words.put(records):
+                yield text
+        if over:
+            return
+        await watch.changed()

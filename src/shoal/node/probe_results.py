@@ -1,0 +1,73 @@
+"""How probe answers turn into a verdict, and when to ask next.
+
+Pure. A verdict changes after `failureThreshold` failures or `successThreshold` successes in a row. Liveness
+and readiness are not asked before the startup probe has passed. Until its first verdict a container counts as
+alive, not started and not ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from shoal.kube.objects import Obj
+
+
+class ProbeKind(StrEnum):
+    STARTUP = "startupProbe"
+    LIVENESS = "livenessProbe"
+    READINESS = "readinessProbe"
+
+    @property
+    def spoken(self) -> str:
+        return {"startupProbe": "Startup", "livenessProbe": "Liveness", "readinessProbe": "Readiness"}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One probe: whether it succeeded, and in words what came back."""
+
+    ok: bool
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    initial_delay: float = 0.0
+    period: float = 10.0
+    timeout: float = 1.0
+    successes: int = 1
+    failures: int = 3
+
+
+def timing_of(probe: Obj) -> Timing:
+    return Timing(
+        float(probe.get("initialDelaySeconds") or 0),
+        float(probe.get("periodSeconds") or 10),
+        float(probe.get("timeoutSeconds") or 1),
+        int(probe.get("successThreshold") or 1),
+        int(probe.get("failureThreshold") or 3),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Answers of one kind in a row, and the verdict so far (None: not reached yet)."""
+
+    timing: Timing
+    verdict: bool | None = None
+    last: bool | None = None
+    in_a_row: int = 0
+
+    def count(self, answer: Answer) -> Tally:
+        in_a_row = self.in_a_row + 1 if answer.ok == self.last else 1
+        needed = self.timing.successes if answer.ok else self.timing.failures
+        verdict = answer.ok if in_a_row >= needed else self.verdict
+        return replace(self, verdict=verdict, last=answer.ok, in_a_row=in_a_row)
+
+
+def next_at(started_at: float, asked_at: float | None, timing: Timing) -> float:
+    """When to ask next: after the initial delay, then one period after the last question."""
+    if asked_at is None:
+        return started_at + timing.initial_delay
+    return asked_at + timing.period

@@ -1,0 +1,163 @@
+"""Names and virtual addresses, from Services and EndpointSlices.
+
+Pure. `hosts_file` is what /etc/hosts of one pod says: its own name, and every Service it can reach by every
+form of the name a cluster's DNS would answer. `service_table` is what stands behind each ClusterIP. Programs
+that read /etc/hosts once keep old answers, as they would with DNS.
+
+An ExternalName Service is a name for another name; a hosts file cannot say that, so it is left out with a
+comment line. Wildcards, SRV and reverse records do not exist here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from shoal.kube.objects import Obj, labels_of, name_of, namespace_of
+
+SERVICE_NAME = "kubernetes.io/service-name"
+DOMAIN = "cluster.local"
+
+Table = dict[tuple[str, int], tuple[tuple[str, int], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A pod as its own hosts file sees it."""
+
+    namespace: str
+    hostname: str
+    subdomain: str = ""
+    ip: str = ""
+    aliases: tuple[tuple[str, tuple[str, ...]], ...] = ()  # spec.hostAliases
+    host_network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """The Services of the cluster and the slices behind them."""
+
+    services: tuple[Obj, ...] = ()
+    slices: Mapping[tuple[str, str], tuple[Obj, ...]] = field(default_factory=dict)  # (namespace, service) -> slices
+
+
+def directory(services: Iterable[Obj], slices: Iterable[Obj]) -> Directory:
+    by_service: dict[tuple[str, str], list[Obj]] = {}
+    for piece in sorted(slices, key=name_of):
+        by_service.setdefault((namespace_of(piece), labels_of(piece).get(SERVICE_NAME, "")), []).append(piece)
+    ordered = tuple(sorted(services, key=lambda s: (namespace_of(s), name_of(s))))
+    return Directory(ordered, {key: tuple(found) for key, found in by_service.items()})
+
+
+def neighbour(pod: Obj, ip: str) -> Neighbour:
+    spec = pod["spec"]
+    return Neighbour(
+        namespace_of(pod),
+        hostname_of(pod),
+        spec.get("subdomain") or "",
+        ip,
+        tuple((a["ip"], tuple(a.get("hostnames") or ())) for a in spec.get("hostAliases") or ()),
+        bool(spec.get("hostNetwork")),
+    )
+
+
+def hostname_of(pod: Obj) -> str:
+    """What the pod calls itself: its own choice or its name, cut to what a hostname may be."""
+    return str(pod["spec"].get("hostname") or name_of(pod))[:63].rstrip("-.")
+
+
+# The hosts file
+
+
+def hosts_file(pod: Neighbour, services: str) -> str:
+    """The whole file: the machine's own lines, the pod's, its aliases, and the text `service_lines` gave."""
+    own = [pod.hostname]
+    if pod.subdomain:
+        own.insert(0, f"{pod.hostname}.{pod.subdomain}.{pod.namespace}.svc.{DOMAIN}")
+    lines = [
+        "# Kept by shoal: changes with the Services of the cluster.",
+        "127.0.0.1\tlocalhost",
+        "::1\tlocalhost ip6-localhost ip6-loopback",
+        "fe00::0\tip6-localnet",
+        "fe00::0\tip6-mcastprefix",
+        "fe00::1\tip6-allnodes",
+        "fe00::2\tip6-allrouters",
+    ]
+    if pod.ip:
+        lines.append(f"{pod.ip}\t{' '.join(own)}")
+    lines += [f"{ip}\t{' '.join(names)}" for ip, names in pod.aliases if names]
+    return "\n".join([*lines, services])
+
+
+def service_lines(known: Directory, namespace: str) -> str:
+    """The part of a hosts file that all pods of a namespace share."""
+    return "".join(f"{line}\n" for service in known.services for line in _lines(service, known, namespace))
+
+
+def _lines(service: Obj, known: Directory, namespace: str) -> Iterator[str]:
+    spec = service.get("spec") or {}
+    forms = list(_forms(name_of(service), namespace_of(service), namespace))
+    if spec.get("type") == "ExternalName":
+        yield f"# {forms[-1]} stands for {spec.get('externalName')}: ask for that name instead"
+        return
+    if spec.get("clusterIP") not in (None, "", "None"):
+        yield f"{spec['clusterIP']}\t{' '.join(forms)}"
+        return
+    for address, hostname in _reachable(service, known):
+        own = [f"{hostname}.{form}" for form in forms] if hostname else []
+        yield f"{address}\t{' '.join([*forms, *own])}"
+
+
+def _forms(service: str, home: str, namespace: str) -> Iterator[str]:
+    if home == namespace:
+        yield service
+    for suffix in (home, f"{home}.svc", f"{home}.svc.{DOMAIN}"):
+        yield f"{service}.{suffix}"
+
+
+def _reachable(service: Obj, known: Directory) -> list[tuple[str, str]]:
+    """(address, hostname) of every endpoint that may be told to others, each once, in a steady order."""
+    everyone = bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
+    found = {
+        (address, endpoint.get("hostname") or "")
+        for piece in known.slices.get((namespace_of(service), name_of(service)), ())
+        for endpoint in piece.get("endpoints") or ()
+        if everyone or _is_ready(endpoint)
+        for address in endpoint.get("addresses") or ()
+    }
+    return sorted(found, key=lambda pair: (_numeric(pair[0]), pair[1]))
+
+
+def _is_ready(endpoint: Obj) -> bool:
+    return (endpoint.get("conditions") or {}).get("ready") is not False
+
+
+def _numeric(address: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in address.split(".") if part.isdigit())
+
+
+# The service table
+
+
+def service_table(known: Directory) -> Table:
+    """(ClusterIP, port) -> the (address, port)s behind it; TCP only. Nobody behind it: an empty tuple."""
+    table: Table = {}
+    for service in known.services:
+        spec = service.get("spec") or {}
+        if spec.get("clusterIP") in (None, "", "None") or spec.get("type") == "ExternalName":
+            continue
+        for port in spec.get("ports") or ():
+            if (port.get("protocol") or "TCP") == "TCP":
+                table[(spec["clusterIP"], int(port["port"]))] = _behind(service, port.get("name") or "", known)
+    return table
+
+
+def _behind(service: Obj, port_name: str, known: Directory) -> tuple[tuple[str, int], ...]:
+    everyone = bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
+    found = set()
+    for piece in known.slices.get((namespace_of(service), name_of(service)), ()):
+        numbers = [p.get("port") for p in piece.get("ports") or () if (p.get("name") or "") == port_name]
+        for endpoint in piece.get("endpoints") or ():
+            if everyone or _is_ready(endpoint):
+                found |= {(a, int(n)) for a in endpoint.get("addresses") or () for n in numbers if n is not None}
+    return tuple(sorted(found, key=lambda pair: (_numeric(pair[0]), pair[1])))

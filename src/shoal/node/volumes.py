@@ -1,0 +1,225 @@
+"""Volumes: from the manifest to folders on this machine, and from those to the mounts of a container.
+
+`prepare` makes every volume of a pod exist and says where; it may be called again at any time (after a crash,
+when a ConfigMap changed) and then only brings the files up to date. `mounts_for` is what one container sees.
+Whatever cannot be had yet raises `NotThere` with the sentence for the pod's events and status; the pod goes on
+when the missing object appears.
+
+A memory-backed emptyDir that one container mounts is a tmpfs of its own with the size limit enforced; it goes
+with that container's process. One that containers share, or mount in part, is a folder on /dev/shm, whose
+size only the machine limits. The size limit of a disk-backed emptyDir is not enforced.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM
+from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
+from shoal.kube.quantity import Quantity
+from shoal.node import atomic_files
+from shoal.node.contents import files_of, is_written
+from shoal.node.environment import Surroundings, expand, unknown_names
+from shoal.node.lifecycle import all_containers
+from shoal.node.records import PodFolder
+from shoal.node.references import NotThere, volume_behind
+from shoal.node.sandbox.port import Mount
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the machine's tmpfs, entered by the pod's uid
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A volume that is there: a place on this machine, or (None) a tmpfs made for the container that mounts it."""
+
+    path: Path | None
+    size_bytes: int | None = None
+    read_only: bool = False
+
+
+def prepare(pod: Obj, folder: PodFolder, around: Surroundings) -> dict[str, Prepared]:
+    """Every volume of the pod by name; raises NotThere for the first that cannot be had."""
+    volumes = {}
+    for volume in pod["spec"].get("volumes") or ():
+        volumes[volume["name"]] = _prepare_one(pod, volume, folder, around)
+    return volumes
+
+
+def refresh(pod: Obj, folder: PodFolder, around: Surroundings) -> bool:
+    """Bring the files of configMap, secret and downwardAPI volumes up to date; whether any changed.
+
+    A volume whose object has gone keeps its files: the containers that run have been promised them.
+    """
+    changed = False
+    for volume in pod["spec"].get("volumes") or ():
+        if not is_written(volume):
+            continue
+        try:
+            files = files_of(pod, volume, around)
+        except NotThere:
+            continue
+        changed |= atomic_files.write_all(folder.volumes / volume["name"], files)
+    return changed
+
+
+def forget(uid: str) -> None:
+    """Remove what a pod's shared memory volumes left outside its folder."""
+    for path in SHARED_MEMORY.glob(f"shoal-{uid}-*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _prepare_one(pod: Obj, volume: Obj, folder: PodFolder, around: Surroundings) -> Prepared:
+    place = folder.volumes / volume["name"]
+    if is_written(volume):
+        atomic_files.write_all(place, files_of(pod, volume, around))
+        return Prepared(place, read_only=True)
+    if "emptyDir" in volume:
+        return _empty_dir(pod, volume, place)
+    if source := volume.get("hostPath"):
+        return Prepared(_host_path(Path(source["path"]), source.get("type") or ""))
+    if source := volume.get("persistentVolumeClaim"):
+        return _claimed(pod, source, around)
+    kinds = [key for key in volume if key != "name"]
+    if not kinds:
+        return _empty_dir(pod, {"name": volume["name"], "emptyDir": {}}, place)
+    raise NotThere(f'volume "{volume["name"]}" is of a kind this node does not offer: {", ".join(kinds)}')
+
+
+def _empty_dir(pod: Obj, volume: Obj, place: Path) -> Prepared:
+    source = volume["emptyDir"] or {}
+    medium = source.get("medium") or ""
+    if medium not in ("", "Memory"):
+        raise NotThere(f'volume "{volume["name"]}": this node offers the media "" and "Memory", not "{medium}"')
+    size = Quantity.parse(str(source["sizeLimit"])).value() if source.get("sizeLimit") else None
+    if medium == "Memory":
+        if _mounted_whole_by_one(pod, volume["name"]):
+            return Prepared(None, size_bytes=size or None)
+        if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
+            place = SHARED_MEMORY / f"shoal-{uid_of(pod)}-{volume['name']}"
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o777)  # as a kubelet makes it: containers may run as anybody
+    return Prepared(place)
+
+
+def _mounted_whole_by_one(pod: Obj, name: str) -> bool:
+    mounts = [m for c in all_containers(pod) for m in c.get("volumeMounts") or () if m["name"] == name]
+    return len(mounts) == 1 and not mounts[0].get("subPath") and not mounts[0].get("subPathExpr")
+
+
+def _claimed(pod: Obj, source: Obj, around: Surroundings) -> Prepared:
+    name, namespace = source["claimName"], namespace_of(pod)
+    claim = around.lookup.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
+    if claim is None:
+        raise NotThere(f'persistentvolumeclaim "{name}" not found')
+    behind = volume_behind(claim)
+    phase = (claim.get("status") or {}).get("phase")
+    if behind is None or phase != "Bound":
+        raise NotThere(f'persistentvolumeclaim "{name}" is {phase or "Pending"}: it has no volume yet')
+    volume = around.lookup.objects.get(behind)
+    if volume is None:
+        raise NotThere(f'persistentvolume "{behind.key.name}" of claim "{name}" not found')
+    spec = volume.get("spec") or {}
+    path = (spec.get("hostPath") or spec.get("local") or {}).get("path")
+    if not path:
+        raise NotThere(
+            f'persistentvolume "{name_of(volume)}" is neither a hostPath nor a local volume: this node cannot mount it'
+        )
+    _make_folder(Path(path), 0o777)
+    return Prepared(Path(path), read_only=bool(source.get("readOnly")))
+
+
+# Paths of the machine
+
+
+def _make_folder(path: Path, mode: int) -> None:
+    if path.is_dir():
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode)
+    except OSError as refused:
+        raise NotThere(f"cannot make the folder {path}: {refused.strerror}") from refused
+
+
+def _make_file(path: Path) -> None:
+    try:
+        path.touch(mode=0o644, exist_ok=True)
+    except OSError as refused:
+        raise NotThere(f"cannot make the file {path}: {refused.strerror}") from refused
+
+
+_CHECKS: Mapping[str, tuple[Callable[[int], bool], str]] = {
+    "Directory": (stat.S_ISDIR, "a directory"),
+    "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
+    "File": (stat.S_ISREG, "a file"),
+    "FileOrCreate": (stat.S_ISREG, "a file"),
+    "Socket": (stat.S_ISSOCK, "a socket file"),
+    "CharDevice": (stat.S_ISCHR, "a character device"),
+    "BlockDevice": (stat.S_ISBLK, "a block device"),
+}
+
+
+def _host_path(path: Path, kind: str) -> Path:
+    if not path.exists():
+        if kind in ("", "DirectoryOrCreate"):
+            _make_folder(path, 0o755)
+        elif kind == "FileOrCreate":
+            _make_file(path)
+    if kind:
+        fits, what = _CHECKS[kind]
+        if not path.exists() or not fits(path.stat().st_mode):
+            raise NotThere(f"hostPath type check failed: {path} is not {what}")
+    return path
+
+
+# What a container sees
+
+
+def mounts_for(container: Obj, volumes: Mapping[str, Prepared], variables: Mapping[str, str]) -> tuple[Mount, ...]:
+    """The container's mounts, outer folders before what is mounted inside them."""
+    mounts = list(_mounts(container, volumes, variables))
+    return tuple(sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)))
+
+
+def _mounts(container: Obj, volumes: Mapping[str, Prepared], variables: Mapping[str, str]) -> Iterator[Mount]:
+    for wanted in container.get("volumeMounts") or ():
+        volume = volumes.get(wanted["name"])
+        if volume is None:
+            raise NotThere(f'container {container["name"]} mounts the volume "{wanted["name"]}", which the pod lacks')
+        read_only = volume.read_only or bool(wanted.get("readOnly"))
+        target = str(PurePosixPath("/") / wanted["mountPath"])
+        if volume.path is None:
+            yield Mount(target, None, read_only, volume.size_bytes)
+            continue
+        part = _sub_path(wanted, variables)
+        yield Mount(target, _inside(volume.path, part, make=not volume.read_only), read_only)
+
+
+def _sub_path(wanted: Obj, variables: Mapping[str, str]) -> str:
+    if expression := wanted.get("subPathExpr"):
+        if unknown := unknown_names(expression, variables):
+            raise NotThere(f'subPathExpr of volume mount "{wanted["name"]}": no variable {", ".join(unknown)}')
+        return expand(expression, variables)
+    return wanted.get("subPath") or ""
+
+
+def _inside(volume: Path, part: str, *, make: bool) -> Path:
+    """The part of a volume; links in it may not lead out of the volume."""
+    if not part:
+        return volume
+    place = volume / part
+    if PurePosixPath(part).is_absolute() or ".." in PurePosixPath(part).parts:
+        raise NotThere(f"subPath {part} must stay inside its volume")
+    if not place.exists() and make:
+        _make_folder(place, 0o777)
+    if not place.exists():
+        raise NotThere(f"subPath {part} does not exist in its volume")
+    real = place.resolve()
+    if not real.is_relative_to(volume.resolve()):
+        raise NotThere(f"subPath {part} leads out of its volume")
+    return real
