@@ -1,0 +1,41 @@
+"""What an API server fills in before it stores an object of a built-in kind.
+
+`apply_defaults` changes the object in place and may be called again at any time: a second call changes
+nothing. It expects an object whose types have been checked. What needs more than the object itself (a
+cluster IP, the value of a PriorityClass, uid and timestamps, the first status) is the machinery's; the
+defaults of custom resources are in `shoal.kube.structural`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from shoal.kube import kinds
+from shoal.kube.defaults import extensions, pods, records, services, storage
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+_RULES: dict[Kind, Callable[[Obj], None]] = {
+    kinds.POD: pods.apply,
+    kinds.SERVICE: services.service,
+    kinds.ENDPOINTS: services.endpoints,
+    kinds.ENDPOINT_SLICE: services.endpoint_slice,
+    kinds.NAMESPACE: records.namespace,
+    kinds.NODE: records.node,
+    kinds.SECRET: records.secret,
+    kinds.EVENT: records.event,
+    kinds.EVENT_V1: records.event_v1,
+    kinds.PRIORITY_CLASS: records.priority_class,
+    kinds.LEASE: records.lease,
+    kinds.PERSISTENT_VOLUME: storage.volume,
+    kinds.PERSISTENT_VOLUME_CLAIM: storage.claim,
+    kinds.CUSTOM_RESOURCE_DEFINITION: extensions.definition,
+}
+_BY_RESOURCE = {(kind.group, kind.plural): rule for kind, rule in _RULES.items()}
+
+
+def apply_defaults(kind: Kind, obj: Obj) -> None:
+    """Fill in what the person left out, in place. Kinds without defaults are left as they are."""
+    rule = _BY_RESOURCE.get((kind.group, kind.plural))
+    if rule is not None:
+        rule(obj)

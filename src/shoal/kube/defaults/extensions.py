@@ -1,0 +1,33 @@
+"""Defaults of a CustomResourceDefinition: the names that follow from the kind, and no conversion."""
+
+from __future__ import annotations
+
+from shoal.kube.defaults.filling import below, each, fill, fill_missing
+from shoal.kube.objects import Obj
+
+_WEBHOOK_PORT = 443
+
+
+def definition(obj: Obj) -> None:
+    spec = below(obj, "spec")
+    names = below(spec, "names")
+    kind = names.get("kind") or ""
+    fill(names, "singular", kind.lower())
+    if kind:
+        fill(names, "listKind", f"{kind}List")
+    _conversion(spec)
+    status = below(obj, "status")
+    if not status.get("storedVersions"):
+        stored = [version.get("name") or "" for version in each(spec, "versions") if version.get("storage")]
+        status["storedVersions"] = stored[:1]
+    status.setdefault("conditions", None)
+    accepted = below(status, "acceptedNames")
+    fill_missing(accepted, "plural", "")
+    fill_missing(accepted, "kind", "")
+
+
+def _conversion(spec: Obj) -> None:
+    fill_missing(spec, "conversion", {"strategy": "None"})
+    client = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if client:
+        fill_missing(client, "port", _WEBHOOK_PORT)

@@ -1,0 +1,69 @@
+"""The few moves all defaults are made of: reach into an object, fill what is missing, rewrite amounts.
+
+A null counts as missing everywhere, as it does when an API server reads an object.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from shoal.kube.objects import Obj
+from shoal.kube.quantity import Quantity
+
+
+def below(obj: Obj, name: str) -> Obj:
+    """The object under `name`, made if it is missing."""
+    found = obj.get(name)
+    if found is None:
+        found = obj[name] = {}
+    return found
+
+
+def each(obj: Obj, name: str) -> list[Obj]:
+    """The objects of a list; a null among them becomes an empty object in place."""
+    found: list[Any] | None = obj.get(name)
+    if not found:
+        return []
+    if None in found:
+        found[:] = [{} if item is None else item for item in found]
+    return found
+
+
+def fill(obj: Obj, name: str, value: Any) -> None:
+    """Set the field where it is absent, null or the empty text."""
+    found = obj.get(name)
+    if found is None or found == "":
+        obj[name] = value
+
+
+def fill_missing(obj: Obj, name: str, value: Any) -> None:
+    """Set the field where it is absent or null; an empty text or a zero is an answer."""
+    if obj.get(name) is None:
+        obj[name] = value
+
+
+def amount(obj: Obj, name: str) -> None:
+    """Write one quantity in canonical form, where there is one."""
+    found = obj.get(name)
+    if found is not None:
+        obj[name] = _canonical(str(found))
+
+
+def amounts(obj: Obj, name: str) -> None:
+    """Write a resource list in canonical form; amounts finer than a thousandth are rounded up to one."""
+    found = obj.get(name)
+    if found:
+        for resource, value in found.items():
+            found[resource] = _canonical_milli(str(value))
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    return str(Quantity.parse(text))
+
+
+@lru_cache(maxsize=4096)
+def _canonical_milli(text: str) -> str:
+    quantity = Quantity.parse(text)
+    return str(Quantity.of_milli(quantity.milli(), quantity.family) if quantity.nanos % 10**6 else quantity)

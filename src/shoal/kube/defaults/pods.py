@@ -1,0 +1,222 @@
+"""Defaults of a Pod: the spec as an API server stores it, with the tolerations and the account admission adds.
+
+The order matters in two places only: amounts are written canonically before requests are copied from
+limits, and container ports are complete before host networking copies them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from shoal.kube.defaults import storage
+from shoal.kube.defaults.filling import amount, amounts, below, each, fill, fill_missing
+from shoal.kube.objects import Obj
+from shoal.kube.quantity import ZERO, Quantity
+
+FILE_MODE = 0o644
+_TOLERATION_SECONDS = 300
+_PATIENT_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS = ("postStart", "preStop")
+
+
+def apply(pod: Obj) -> None:
+    spec = below(pod, "spec")
+    init = each(spec, "initContainers")
+    containers = each(spec, "containers")
+    for container in (*init, *containers):
+        _container(container)
+        _requests_from_limits(container["resources"])
+    for container in each(spec, "ephemeralContainers"):
+        _container(container)
+    for volume in each(spec, "volumes"):
+        _volume(volume)
+    _spec(spec)
+    if spec.get("hostNetwork"):
+        _host_ports([*init, *containers])
+    if spec.get("resources"):
+        _pod_resources(spec)
+    _tolerations(spec)
+
+
+def _spec(spec: Obj) -> None:
+    fill(spec, "restartPolicy", "Always")
+    fill_missing(spec, "terminationGracePeriodSeconds", 30)
+    fill(spec, "dnsPolicy", "ClusterFirst")
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    fill_missing(spec, "securityContext", {})
+    fill(spec, "schedulerName", "default-scheduler")
+    fill_missing(spec, "enableServiceLinks", True)
+    amounts(spec, "overhead")
+
+
+def _container(container: Obj) -> None:
+    resources = below(container, "resources")
+    if resources:
+        amounts(resources, "limits")
+        amounts(resources, "requests")
+    fill(container, "terminationMessagePath", "/dev/termination-log")
+    fill(container, "terminationMessagePolicy", "File")
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = pull_policy(container.get("image") or "")
+    for port in each(container, "ports"):
+        fill(port, "protocol", "TCP")
+    for variable in each(container, "env"):
+        if source := variable.get("valueFrom"):
+            _reference(source)
+    for name in _PROBES:
+        if probe := container.get(name):
+            _probe(probe)
+    if lifecycle := container.get("lifecycle"):
+        for name in _HOOKS:
+            _handler(lifecycle.get(name) or {})
+
+
+def _requests_from_limits(resources: Obj) -> None:
+    limits = resources.get("limits")
+    if limits:
+        requests = below(resources, "requests")
+        for resource, value in limits.items():
+            requests.setdefault(resource, value)
+
+
+def _probe(probe: Obj) -> None:
+    _handler(probe)
+    for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        if not probe.get(name):
+            probe[name] = value
+
+
+def _handler(handler: Obj) -> None:
+    if get := handler.get("httpGet"):
+        fill(get, "path", "/")
+        fill(get, "scheme", "HTTP")
+    if grpc := handler.get("grpc"):
+        fill_missing(grpc, "service", "")
+
+
+def _reference(source: Obj) -> None:
+    """A value taken from the pod itself: a field or an amount of resources."""
+    if field := source.get("fieldRef"):
+        fill(field, "apiVersion", "v1")
+    if resource := source.get("resourceFieldRef"):
+        fill_missing(resource, "divisor", "0")
+        amount(resource, "divisor")
+
+
+def _volume(volume: Obj) -> None:
+    if not any(name != "name" and source is not None for name, source in volume.items()):
+        volume["emptyDir"] = {}
+        return
+    if directory := volume.get("emptyDir"):
+        amount(directory, "sizeLimit")
+    if path := volume.get("hostPath"):
+        fill_missing(path, "type", "")
+    for name in ("secret", "configMap", "downwardAPI", "projected"):
+        source = volume.get(name)
+        if source is not None:
+            fill_missing(source, "defaultMode", FILE_MODE)
+            _files(source)
+    if projected := volume.get("projected"):
+        _projections(projected)
+    if image := volume.get("image"):
+        fill(image, "pullPolicy", pull_policy(image.get("reference") or ""))
+    if ephemeral := volume.get("ephemeral"):
+        _claim_template(ephemeral)
+
+
+def _projections(projected: Obj) -> None:
+    for source in each(projected, "sources"):
+        if downward := source.get("downwardAPI"):
+            _files(downward)
+        if token := source.get("serviceAccountToken"):
+            fill_missing(token, "expirationSeconds", 3600)
+
+
+def _files(source: Obj) -> None:
+    for item in each(source, "items"):
+        _reference(item)
+
+
+def _claim_template(ephemeral: Obj) -> None:
+    if template := ephemeral.get("volumeClaimTemplate"):
+        below(template, "metadata")
+        storage.claim_spec(below(template, "spec"))
+
+
+def _host_ports(containers: list[Obj]) -> None:
+    for container in containers:
+        for port in each(container, "ports"):
+            if not port.get("hostPort") and port.get("containerPort"):
+                port["hostPort"] = port["containerPort"]
+
+
+def _tolerations(spec: Obj) -> None:
+    """A pod may stay five minutes on a node that went quiet, unless it says otherwise."""
+    tolerations = each(spec, "tolerations")
+    for taint in _PATIENT_TAINTS:
+        if not any(_speaks_of(toleration, taint) for toleration in tolerations):
+            tolerations.append({
+                "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS,
+            })  # fmt: skip
+    spec["tolerations"] = tolerations
+
+
+def _speaks_of(toleration: Obj, taint: str) -> bool:
+    return (toleration.get("key") or taint) == taint and (toleration.get("effect") or "NoExecute") == "NoExecute"
+
+
+def _pod_resources(spec: Obj) -> None:
+    """Requests of the pod as a whole: what its containers ask for together, else its own limits."""
+    resources = spec["resources"]
+    amounts(resources, "limits")
+    amounts(resources, "requests")
+    limits = resources.get("limits")
+    if not limits:
+        return
+    requests = below(resources, "requests")
+    for resource in ("cpu", "memory"):
+        if resource not in requests and (asked := _asked(spec, resource)) is not None:
+            requests[resource] = str(asked)
+    for resource, value in limits.items():
+        requests.setdefault(resource, value)
+
+
+def _asked(spec: Obj, resource: str) -> Quantity | None:
+    """What the containers need at once: all that run together, or the largest step of the start if that is more."""
+    running, start, known = ZERO, ZERO, False
+    for container in spec.get("initContainers") or ():
+        request = _request(container, resource)
+        known = known or request is not None
+        if container.get("restartPolicy") == "Always":
+            running += request or ZERO
+            start = max(start, running)
+        else:
+            start = max(start, running + (request or ZERO))
+    for container in spec.get("containers") or ():
+        request = _request(container, resource)
+        known = known or request is not None
+        running += request or ZERO
+    return max(running, start) if known else None
+
+
+def _request(container: Obj, resource: str) -> Quantity | None:
+    value = ((container.get("resources") or {}).get("requests") or {}).get(resource)
+    return None if value is None else Quantity.parse(value)
+
+
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_HOST = r"(?:localhost|[A-Za-z0-9-]*[.A-Z][A-Za-z0-9.-]*|[A-Za-z0-9.-]+(?=:\d+/))(?::\d+)?"
+_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@\S+)?", re.ASCII)
+
+
+@lru_cache(maxsize=1024)
+def pull_policy(image: str) -> str:
+    """Always for what may change under its name: the tag `latest`, said or meant. A name that is none stays put."""
+    parts = _IMAGE.fullmatch(image)
+    if parts is None:
+        return "IfNotPresent"
+    tag = parts["tag"] or ("" if parts["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"

@@ -1,0 +1,149 @@
+"""Environment variables of a container, and the references by which a value comes from the pod itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.kube import names
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+from shoal.kube.quantity import Quantity
+from shoal.kube.validation.fields import invalid, not_supported, required
+from shoal.kube.validation.formats import named, no_backsteps, required_name
+
+FIELD_PATHS = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
+_KNOWN_PATHS = frozenset(
+    {*FIELD_PATHS, "metadata.labels", "metadata.annotations", "spec.restartPolicy", "status.phase"}
+)
+_SUBSCRIPT = re.compile(r"(.*)\['(.*)'\]")
+_AMOUNTS = (
+    "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage",
+    "requests.memory",
+)  # fmt: skip
+_BYTE_UNITS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_DIVISORS = {
+    "cpu": (("1m", "1"), "1m and 1", "cpu resource"),
+    "memory": (_BYTE_UNITS, ", ".join(_BYTE_UNITS), "memory resource"),
+    "ephemeral-storage": (_BYTE_UNITS, ", ".join(_BYTE_UNITS), "local ephemeral storage resource"),
+}
+_HUGE = ("limits.hugepages-", "requests.hugepages-")
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_NO_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+
+
+def variables(found: list[Obj], path: str) -> Iterator[Cause]:
+    for i, variable in enumerate(found):
+        yield from required_name(names.env_var_name, variable.get("name"), f"{path}[{i}].name")
+        source = variable.get("valueFrom")
+        if source is not None:
+            yield from _source(source, variable.get("value"), f"{path}[{i}].valueFrom")
+
+
+def bulk(found: list[Obj], path: str) -> Iterator[Cause]:
+    """`envFrom`: all keys of a ConfigMap or a Secret."""
+    for i, source in enumerate(found):
+        if source.get("prefix"):
+            yield from named(names.env_var_name, source["prefix"], f"{path}[{i}].prefix")
+        present = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+        for name in present:
+            target = source[name].get("name") or ""
+            here = f"{path}[{i}].{name}.name"
+            if not target:
+                yield required(here)
+                continue
+            for problem in names.dns_subdomain(f"{target[:-2]}a" if len(target) > 1 and target[-1] == "-" else target):
+                yield invalid(here, target, problem)
+        if not present:
+            yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(present) > 1:
+            yield invalid(path, "", "may not have more than one field specified at a time")
+
+
+def _source(source: Obj, value: Any, path: str) -> Iterator[Cause]:
+    present = [name for name in _SOURCES if source.get(name) is not None]
+    for name in present:
+        yield from _reference(name, source[name], f"{path}.{name}")
+    if not present:
+        yield invalid(path, "", _NO_SOURCE)
+    elif value:
+        yield invalid(path, "", "may not be specified when `value` is not empty")
+    elif len(present) > 1:
+        yield invalid(path, "", "may not have more than one field specified at a time")
+
+
+def _reference(name: str, reference: Obj, path: str) -> Iterator[Cause]:
+    if name == "fieldRef":
+        yield from field_reference(reference, FIELD_PATHS, path)
+    elif name == "resourceFieldRef":
+        yield from resource_reference(reference, path, needs_container=False)
+    elif name == "fileKeyRef":
+        yield from _file_key(reference, path)
+    else:
+        yield from named(names.dns_subdomain, reference.get("name") or "", f"{path}.name")
+        yield from required_name(names.config_key, reference.get("key"), f"{path}.key")
+
+
+def _file_key(reference: Obj, path: str) -> Iterator[Cause]:
+    yield from required_name(names.env_var_name, reference.get("key"), f"{path}.key")
+    yield from required_name(names.dns_label, reference.get("volumeName"), f"{path}.volumeName")
+    if reference.get("path"):
+        yield from no_backsteps(reference["path"], f"{path}.path")
+    else:
+        yield required(f"{path}.path")
+
+
+def field_reference(reference: Obj, allowed: tuple[str, ...], path: str) -> Iterator[Cause]:
+    for field in ("apiVersion", "fieldPath"):
+        if not reference.get(field):
+            yield required(f"{path}.{field}")
+            return
+    where = reference["fieldPath"]
+    if reference["apiVersion"] != "v1":
+        detail = f"error converting fieldPath: unsupported pod version: {reference['apiVersion']}"
+        yield invalid(f"{path}.fieldPath", where, detail)
+        return
+    subscript = _SUBSCRIPT.fullmatch(where)
+    if subscript is not None:
+        yield from _subscript(subscript[1], subscript[2], path)
+    elif where not in _KNOWN_PATHS:
+        detail = f"error converting fieldPath: field label not supported: {where}"
+        yield invalid(f"{path}.fieldPath", where, detail)
+    elif where not in allowed:
+        yield not_supported(f"{path}.fieldPath", where, allowed)
+
+
+def _subscript(field: str, key: str, path: str) -> Iterator[Cause]:
+    if field == "metadata.annotations":
+        yield from named(names.qualified_name, key.lower(), path)
+    elif field == "metadata.labels":
+        yield from named(names.qualified_name, key, path)
+    else:
+        detail = f"error converting fieldPath: field label does not support subscript: {field}"
+        yield invalid(f"{path}.fieldPath", f"{field}['{key}']", detail)
+
+
+def resource_reference(reference: Obj, path: str, *, needs_container: bool) -> Iterator[Cause]:
+    resource = reference.get("resource") or ""
+    if needs_container and not reference.get("containerName"):
+        yield required(f"{path}.containerName")
+    elif not resource:
+        yield required(f"{path}.resource")
+    elif resource not in _AMOUNTS and not resource.startswith(_HUGE):
+        yield not_supported(f"{path}.resource", resource, _AMOUNTS)
+    divisor = Quantity.parse(reference.get("divisor") or "0")
+    if divisor.nanos:
+        yield from _divisor(resource, str(divisor), path)
+
+
+def _divisor(resource: str, divisor: str, path: str) -> Iterator[Cause]:
+    name = resource.partition(".")[2]
+    rule = (_BYTE_UNITS, ", ".join(_BYTE_UNITS), "hugepages resource") if name.startswith("hugepages-") else None
+    supported, listed, what = rule or _DIVISORS.get(name) or ((divisor,), "", "")
+    if divisor not in supported:
+        detail = f"only divisor's values {listed} are supported with the {what}"
+        yield invalid(f"{path}.divisor", resource, detail)

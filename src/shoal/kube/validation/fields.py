@@ -1,0 +1,104 @@
+"""How a mistake in a field is said: its kind, the value as Kubernetes prints it, and what to do instead.
+
+Every rule of this package yields `Cause`s made here, so the wording is in one place. A path is a plain
+string (`spec.containers[0].name`); rules build it only when they have something to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+
+IMMUTABLE = "field is immutable"
+NEGATIVE = "must be greater than or equal to 0"
+NOT_POSITIVE = "must be greater than zero"
+
+_ESCAPES = {
+    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+    "\v": "\\v",
+}  # fmt: skip
+
+
+def quote(text: str) -> str:
+    """Text in double quotes with the escapes Go uses."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_escaped(char) for char in text) + '"'
+
+
+def _escaped(char: str) -> str:
+    known = _ESCAPES.get(char)
+    if known is not None:
+        return known
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def render(value: Any) -> str:
+    """A bad value as a message shows it: text quoted, numbers plain, anything else as JSON."""
+    if isinstance(value, str):
+        return quote(value)
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _with(words: str, detail: str) -> str:
+    return f"{words}: {detail}" if detail else words
+
+
+def required(path: str, detail: str = "") -> Cause:
+    return Cause("FieldValueRequired", _with("Required value", detail), path)
+
+
+def invalid(path: str, value: Any, detail: str) -> Cause:
+    return Cause("FieldValueInvalid", _with(f"Invalid value: {render(value)}", detail), path)
+
+
+def duplicate(path: str, value: Any, detail: str = "") -> Cause:
+    return Cause("FieldValueDuplicate", _with(f"Duplicate value: {render(value)}", detail), path)
+
+
+def not_found(path: str, value: Any, detail: str = "") -> Cause:
+    return Cause("FieldValueNotFound", _with(f"Not found: {render(value)}", detail), path)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
+    listed = ", ".join(quote(choice) for choice in supported)
+    detail = f"supported values: {listed}" if listed else ""
+    return Cause("FieldValueNotSupported", _with(f"Unsupported value: {render(value)}", detail), path)
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    return Cause("FieldValueForbidden", _with("Forbidden", detail), path)
+
+
+def too_long(path: str, limit_bytes: int) -> Cause:
+    unit = "byte" if limit_bytes == 1 else "bytes"
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit_bytes} {unit}", path)
+
+
+def too_many(path: str, count: int, limit: int) -> Cause:
+    unit = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {unit}", path)
+
+
+def inclusive_range(low: int, high: int) -> str:
+    return f"must be between {low} and {high}, inclusive"
+
+
+def entries(value: Any) -> list[Obj]:
+    """The objects of a list field; a null entry counts as an empty object, a missing list as none."""
+    if not value:
+        return []
+    return [entry or {} for entry in value] if None in value else value

@@ -1,0 +1,157 @@
+"""Fields that hold a name, a key, a port or an address: the rule of the format, said about the field.
+
+The rules for names are in `shoal.kube.names`; here a good value costs one call and a bad one becomes a
+`Cause` per sentence.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from shoal.kube import names
+from shoal.kube.errors import Cause
+from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
+
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+_BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def named(rule: Callable[[str], list[str]], value: str, path: str) -> Iterable[Cause]:
+    """What a rule of `shoal.kube.names` has against the value of a field."""
+    problems = rule(value)
+    return [invalid(path, value, problem) for problem in problems] if problems else ()
+
+
+def required_name(rule: Callable[[str], list[str]], value: Any, path: str) -> Iterable[Cause]:
+    """The same for a field that must be there."""
+    return named(rule, value, path) if value else (required(path),)
+
+
+def labels(found: Mapping[str, Any] | None, path: str) -> Iterator[Cause]:
+    for key, value in (found or {}).items():
+        yield from named(names.qualified_name, key, path)
+        yield from named(names.label_value, value or "", path)
+
+
+def choice(value: Any, supported: tuple[str, ...], path: str) -> Iterable[Cause]:
+    """One of a few words, and there must be one."""
+    if value in supported:
+        return ()
+    return (not_supported(path, value, supported) if value else required(path),)
+
+
+def optional_choice(value: Any, supported: tuple[str, ...], path: str) -> Iterable[Cause]:
+    return () if value is None or value in supported else (not_supported(path, value, supported),)
+
+
+def port(value: Any, path: str) -> Iterable[Cause]:
+    """A port by number or by name."""
+    if isinstance(value, str):
+        return named(names.port_name, value, path)
+    number = value or 0
+    return () if 0 < number < 65536 else (invalid(path, number, names.out_of_range(1, 65535)),)
+
+
+def not_negative(value: Any, path: str) -> Iterable[Cause]:
+    return (invalid(path, value, "must be greater than or equal to 0"),) if value and value < 0 else ()
+
+
+def number_between(value: Any, low: int, high: int, path: str) -> Iterable[Cause]:
+    if value is None or low <= value <= high:
+        return ()
+    return (invalid(path, value, names.out_of_range(low, high)),)
+
+
+def file_mode(value: Any, path: str) -> Iterable[Cause]:
+    if value is None or 0 <= value <= 0o777:
+        return ()
+    return (invalid(path, value, "must be a number between 0 and 0777 (octal), both inclusive"),)
+
+
+def no_backsteps(value: str, path: str) -> Iterable[Cause]:
+    return (invalid(path, value, "must not contain '..'"),) if ".." in value.split("/") else ()
+
+
+def descending_path(value: str, path: str) -> Iterator[Cause]:
+    """A path below another: relative, and never up."""
+    if value.startswith("/"):
+        yield invalid(path, value, "must be a relative path")
+    yield from no_backsteps(value, path)
+
+
+def file_path(value: str, path: str) -> Iterator[Cause]:
+    """Where a file of a volume goes; names that begin with two dots are the node's own."""
+    yield from descending_path(value, path)
+    if value.startswith("..") and not value.startswith("../"):
+        yield invalid(path, value, "must not start with '..'")
+
+
+def parsed_address(value: str) -> Address | None:
+    """The address, also where a leading zero makes it doubtful; None where it is none."""
+    try:
+        return ipaddress.ip_address(value)
+    except ValueError:
+        parts = value.split(".")
+        if len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+            return parsed_address(".".join(str(int(part)) for part in parts)) if _has_zeros(parts) else None
+        return None
+
+
+def _has_zeros(parts: list[str]) -> bool:
+    return any(len(part) > 1 and part[0] == "0" for part in parts)
+
+
+def address(value: str, path: str, known: Iterable[str] = ()) -> Iterator[Cause]:
+    """An IP address; `known` are those the object held before, kept whatever they look like."""
+    if value in known:
+        return
+    found = parsed_address(value)
+    if found is None:
+        yield invalid(path, value, _BAD_ADDRESS)
+    elif "." in value and ":" not in value and _has_zeros(value.split(".")):
+        yield invalid(path, value, "must not have leading 0s")
+    elif isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
+
+
+def network(value: str, path: str) -> Iterator[Cause]:
+    try:
+        ipaddress.ip_network(value)
+        sound = "/" in value
+    except ValueError:
+        sound = False
+    if not sound:
+        yield invalid(path, value, _BAD_NETWORK)
+
+
+def endpoint_address(value: str, path: str, *, allow_loopback: bool = False) -> Iterator[Cause]:
+    """An address somebody else can reach. On one machine a pod may live at 127.x.y.z: the caller says so."""
+    found = parsed_address(value)
+    if found is None:
+        yield invalid(path, value, "must be a valid IP address")
+        return
+    if found.is_unspecified:
+        yield invalid(path, value, f"may not be unspecified ({value})")
+    if found.is_loopback and not allow_loopback:
+        yield invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if found.is_link_local:
+        yield invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if _is_link_local_multicast(found):
+        yield invalid(path, value, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+
+
+def _is_link_local_multicast(found: Address) -> bool:
+    if isinstance(found, ipaddress.IPv4Address):
+        return found.packed[:3] == b"\xe0\x00\x00"
+    return found.packed[0] == 0xFF and found.packed[1] & 0x0F == 2
+
+
+def at_most_one(path: str, present: list[str], words: str) -> Iterator[Cause]:
+    """All but the first of several alternatives that were given together."""
+    for name in present[1:]:
+        yield forbidden(f"{path}.{name}", f"may not specify more than 1 {words}")

@@ -1,0 +1,101 @@
+"""Probes and lifecycle hooks: one handler each, with times that make sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.kube import names
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+from shoal.kube.validation.fields import NEGATIVE, forbidden, invalid, not_supported, required
+from shoal.kube.validation.formats import at_most_one, port
+
+_PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_HOOK_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
+_COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+_SCHEMES = ("HTTP", "HTTPS")
+_SIGNALS = frozenset(
+    f"SIG{name}"
+    for name in (
+        "ABRT", "ALRM", "BUS", "CHLD", "CLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "IOT", "KILL", "PIPE", "POLL",
+        "PROF", "PWR", "QUIT", "RTMAX", "RTMIN", "SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN",
+        "TTOU", "URG", "USR1", "USR2", "VTALRM", "WINCH", "XCPU", "XFSZ",
+        *(f"RTMIN+{n}" for n in range(1, 16)), *(f"RTMAX-{n}" for n in range(1, 15)),
+    )
+)  # fmt: skip
+
+
+def probes(container: Obj, path: str) -> Iterator[Cause]:
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        probe = container.get(name)
+        if probe is None:
+            continue
+        here = f"{path}.{name}"
+        yield from _probe(probe, here)
+        if name == "readinessProbe":
+            if probe.get("terminationGracePeriodSeconds") is not None:
+                grace = probe["terminationGracePeriodSeconds"]
+                yield invalid(f"{here}.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes")
+        elif probe.get("successThreshold") != 1:
+            yield invalid(f"{here}.successThreshold", probe.get("successThreshold") or 0, "must be 1")
+
+
+def _probe(probe: Obj, path: str) -> Iterator[Cause]:
+    yield from _handler(probe, _PROBE_HANDLERS, None, path)
+    for name in _COUNTS:
+        if (probe.get(name) or 0) < 0:
+            yield invalid(f"{path}.{name}", probe[name], NEGATIVE)
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and grace <= 0:
+        yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0")
+
+
+def lifecycle(hooks: Obj, spec: Obj, path: str) -> Iterator[Cause]:
+    grace = spec.get("terminationGracePeriodSeconds")
+    for name in ("postStart", "preStop"):
+        if hooks.get(name) is not None:
+            yield from _handler(hooks[name], _HOOK_HANDLERS, grace, f"{path}.{name}")
+    signal = hooks.get("stopSignal")
+    if signal is None:
+        return
+    system = (spec.get("os") or {}).get("name")
+    if not system:
+        yield forbidden(f"{path}.stopSignal", "may not be set for containers with empty `spec.os.name`")
+    elif system == "linux" and signal not in _SIGNALS:
+        yield not_supported(f"{path}.stopSignal", signal, sorted(_SIGNALS))
+
+
+def _handler(handler: Obj, choices: tuple[str, ...], grace: int | None, path: str) -> Iterator[Cause]:
+    present = [name for name in choices if handler.get(name) is not None]
+    if not present:
+        yield required(path, "must specify a handler type")
+        return
+    yield from _action(present[0], handler[present[0]], grace, f"{path}.{present[0]}")
+    yield from at_most_one(path, present, "handler type")
+
+
+def _action(name: str, action: Obj, grace: int | None, path: str) -> Iterator[Cause]:
+    if name == "exec":
+        if not action.get("command"):
+            yield required(f"{path}.command")
+    elif name == "httpGet":
+        yield from _http(action, path)
+    elif name == "sleep":
+        seconds = action.get("seconds") or 0
+        if grace is not None and not 0 <= seconds <= grace:
+            detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+            yield invalid(path, seconds, detail)
+    else:
+        yield from port(action.get("port"), f"{path}.port")
+
+
+def _http(action: Obj, path: str) -> Iterator[Cause]:
+    if not action.get("path"):
+        yield required(f"{path}.path")
+    yield from port(action.get("port"), f"{path}.port")
+    if action.get("scheme") not in _SCHEMES:
+        yield not_supported(f"{path}.scheme", action.get("scheme") or "", _SCHEMES)
+    for header in action.get("httpHeaders") or ():
+        name = (header or {}).get("name") or ""
+        for problem in names.http_header_name(name):
+            yield invalid(f"{path}.httpHeaders", name, problem)

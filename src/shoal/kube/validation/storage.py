@@ -1,0 +1,192 @@
+"""PersistentVolumes and claims on them: what they must say, and what stays said."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator
+
+from shoal.kube import names
+from shoal.kube.errors import Cause
+from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from shoal.kube.objects import Obj
+from shoal.kube.quantity import ZERO, Quantity
+from shoal.kube.validation import metadata, sources
+from shoal.kube.validation.fields import IMMUTABLE, NOT_POSITIVE, forbidden, invalid, not_supported, required
+from shoal.kube.validation.formats import at_most_one, named, optional_choice
+from shoal.kube.validation.selecting import label_selector, node_selector
+
+_ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_MODES = ("Block", "Filesystem")
+_RECLAIM = ("Delete", "Recycle", "Retain")
+_SOURCES = (
+    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte", "cephfs",
+    "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume",
+    "azureDisk", "scaleIO", "local", "storageos", "csi",
+)  # fmt: skip
+_RULES: dict[str, Callable[[Obj, str], Iterator[Cause]]] = {
+    "hostPath": sources.host_path,
+    "nfs": sources.nfs,
+    "local": sources.local,
+}
+
+
+def volume_on_create(obj: Obj) -> Iterator[Cause]:
+    yield from metadata.on_create(PERSISTENT_VOLUME, obj)
+    yield from _volume(obj.get("spec") or {})
+
+
+def volume_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
+    yield from metadata.on_update(PERSISTENT_VOLUME, new, old)
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from _volume(spec)
+    if any(spec.get(name) != before.get(name) for name in _SOURCES):
+        yield forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
+    if spec.get("volumeMode") != before.get("volumeMode"):
+        yield invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
+    if before.get("nodeAffinity") is not None and spec.get("nodeAffinity") != before["nodeAffinity"]:
+        detail = f"{IMMUTABLE}, except for updating from beta label to GA"
+        yield invalid("nodeAffinity", spec.get("nodeAffinity"), detail)
+
+
+def _volume(spec: Obj) -> Iterator[Cause]:
+    if not spec.get("accessModes"):
+        yield required("spec.accessModes")
+    yield from _access_modes(spec, "spec")
+    yield from _capacity(spec.get("capacity") or {})
+    policy = spec.get("persistentVolumeReclaimPolicy")
+    yield from optional_choice(policy, _RECLAIM, "spec.persistentVolumeReclaimPolicy")
+    affinity = spec.get("nodeAffinity")
+    if affinity is not None and affinity.get("required") is not None:
+        yield from node_selector(affinity["required"], "spec.nodeAffinity.required")
+    elif affinity is not None:
+        yield required("spec.nodeAffinity.required", "must specify required node constraints")
+    yield from _source(spec)
+    path = (spec.get("hostPath") or {}).get("path")
+    if path and posixpath.normpath(path) == "/" and policy == "Recycle":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        yield forbidden("spec.persistentVolumeReclaimPolicy", detail)
+    if spec.get("storageClassName"):
+        yield from named(names.dns_subdomain, spec["storageClassName"], "spec.storageClassName")
+    yield from optional_choice(spec.get("volumeMode"), _MODES, "spec.volumeMode")
+
+
+def _source(spec: Obj) -> Iterator[Cause]:
+    present = [name for name in _SOURCES if spec.get(name) is not None]
+    if not present:
+        yield required("spec", "must specify a volume type")
+        return
+    if rule := _RULES.get(present[0]):
+        yield from rule(spec[present[0]], f"spec.{present[0]}")
+    if present[0] == "local" and spec.get("nodeAffinity") is None:
+        yield required("spec.nodeAffinity", "Local volume requires node affinity")
+    yield from at_most_one("spec", present, "volume type")
+
+
+def _capacity(capacity: Obj) -> Iterator[Cause]:
+    if not capacity:
+        yield required("spec.capacity")
+    if list(capacity) != ["storage"]:
+        yield not_supported("spec.capacity", capacity or None, ("storage",))
+    for name, value in capacity.items():
+        quantity = Quantity.parse(value)
+        if quantity < ZERO:
+            yield invalid(f"spec.capacity[{name}]", quantity.value(), "must be a valid resource quantity")
+        if quantity <= ZERO:
+            yield invalid(f"spec.capacity[{name}]", str(quantity), NOT_POSITIVE)
+
+
+def _access_modes(spec: Obj, path: str) -> Iterator[Cause]:
+    modes = spec.get("accessModes") or []
+    for mode in modes:
+        if mode not in _ACCESS:
+            yield not_supported(f"{path}.accessModes", mode, _ACCESS)
+    if "ReadWriteOncePod" in modes and any(mode in _ACCESS and mode != "ReadWriteOncePod" for mode in modes):
+        yield forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes")
+
+
+def claim_on_create(obj: Obj) -> Iterator[Cause]:
+    yield from metadata.on_create(PERSISTENT_VOLUME_CLAIM, obj)
+    yield from claim_spec(obj.get("spec") or {}, "spec")
+
+
+def claim_spec(spec: Obj, path: str) -> Iterator[Cause]:
+    if not spec.get("accessModes"):
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
+    yield from label_selector(spec.get("selector"), f"{path}.selector")
+    yield from _access_modes(spec, path)
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if size is None:
+        yield required(f"{path}.resources[storage]")
+    elif Quantity.parse(size) <= ZERO:
+        yield invalid(f"{path}.resources[storage]", str(size), NOT_POSITIVE)
+    if spec.get("storageClassName"):
+        yield from named(names.dns_subdomain, spec["storageClassName"], f"{path}.storageClassName")
+    yield from optional_choice(spec.get("volumeMode"), _MODES, f"{path}.volumeMode")
+    for field in ("dataSource", "dataSourceRef"):
+        if spec.get(field) is not None:
+            yield from _data_source(spec[field], f"{path}.{field}")
+
+
+def _data_source(source: Obj, path: str) -> Iterator[Cause]:
+    for field in ("name", "kind"):
+        if not source.get(field):
+            yield required(f"{path}.{field}")
+    group, kind = source.get("apiGroup") or "", source.get("kind") or ""
+    if not group and kind != "PersistentVolumeClaim":
+        yield invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+    if group:
+        yield from named(names.dns_subdomain, group, f"{path}.apiGroup")
+
+
+def claim_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
+    yield from metadata.on_update(PERSISTENT_VOLUME_CLAIM, new, old)
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    if spec == before:
+        return
+    yield from claim_spec(spec, "spec")
+    bound = (new.get("status") or {}).get("phase") == "Bound"
+    if not _same_claim(spec, before, bound=bound):
+        detail = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        yield forbidden("spec", detail)
+    yield from _size(spec, before, old.get("status") or {})
+    if spec.get("volumeMode") != before.get("volumeMode"):
+        yield invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
+
+
+def _same_claim(spec: Obj, before: Obj, *, bound: bool) -> bool:
+    """Whether only what may change did: the volume and the class once, the size of a bound claim."""
+    new, old = dict(spec), dict(before)
+    for field in ("volumeName", "storageClassName"):
+        if not old.get(field):
+            old[field] = new.get(field)
+    if bound:
+        new["volumeAttributesClassName"] = old.get("volumeAttributesClassName")
+        resources, kept = dict(new.get("resources") or {}), (old.get("resources") or {}).get("requests") or {}
+        resources["requests"] = {**(resources.get("requests") or {}), "storage": kept.get("storage")}
+        new["resources"] = resources
+    return _filled(new) == _filled(old)
+
+
+def _filled(spec: Obj) -> Obj:
+    return {name: value for name, value in spec.items() if value not in (None, {}, [])}
+
+
+def _size(spec: Obj, before: Obj, status: Obj) -> Iterator[Cause]:
+    path = "spec.resources.requests.storage"
+    new, old = _storage(spec.get("resources"), "requests"), _storage(before.get("resources"), "requests")
+    if new < old and new <= _storage(status, "capacity"):
+        yield forbidden(path, "field can not be less than status.capacity")
+
+
+def _storage(holder: Obj | None, field: str) -> Quantity:
+    return Quantity.parse(((holder or {}).get(field) or {}).get("storage") or "0")
+
+
+def claim_on_status(new: Obj, old: Obj) -> Iterator[Cause]:
+    yield from metadata.on_update(PERSISTENT_VOLUME_CLAIM, new, old)
+    for name, value in ((new.get("status") or {}).get("capacity") or {}).items():
+        quantity = Quantity.parse(value)
+        if quantity < ZERO:
+            yield invalid(f"status.capacity[{name}]", quantity.value(), "must be a valid resource quantity")
