@@ -1,0 +1,195 @@
+"""The story of one request, as an ASGI application.
+
+    authenticate → what place does the path name → what does the method mean there → answer
+
+Every refusal is a Kubernetes Status. An exception nobody foresaw is logged with its trace and told to the client
+without it. `build` is the way in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from shoal.apiserver import executing, negotiation, paths, podparts, query, replies
+from shoal.apiserver.auth import Gate
+from shoal.apiserver.fixed import FixedPaths
+from shoal.apiserver.paths import Place
+from shoal.apiserver.replies import Receive, Reply, Scope, Send, Stream
+from shoal.apiserver.request import Request
+from shoal.apiserver.unstored import Unstored
+from shoal.apiserver.verbs import Verbs, key_of
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.kube.errors import ApiError, bad_request, method_not_allowed, no_such_path
+from shoal.kube.kinds import POD, Kind
+
+log = logging.getLogger(__name__)
+
+Answer = Reply | Stream
+Verb = Callable[[Request, Kind, Place], Awaitable[Answer]]
+
+
+def build(cluster: EmbeddedCluster, *, token: str) -> Application:
+    """The API of `cluster` for whoever holds `token`."""
+    return Application(cluster, Gate(token))
+
+
+class Application:
+    def __init__(self, cluster: EmbeddedCluster, gate: Gate) -> None:
+        self._cluster = cluster
+        self._gate = gate
+        self._fixed = FixedPaths(cluster.machinery)
+        self._unstored = Unstored(cluster)
+        self._streams: set[asyncio.Task[None]] = set()
+        verbs = Verbs(cluster.machinery)
+        self._on_many: dict[str, Verb] = {"GET": verbs.read_many, "POST": verbs.create, "DELETE": verbs.delete_many}
+        self._on_one: dict[str, Verb] = {
+            "GET": verbs.read_one, "PUT": verbs.update, "PATCH": verbs.patch, "DELETE": verbs.delete,
+        }  # fmt: skip
+        data: dict[str, Verb] = {"GET": verbs.read_one, "PUT": verbs.update, "PATCH": verbs.patch}
+        self._on_part: dict[str, dict[str, Verb]] = {
+            "status": data,
+            "scale": data,
+            "finalize": {"PUT": verbs.update},
+            "binding": {"POST": self._unstored.bind},
+            "eviction": {"POST": self._unstored.evict},
+            "log": {"GET": self._logs},
+            "exec": {"GET": _needs_upgrade, "POST": _needs_upgrade},
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(Request(scope, receive), send)
+        elif scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+        else:
+            await _lifespan(receive, send)
+
+    def end_streams(self) -> None:
+        """End watches, logs and commands in progress, as a server that closes does; clients come back later."""
+        for task in self._streams:
+            task.cancel()
+
+    # One HTTP request
+
+    async def _http(self, request: Request, send: Send) -> None:
+        try:
+            answer = await self.answer(request)
+        except Exception as error:
+            answer = _refusal(error, request)
+        if isinstance(answer, Stream):
+            await self._streaming(replies.write_stream(answer, request.receive, send))
+            return
+        await replies.write(_for_reader(answer, request), send, request.headers, without_body=request.method == "HEAD")
+
+    async def answer(self, request: Request) -> Answer:
+        self._gate.check(request.path, request.headers)
+        place = paths.read(request.path)
+        if place is None or not place.plural:
+            return self._fixed.answer(request)
+        if place.group in Unstored.GROUPS:
+            return await self._unstored.answer(request, place)
+        kind = self._cluster.machinery.find(place.group, place.version, place.plural)
+        if kind is None or (place.namespace is not None and not kind.namespaced):
+            raise no_such_path()
+        choices = self._choices(kind, place)
+        verb = choices.get("GET" if request.method == "HEAD" else request.method)
+        if verb is None:
+            return _not_allowed(request, choices)
+        return await verb(request, kind, place)
+
+    def _choices(self, kind: Kind, place: Place) -> dict[str, Verb]:
+        """What the methods mean at this place."""
+        everywhere = kind.namespaced and place.namespace is None
+        if not place.name:
+            return {"GET": self._on_many["GET"]} if everywhere else self._on_many
+        if everywhere:
+            raise no_such_path()
+        if not place.subresource:
+            return self._on_one
+        if place.subresource not in kind.subresources:
+            raise no_such_path()
+        return self._on_part.get(place.subresource, {})
+
+    async def _logs(self, request: Request, _: Kind, place: Place) -> Answer:
+        return await podparts.logs(self._cluster, key_of(place), request.query)
+
+    # One websocket
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        await receive()  # the connect event
+        try:
+            self._gate.check(request.path, request.headers)
+            place = paths.read(request.path)
+            if place is None or (place.group, place.plural, place.subresource) != ("", POD.plural, "exec"):
+                raise no_such_path()
+            asked = query.read(request.query_string)
+            pod, command, services = executing.read_request(self._cluster, key_of(place), asked)
+            protocol = executing.choose_protocol(scope.get("subprotocols") or [])
+        except Exception as error:
+            await _refuse_websocket(_refusal(error, request), send)
+            return
+        await send({"type": "websocket.accept", "subprotocol": protocol})
+        await self._streaming(executing.Session(receive, send, asked).run(services, pod, command))
+
+    async def _streaming(self, work: Awaitable[None]) -> None:
+        """Run what may last long as a task of its own, so that a closing server can end it."""
+        task = asyncio.ensure_future(work)
+        self._streams.add(task)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                raise
+        finally:
+            self._streams.discard(task)
+
+
+async def _needs_upgrade(_: Request, __: Kind, ___: Place) -> Reply:
+    raise bad_request("Upgrade request required")
+
+
+def _not_allowed(request: Request, choices: dict[str, Verb]) -> Reply:
+    allow = ((b"allow", ", ".join(sorted({*choices, "OPTIONS"})).encode()),)
+    if request.method == "OPTIONS":
+        return Reply(b"", 204, headers=allow)
+    refusal = replies.of_error(method_not_allowed())
+    return Reply(refusal.body, refusal.status, headers=allow)
+
+
+def _refusal(error: Exception, request: Request) -> Reply:
+    if isinstance(error, ApiError):
+        return replies.of_error(error)
+    log.error("%s %s failed", request.method, request.path, exc_info=error)
+    told = "Internal error occurred: the server ran into something it does not handle; its log says what"
+    return replies.of_error(ApiError(500, "InternalError", told))
+
+
+def _for_reader(reply: Reply, request: Request) -> Reply:
+    """YAML or indented, for those who ask. An Accept header we cannot serve gets its refusal as JSON."""
+    accept = request.headers.get(b"accept", b"")
+    if b"yaml" in accept:
+        try:
+            if negotiation.read(accept).yaml:
+                return replies.as_yaml(reply)
+        except ApiError:
+            return reply
+    return replies.indented(reply) if reply.body and request.is_for_people() else reply
+
+
+async def _refuse_websocket(reply: Reply, send: Send) -> None:
+    headers = [(b"content-type", reply.content_type), (b"content-length", b"%d" % len(reply.body))]
+    await send({"type": "websocket.http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": reply.body})
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

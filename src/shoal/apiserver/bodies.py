@@ -1,0 +1,280 @@
+"""Request bodies: read within a limit, told apart by content type, decoded into plain dictionaries.
+
+JSON and YAML come from people and most clients. Go clients send Kubernetes' protobuf form for built-in kinds and
+do not fall back, so that is read too (`protobuf`). A key that stands twice in one mapping is a mistake somebody
+will look for for hours: it is found here and reported as `fieldValidation` asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from shoal.apiserver import malformed, protobuf
+from shoal.apiserver.replies import Receive, encode
+from shoal.kube.errors import ApiError, bad_request, too_large, unsupported_media_type
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+LIMIT_BYTES = 3 * 1024 * 1024
+_MAX_DEPTH = 128
+_MAX_NODES = 1_000_000
+
+JSON_TYPE = "application/json"
+YAML_TYPE = "application/yaml"
+PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
+ACCEPTED = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Body(NamedTuple):
+    """A decoded value and the dotted paths of keys that stood twice (the last one won)."""
+
+    value: Any
+    duplicates: tuple[str, ...] = ()
+
+
+class Malformed(Exception):
+    """The bytes are not what their content type says; the message is the decoder's."""
+
+
+async def read(receive: Receive) -> bytes:
+    """The whole body; 413 past the limit, without reading the rest."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        return body if len(body) <= LIMIT_BYTES else _refuse_size()
+    pieces, size = [body], len(body)
+    while message.get("more_body", False) and size <= LIMIT_BYTES:
+        message = await receive()
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+    return b"".join(pieces) if size <= LIMIT_BYTES else _refuse_size()
+
+
+def _refuse_size() -> bytes:
+    raise too_large(f"Request entity too large: limit is {LIMIT_BYTES}")
+
+
+def content_type(header: bytes) -> str:
+    return header.partition(b";")[0].strip().decode("latin-1").lower()
+
+
+def decode_object(data: bytes, header: bytes, kind: Kind) -> Body:
+    """A whole object of a kind, as create and update send it."""
+    media_type = content_type(header) or JSON_TYPE
+    reader = _READERS.get(media_type)
+    if reader is None or (kind.custom and media_type == PROTOBUF_TYPE):
+        accepted = ACCEPTED[:2] if kind.custom else ACCEPTED
+        raise unsupported_media_type(
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+        )
+    try:
+        body = reader(data)
+    except Malformed as problem:
+        message = f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({_summary(data)})"
+        raise bad_request(message) from None
+    if body.value is None:
+        return Body({})
+    if not isinstance(body.value, dict):
+        struct = (
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        wrong = f"json: cannot unmarshal {_json_type(body.value)} into Go value of type {struct}"
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): "
+            f"couldn't get version/kind; json parse error: {wrong} ({_summary(data)})"
+        )
+    return body
+
+
+def decode_options(data: bytes, header: bytes) -> Obj:
+    """DeleteOptions and the like: small, and refused as a plain bad request."""
+    media_type = content_type(header) or JSON_TYPE
+    reader = _READERS.get(media_type)
+    if reader is None:
+        raise unsupported_media_type(
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(ACCEPTED)}"
+        )
+    try:
+        value = reader(data).value
+    except Malformed as problem:
+        raise bad_request(str(problem)) from None
+    if not isinstance(value, dict):
+        raise bad_request("decoded object cannot be converted to DeleteOptions")
+    return value
+
+
+def decode_json(data: bytes) -> Body:
+    try:
+        value = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        problem = malformed.explain(data)
+        raise Malformed(f"couldn't get version/kind; json parse error: {problem}") from None
+    _check_depth(value, data)
+    # Re-encoding gives back compact JSON byte for byte unless something in it stood twice (or was merely written
+    # differently): only then is it worth looking closer.
+    if encode(value) == data.strip():
+        return Body(value)
+    return Body(value, _json_duplicates(data))
+
+
+def decode_yaml(data: bytes) -> Body:
+    """YAML as kubectl reads it: no dates, and keys are text."""
+    if data.lstrip()[:1] == b"{":
+        try:
+            return decode_json(data)  # what clients send as YAML is mostly JSON, and much faster to read as such
+        except Malformed:
+            pass
+    loader = _Loader(data)
+    try:
+        value = loader.get_single_data()
+        _check_size(value)
+        value = _decode(encode(value))  # whatever YAML has and JSON has not becomes what JSON has for it
+    except (yaml.YAMLError, msgspec.MsgspecError, RecursionError, ValueError, TypeError) as problem:
+        raise Malformed(f"error converting YAML to JSON: yaml: {_one_line(problem)}") from None
+    finally:
+        loader.dispose()
+    return Body(value, tuple(loader.duplicates))
+
+
+def _check_depth(value: Any, data: bytes) -> None:
+    """Refuse what would take the walks over it beyond their depth. Most bodies do not hold enough brackets."""
+    if data.count(b"{") + data.count(b"[") <= _MAX_DEPTH:
+        return
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > _MAX_DEPTH:
+            raise Malformed("couldn't get version/kind; json parse error: exceeded max depth")
+        level = [child for node in level for child in _children(node)]
+
+
+def _check_size(value: Any) -> None:
+    """YAML aliases can make a small document enormous, or endless."""
+    waiting, seen = [(value, 0)], 0
+    while waiting:
+        node, depth = waiting.pop()
+        seen += 1
+        if seen > _MAX_NODES or depth > _MAX_DEPTH:
+            raise ValueError("document contains excessive aliasing")
+        waiting += [(child, depth + 1) for child in _children(node)]
+
+
+def _children(node: Any) -> list[Any]:
+    if isinstance(node, dict):
+        return list(node.values())
+    return node if isinstance(node, list) else []
+
+
+def _decode_protobuf(data: bytes) -> Body:
+    try:
+        return Body(protobuf.decode(data))
+    except protobuf.Malformed as problem:
+        raise Malformed(str(problem)) from None
+
+
+_READERS: dict[str, Callable[[bytes], Body]] = {
+    JSON_TYPE: decode_json,
+    YAML_TYPE: decode_yaml,
+    PROTOBUF_TYPE: _decode_protobuf,
+}
+
+
+def _one_line(problem: Exception) -> str:
+    if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
+        return f"line {problem.problem_mark.line + 1}: {problem.problem}"
+    return " ".join(str(problem).split())
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, str):
+        return "string"
+    return "bool" if isinstance(value, bool) else "number"
+
+
+def _summary(data: bytes, length: int = 30) -> str:
+    """The beginning of a body, as the message shows it: text where it could be JSON, else hexadecimal."""
+    if not data:
+        return "<empty>"
+    start, rest = data[:length], " ..." if len(data) > length else ""
+    return (start.decode("utf-8", "replace") if data.startswith(b"{") else start.hex()) + rest
+
+
+def _json_duplicates(data: bytes) -> tuple[str, ...]:
+    """Paths of keys that stand twice. Objects are seen inside out, so each notes its own and its children's."""
+    below: dict[int, list[str]] = {}
+    kept: list[Any] = []  # keeps ids of noted objects from being used again
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(found)
+        paths: list[str] = []
+        if len(result) != len(found):
+            seen: set[str] = set()
+            paths += [key for key, _ in found if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+        for key, value in result.items():
+            paths += [f"{key}{path}" for path in _paths_below(value, below)]
+        if paths:
+            below[id(result)] = paths
+            kept.append(result)
+        return result
+
+    root = json.loads(data, object_pairs_hook=pairs)
+    return tuple(path.removeprefix(".") for path in dict.fromkeys(_rooted(root, below)))
+
+
+def _rooted(root: Any, below: dict[int, list[str]]) -> list[str]:
+    return below.get(id(root), [])
+
+
+def _paths_below(value: Any, below: dict[int, list[str]]) -> list[str]:
+    if isinstance(value, dict):
+        return [f".{path}" for path in below.get(id(value), ())]
+    if isinstance(value, list):
+        return [f"[{index}]{path}" for index, item in enumerate(value) for path in _paths_below(item, below)]
+    return []
+
+
+class _Loader(yaml.CSafeLoader):
+    """Without dates; a key given twice is noted and the last one wins, as a JSON decoder has it."""
+
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self.duplicates: list[str] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = str(getattr(key_node, "value", ""))
+            if key in seen:
+                self.duplicates.append(key)
+            seen.add(key)
+        return {_as_key(key): value for key, value in super().construct_mapping(node, deep).items()}
+
+
+def _as_key(key: Hashable) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for letter, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def refuse_duplicates(duplicates: tuple[str, ...], kind: Kind) -> None:
+    listed = ", ".join(f'duplicate field "{path}"' for path in duplicates)
+    raise ApiError(
+        400,
+        "BadRequest",
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: {listed}',
+    )

@@ -1,0 +1,108 @@
+"""Rows of the remaining built-in kinds: each a line or two."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from shoal.apiserver import ages
+from shoal.apiserver.columns.layout import AGE, NAME, Layout, age, name, part, text
+from shoal.kube.kinds import Column
+from shoal.kube.objects import Obj
+
+
+def _namespace(obj: Obj, now: datetime) -> list[Any]:
+    return [name(obj), part(obj, "status").get("phase") or "", age(obj, now)]
+
+
+def _config_map(obj: Obj, now: datetime) -> list[Any]:
+    return [name(obj), len(obj.get("data") or ()) + len(obj.get("binaryData") or ()), age(obj, now)]
+
+
+def _secret(obj: Obj, now: datetime) -> list[Any]:
+    return [name(obj), obj.get("type") or "", len(obj.get("data") or ()), age(obj, now)]
+
+
+def _name_and_age(obj: Obj, now: datetime) -> list[Any]:
+    return [name(obj), age(obj, now)]
+
+
+def _priority_class(obj: Obj, now: datetime) -> list[Any]:
+    policy = obj.get("preemptionPolicy") or ""
+    return [name(obj), obj.get("value") or 0, bool(obj.get("globalDefault")), age(obj, now), policy]
+
+
+def _lease(obj: Obj, now: datetime) -> list[Any]:
+    return [name(obj), part(obj, "spec").get("holderIdentity") or "", age(obj, now)]
+
+
+def _definition(obj: Obj, _: datetime) -> list[Any]:
+    return [name(obj), (obj.get("metadata") or {}).get("creationTimestamp")]
+
+
+_EVENT = (
+    text("Last Seen", "Time since it last happened."),
+    text("Type", "Normal or Warning."),
+    text("Reason", "What happened, in a word."),
+    text("Object", "What it happened to."),
+    text("Subobject", "Which part of that object.", wide=True),
+    text("Source", "Who reported it.", wide=True),
+    text("Message", "What happened, in a sentence."),
+    text("First Seen", "Time since it first happened.", wide=True),
+    text("Count", "How often it happened.", wide=True),
+    text("Name", "Name of the event.", wide=True),
+)
+
+
+def _event(event: Obj, now: datetime) -> list[Any]:
+    """Either face of an event: core/v1 and events.k8s.io/v1 name the same things differently."""
+    regarding = event.get("involvedObject") or event.get("regarding") or {}
+    source = event.get("source") or event.get("deprecatedSource") or {}
+    first_at = event.get("firstTimestamp") or event.get("deprecatedFirstTimestamp") or event.get("eventTime")
+    last_at = event.get("lastTimestamp") or event.get("deprecatedLastTimestamp") or first_at
+    count = event.get("count") or event.get("deprecatedCount") or 1
+    series = event.get("series")
+    if series:
+        last_at, count = series.get("lastObservedTime"), series.get("count") or count
+    kind, target = str(regarding.get("kind") or "").lower(), regarding.get("name") or ""
+    return [
+        ages.since(last_at, now),
+        event.get("type") or "",
+        event.get("reason") or "",
+        f"{kind}/{target}" if target else kind,
+        regarding.get("fieldPath") or "",
+        _reporter(event, source),
+        str(event.get("message") or event.get("note") or "").strip(),
+        ages.since(first_at, now),
+        str(count),
+        name(event),
+    ]
+
+
+def _reporter(event: Obj, source: Obj) -> str:
+    component = source.get("component") or event.get("reportingComponent") or event.get("reportingController") or ""
+    instance = source.get("host") or event.get("reportingInstance") or ""
+    return f"{component}, {instance}" if instance else str(component)
+
+
+_CREATED_AT = Column("Created At", "date", description="When the object was created.")
+_DATA = text("Data", "How many entries it holds.")
+_PRIORITY = (
+    NAME,
+    Column("Value", "integer", description="Priority of pods in this class; higher goes first."),
+    Column("Global-Default", "boolean", description="Whether pods that name no class get this one."),
+    AGE,
+    text("PreemptionPolicy", "Whether pods of this class may push out others.", wide=True),
+)
+
+LAYOUTS: dict[tuple[str, str], Layout] = {
+    ("", "Namespace"): Layout((NAME, text("Status", "Active, or Terminating while it is emptied."), AGE), _namespace),
+    ("", "ConfigMap"): Layout((NAME, _DATA, AGE), _config_map),
+    ("", "Secret"): Layout((NAME, text("Type", "What the data is for."), _DATA, AGE), _secret),
+    ("", "ServiceAccount"): Layout((NAME, AGE), _name_and_age),
+    ("", "Event"): Layout(_EVENT, _event),
+    ("events.k8s.io", "Event"): Layout(_EVENT, _event),
+    ("scheduling.k8s.io", "PriorityClass"): Layout(_PRIORITY, _priority_class),
+    ("coordination.k8s.io", "Lease"): Layout((NAME, text("Holder", "Who holds the lease."), AGE), _lease),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): Layout((NAME, _CREATED_AT), _definition),
+}

@@ -1,0 +1,240 @@
+"""Rows of pods and nodes. The STATUS of a pod is a small story: what keeps it from running, or how it ended."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from shoal.apiserver import ages
+from shoal.apiserver.columns.layout import AGE, NAME, NONE, UNKNOWN, Layout, age, name, part, text
+from shoal.kube.objects import Obj
+
+_POD = (
+    NAME,
+    text("Ready", "Containers that are ready, of all the pod has."),
+    text("Status", "What the pod is doing, or what keeps it from doing it."),
+    text("Restarts", "How often containers were started again, and when last."),
+    AGE,
+    text("IP", "Address of the pod.", wide=True),
+    text("Node", "Node the pod runs on.", wide=True),
+    text("Nominated Node", "Node where room is being made for the pod.", wide=True),
+    text("Readiness Gates", "Extra readiness conditions that hold, of all the pod names.", wide=True),
+)
+
+
+class _Story(NamedTuple):
+    """What a walk over container statuses found."""
+
+    reason: str
+    ready: int
+    restarts: int
+    last_restart: str
+    stuck: bool = False  # an init container has not finished
+
+
+def _pod(pod: Obj, now: datetime) -> list[Any]:
+    spec, status = part(pod, "spec"), part(pod, "status")
+    story = _story(pod)
+    sidecars = _sidecars(spec)
+    total = len(spec.get("containers") or ()) + len(sidecars)
+    restarts = str(story.restarts)
+    if story.restarts and story.last_restart:
+        restarts += f" ({ages.since(story.last_restart, now)} ago)"
+    ips = status.get("podIPs") or []
+    return [
+        name(pod),
+        f"{story.ready}/{total}",
+        story.reason,
+        restarts,
+        age(pod, now),
+        (ips[0].get("ip") if ips else status.get("podIP")) or NONE,
+        spec.get("nodeName") or NONE,
+        status.get("nominatedNodeName") or NONE,
+        _gates(spec, status),
+    ]
+
+
+def _story(pod: Obj) -> _Story:
+    status = part(pod, "status")
+    story = _initial(pod)
+    if not story.stuck or _holds(status, "Initialized"):
+        story = _running(pod, story)
+    leaving = bool((pod.get("metadata") or {}).get("deletionTimestamp"))
+    if leaving and status.get("reason") == "NodeLost":
+        return story._replace(reason="Unknown")
+    if leaving and status.get("phase") not in ("Succeeded", "Failed"):
+        return story._replace(reason="Terminating")
+    return story
+
+
+def _initial(pod: Obj) -> _Story:
+    """The init containers, in order, up to the first that holds the rest up."""
+    spec, status = part(pod, "spec"), part(pod, "status")
+    reason = str(status.get("reason") or status.get("phase") or "Unknown")
+    if any(
+        c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in status.get("conditions") or ()
+    ):
+        reason = "SchedulingGated"
+    sidecars = _sidecars(spec)
+    ready = restarts = 0
+    last = ""
+    for index, container in enumerate(status.get("initContainerStatuses") or ()):
+        restarts += container.get("restartCount") or 0
+        last = max(last, _last_end(container))
+        state = container.get("state") or {}
+        terminated = state.get("terminated")
+        if terminated is not None and not terminated.get("exitCode"):
+            continue
+        if container.get("name") in sidecars and container.get("started"):
+            ready += bool(container.get("ready"))
+            continue
+        why = _init_reason(state, index, len(spec.get("initContainers") or ()))
+        return _Story(why, ready, restarts, last, stuck=True)
+    return _Story(reason, ready, restarts, last)
+
+
+def _init_reason(state: Obj, index: int, total: int) -> str:
+    terminated = state.get("terminated")
+    if terminated is not None:
+        return f"Init:{_ending(terminated)}"
+    waiting = (state.get("waiting") or {}).get("reason")
+    if waiting and waiting != "PodInitializing":
+        return f"Init:{waiting}"
+    return f"Init:{index}/{total}"
+
+
+def _running(pod: Obj, before: _Story) -> _Story:
+    """The containers proper. The first one that waits or has ended gives the reason."""
+    spec, status = part(pod, "spec"), part(pod, "status")
+    sidecars = _sidecars(spec)
+    watched = [c for c in status.get("initContainerStatuses") or () if c.get("name") in sidecars]
+    restarts = sum(c.get("restartCount") or 0 for c in watched)
+    last = max((_last_end(c) for c in watched), default="")
+    reason, ready, any_running, error = before.reason, before.ready, False, ""
+    for container in reversed(status.get("containerStatuses") or ()):
+        restarts += container.get("restartCount") or 0
+        last = max(last, _last_end(container))
+        state = container.get("state") or {}
+        if (state.get("waiting") or {}).get("reason"):
+            reason = state["waiting"]["reason"]
+        elif state.get("terminated") is not None:
+            reason = _ending(state["terminated"])
+            error = reason if state["terminated"].get("exitCode") else error
+        elif container.get("ready") and state.get("running") is not None:
+            any_running, ready = True, ready + 1
+    if reason == "Completed":
+        reason = _completed(any_running, _holds(status, "Ready"), error)
+    return _Story(reason, ready, restarts, last)
+
+
+def _completed(any_running: bool, pod_ready: bool, error: str) -> str:
+    """One container is done; the pod as a whole may still run, or another may have failed."""
+    if any_running and pod_ready:
+        return "Running"
+    if error:
+        return error
+    return "NotReady" if any_running else "Completed"
+
+
+def _ending(terminated: Obj) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated.get('exitCode') or 0}"
+
+
+def _last_end(container: Obj) -> str:
+    return str(((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt") or "")
+
+
+def _sidecars(spec: Obj) -> frozenset[str]:
+    """Init containers that keep running beside the others."""
+    return frozenset(
+        c.get("name") or "" for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"
+    )
+
+
+def _holds(status: Obj, condition: str) -> bool:
+    return any(c.get("type") == condition and c.get("status") == "True" for c in status.get("conditions") or ())
+
+
+def _gates(spec: Obj, status: Obj) -> str:
+    gates = spec.get("readinessGates") or ()
+    if not gates:
+        return NONE
+    return f"{sum(_holds(status, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}"
+
+
+def _finished(pod: Obj) -> list[dict[str, str]]:
+    phase = part(pod, "status").get("phase")
+    message = {
+        "Succeeded": "Every container of the pod ended well.",
+        "Failed": "A container of the pod ended badly and is not started again.",
+    }.get(str(phase))
+    return [{"type": "Completed", "status": "True", "reason": str(phase), "message": message}] if message else []
+
+
+_NODE = (
+    NAME,
+    text("Status", "Whether the node is ready and takes new pods."),
+    text("Roles", "Roles from the node's labels."),
+    AGE,
+    text("Version", "Version of the node's agent."),
+    text("Internal-IP", "Address inside the cluster.", wide=True),
+    text("External-IP", "Address outside the cluster.", wide=True),
+    text("OS-Image", "Operating system the node reports.", wide=True),
+    text("Kernel-Version", "Kernel the node reports.", wide=True),
+    text("Container-Runtime", "What runs the containers.", wide=True),
+)
+
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+
+
+def _node(node: Obj, now: datetime) -> list[Any]:
+    info = part(part(node, "status"), "nodeInfo")
+    kernel = info.get("kernelVersion") or UNKNOWN
+    if info.get("architecture"):
+        kernel += f" ({info['architecture']})"
+    return [
+        name(node),
+        _node_status(node),
+        _roles(node),
+        age(node, now),
+        info.get("kubeletVersion") or "",
+        _address(node, "InternalIP"),
+        _address(node, "ExternalIP"),
+        info.get("osImage") or UNKNOWN,
+        kernel,
+        info.get("containerRuntimeVersion") or UNKNOWN,
+    ]
+
+
+def _node_status(node: Obj) -> str:
+    conditions = {c.get("type"): c.get("status") for c in part(node, "status").get("conditions") or ()}
+    if "Ready" not in conditions:
+        words = ["Unknown"]
+    else:
+        words = ["Ready" if conditions["Ready"] == "True" else "NotReady"]
+    if part(node, "spec").get("unschedulable"):
+        words.append("SchedulingDisabled")
+    return ",".join(words)
+
+
+def _roles(node: Obj) -> str:
+    labels = (node.get("metadata") or {}).get("labels") or {}
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)} - {""}
+    if labels.get("kubernetes.io/role"):
+        roles.add(labels["kubernetes.io/role"])
+    return ",".join(sorted(roles)) or NONE
+
+
+def _address(node: Obj, kind: str) -> str:
+    addresses = part(node, "status").get("addresses") or ()
+    return next((str(a.get("address")) for a in addresses if a.get("type") == kind), NONE)
+
+
+LAYOUTS: dict[tuple[str, str], Layout] = {
+    ("", "Pod"): Layout(_POD, _pod, _finished),
+    ("", "Node"): Layout(_NODE, _node),
+}

@@ -1,0 +1,220 @@
+"""Which groups, versions and resources there are: what clients ask first.
+
+Two forms of the same facts: one document per group and version, and the aggregated one that tells everything
+in two answers. Answers carry an ETag, so that a client that asks again usually gets three digits back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from shoal import __version__
+from shoal.apiserver import replies
+from shoal.apiserver.replies import Reply
+from shoal.kube.kinds import VERBS, Kind
+from shoal.kube.objects import Obj
+
+# The release whose behaviour this server keeps to; clients compare it with their own.
+KUBERNETES_MAJOR, KUBERNETES_MINOR = "1", "36"
+
+_REVIEWS = ("create",)
+_READ_ONLY = ("get", "list")
+REVIEW_KINDS = (
+    Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False),
+    Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False),
+    Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", False),
+)
+METRIC_KINDS = (
+    Kind("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", False),
+    Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True),
+)
+
+# What a subresource takes and gives: verbs, and the kind where it is not the parent's.
+_PARTS: dict[str, tuple[tuple[str, ...], tuple[str, str, str] | None]] = {
+    "status": (("get", "patch", "update"), None),
+    "scale": (("get", "patch", "update"), ("autoscaling", "v1", "Scale")),
+    "log": (("get",), None),
+    "exec": (("create", "get"), ("", "v1", "PodExecOptions")),
+    "binding": (("create",), ("", "v1", "Binding")),
+    "eviction": (("create",), ("policy", "v1", "Eviction")),
+    "finalize": (("update",), None),
+}
+
+
+def verbs_of(kind: Kind) -> tuple[str, ...]:
+    if kind in REVIEW_KINDS:
+        return _REVIEWS
+    return _READ_ONLY if kind in METRIC_KINDS else VERBS
+
+
+def version_info() -> Obj:
+    return {
+        "major": KUBERNETES_MAJOR,
+        "minor": KUBERNETES_MINOR,
+        "gitVersion": f"v{KUBERNETES_MAJOR}.{KUBERNETES_MINOR}.0+shoal-{__version__}",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": f"python{'.'.join(map(str, sys.version_info[:3]))}",
+        "compiler": platform.python_implementation().lower(),
+        "platform": f"linux/{_architecture()}",
+    }
+
+
+def _architecture() -> str:
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
+def everything(stored: Iterable[Kind]) -> tuple[Kind, ...]:
+    """The stored kinds and those that are answered without storing anything."""
+    return (*stored, *REVIEW_KINDS, *METRIC_KINDS)
+
+
+def core_versions(host: str) -> Obj:
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
+    }
+
+
+def group_list(kinds: Iterable[Kind]) -> Obj:
+    groups = [_group(name, versions) for name, versions in _groups(kinds).items() if name]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def group(kinds: Iterable[Kind], name: str) -> Obj | None:
+    versions = _groups(kinds).get(name)
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions and name else None
+
+
+def _group(name: str, versions: dict[str, list[Kind]]) -> Obj:
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def resource_list(kinds: Iterable[Kind], group_name: str, version: str) -> Obj | None:
+    members = _groups(kinds).get(group_name, {}).get(version)
+    if members is None:
+        return None
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{group_name}/{version}" if group_name else version,
+        "resources": [entry for kind in members for entry in _resources(kind)],
+    }
+
+
+def _resources(kind: Kind) -> list[Obj]:
+    entry: Obj = {
+        "name": kind.plural,
+        "singularName": _singular(kind),
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": list(verbs_of(kind)),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    return [entry, *(_part(kind, name) for name in _parts(kind))]
+
+
+def _parts(kind: Kind) -> list[str]:
+    return [name for name in sorted(kind.subresources) if name in _PARTS]
+
+
+def _part(kind: Kind, name: str) -> Obj:
+    verbs, shown_as = _PARTS[name]
+    entry: Obj = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced}
+    if shown_as is not None and shown_as[:2] != (kind.group, kind.version):
+        entry |= {"group": shown_as[0], "version": shown_as[1]}
+    return {**entry, "kind": shown_as[2] if shown_as else kind.kind, "verbs": list(verbs)}
+
+
+def aggregated(kinds: Iterable[Kind], version: str, *, core: bool) -> Obj:
+    """Everything below /api (the core group) or below /apis, in one document."""
+    items = []
+    for name, versions in _groups(kinds).items():
+        if (name == "") == core:
+            listed = [_aggregated_version(v, members) for v, members in versions.items()]
+            items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": listed})
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _aggregated_version(version: str, members: list[Kind]) -> Obj:
+    return {"version": version, "resources": [_aggregated_resource(kind) for kind in members], "freshness": "Current"}
+
+
+def _aggregated_resource(kind: Kind) -> Obj:
+    entry: Obj = {
+        "resource": kind.plural,
+        "responseKind": _response_kind(kind.group, kind.version, kind.kind),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": _singular(kind),
+        "verbs": list(verbs_of(kind)),
+    }
+    if kind.short_names:
+        entry["shortNames"] = list(kind.short_names)
+    if kind.categories:
+        entry["categories"] = list(kind.categories)
+    if parts := _parts(kind):
+        entry["subresources"] = [_aggregated_part(kind, name) for name in parts]
+    return entry
+
+
+def _aggregated_part(kind: Kind, name: str) -> Obj:
+    verbs, shown_as = _PARTS[name]
+    shown = shown_as or (kind.group, kind.version, kind.kind)
+    return {"subresource": name, "responseKind": _response_kind(*shown), "verbs": list(verbs)}
+
+
+def _response_kind(group_name: str, version: str, kind: str) -> dict[str, str]:
+    return {"group": group_name, "version": version, "kind": kind}
+
+
+def _singular(kind: Kind) -> str:
+    return kind.singular or kind.kind.lower()
+
+
+def _groups(kinds: Iterable[Kind]) -> dict[str, dict[str, list[Kind]]]:
+    """Group -> version -> kinds; versions with the most stable and newest first."""
+    found: dict[str, dict[str, list[Kind]]] = {}
+    for kind in kinds:
+        found.setdefault(kind.group, {}).setdefault(kind.version, []).append(kind)
+    return {
+        name: {v: sorted(versions[v], key=lambda kind: kind.plural) for v in sorted(versions, key=version_rank)}
+        for name, versions in found.items()
+    }
+
+
+_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+_STABILITY = {None: 0, "beta": 1, "alpha": 2}
+
+
+def version_rank(version: str) -> tuple[Any, ...]:
+    """Sorts v2, v1, v1beta2, v1beta1, v1alpha1, then anything else by name, as Kubernetes prefers them."""
+    parts = _VERSION.fullmatch(version)
+    if parts is None:
+        return (9, 0, 0, version)
+    return (_STABILITY[parts[2]], -int(parts[1]), -int(parts[3] or 0), "")
+
+
+def tagged(document: Obj, known: bytes, content_type: bytes = replies.JSON) -> Reply:
+    """The document with its ETag, or 304 where the client has it already."""
+    body = replies.encode(document)
+    tag = b'"%b"' % hashlib.sha256(body).hexdigest().upper().encode()
+    headers = ((b"etag", tag), (b"vary", b"Accept"), (b"cache-control", b"public"))
+    if known == tag:
+        return Reply(b"", 304, content_type, headers)
+    return Reply(body, 200, content_type, headers)

@@ -1,0 +1,84 @@
+"""Paths that name no resource: health, version, discovery and the OpenAPI documents."""
+
+from __future__ import annotations
+
+from shoal.apiserver import discovery, negotiation, paths, replies
+from shoal.apiserver.openapi import Documents
+from shoal.apiserver.replies import TEXT, Reply
+from shoal.apiserver.request import Request
+from shoal.cluster.machinery import Machinery
+from shoal.kube.errors import method_not_allowed, no_such_path
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+class FixedPaths:
+    def __init__(self, machinery: Machinery) -> None:
+        self._machinery = machinery
+        self._documents = Documents(machinery.kinds)
+
+    def answer(self, request: Request) -> Reply:
+        reply = self._found(request)
+        if reply is None:
+            raise no_such_path()
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        return reply
+
+    def _found(self, request: Request) -> Reply | None:
+        path = request.path.rstrip("/") or "/"
+        if path.startswith(_HEALTH):
+            return _health(path)
+        if path == "/version":
+            return replies.of_object(discovery.version_info())
+        if path == "/":
+            return replies.of_object({"paths": self._all_paths()})
+        if path.startswith("/api"):
+            return self._discovery(request, path)
+        if path.startswith("/openapi/"):
+            return self._openapi(request, path)
+        return None
+
+    def _all_paths(self) -> list[str]:
+        kinds = discovery.everything(self._machinery.kinds())
+        groups = sorted({f"/apis/{kind.group}/{kind.version}" for kind in kinds if kind.group})
+        return ["/api", "/api/v1", "/apis", *groups, *_HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
+
+    def _discovery(self, request: Request, path: str) -> Reply | None:
+        kinds = discovery.everything(self._machinery.kinds())
+        known = request.headers.get(b"if-none-match", b"")
+        if path in ("/api", "/apis"):
+            version = negotiation.wants_group_list(request.headers.get(b"accept", b""))
+            if version:
+                document = discovery.aggregated(kinds, version, core=path == "/api")
+                content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList".encode()
+                return discovery.tagged(document, known, content_type)
+            host = request.headers.get(b"host", b"").decode("latin-1")
+            return discovery.tagged(
+                discovery.core_versions(host) if path == "/api" else discovery.group_list(kinds), known
+            )
+        place = paths.read(path)
+        steps = path.split("/")
+        if place is not None:
+            found = discovery.resource_list(kinds, place.group, place.version)
+        else:
+            found = discovery.group(kinds, steps[2]) if path.startswith("/apis/") and len(steps) == 3 else None
+        return discovery.tagged(found, known) if found is not None else None
+
+    def _openapi(self, request: Request, path: str) -> Reply | None:
+        if path == "/openapi/v2":
+            return discovery.tagged(self._documents.swagger(), request.headers.get(b"if-none-match", b""))
+        if path == "/openapi/v3":
+            return self._documents.index()
+        place = paths.read(path.removeprefix("/openapi/v3"))
+        if place is None or place.plural:
+            return None
+        return self._documents.document(place.group, place.version)
+
+
+def _health(path: str) -> Reply | None:
+    """`ok`: a server that answers is alive, and ready, since the store is open before the socket is."""
+    name, _, check = path.removeprefix("/").partition("/")
+    if f"/{name}" not in _HEALTH or check not in ("", "ping", "etcd", "log"):
+        return None
+    return Reply(b"ok", content_type=TEXT)

@@ -1,0 +1,102 @@
+"""What form an answer takes: JSON or YAML, the object itself, a Table for people, or its metadata alone.
+
+Clients say so in the Accept header, most wanted first. Headers repeat, so each distinct one is read once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from shoal.kube.errors import ApiError
+
+SERVED = ("application/json", "application/yaml")
+
+
+class Form(NamedTuple):
+    """`shape` is '' for the object as it is, else Table, PartialObjectMetadata or PartialObjectMetadataList."""
+
+    yaml: bool = False
+    shape: str = ""
+    version: str = "v1"
+    group: str = ""
+
+    @property
+    def content_type(self) -> bytes:
+        return b"application/yaml" if self.yaml else b"application/json"
+
+
+AS_IS = Form()
+_SHAPES = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+
+
+class _Clause(NamedTuple):
+    media_type: str
+    parameters: dict[str, str]
+    quality: float
+
+
+@lru_cache(maxsize=512)
+def read(accept: bytes, *, streaming: bool = False) -> Form:
+    """The first form the client wants that we have; 406 where there is none. A watch is always JSON."""
+    text = accept.decode("latin-1").strip()
+    if not text:
+        return AS_IS
+    for clause in _clauses(text):
+        if (form := _form_of(clause)) is not None and not (streaming and form.yaml):
+            return form
+    served = ", ".join(SERVED[:1] if streaming else SERVED)
+    raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {served}")
+
+
+@lru_cache(maxsize=512)
+def wants_group_list(accept: bytes) -> str:
+    """The version of aggregated discovery a client prefers to the plain form, or ''."""
+    for clause in _clauses(accept.decode("latin-1")):
+        if clause.media_type != "application/json":
+            continue
+        wanted = clause.parameters
+        if wanted.get("as") != "APIGroupDiscoveryList":
+            return ""
+        if wanted.get("g") == "apidiscovery.k8s.io" and wanted.get("v") in ("v2", "v2beta1"):
+            return wanted["v"]
+    return ""
+
+
+def _clauses(text: str) -> list[_Clause]:
+    found = [_clause(part) for part in text.split(",") if part.strip()]
+    return sorted(found, key=lambda clause: -clause.quality)  # stable: equal wishes keep their order
+
+
+def _clause(text: str) -> _Clause:
+    media_type, *rest = (piece.strip() for piece in text.split(";"))
+    parameters = {name.strip(): value.strip() for name, _, value in (piece.partition("=") for piece in rest)}
+    try:
+        quality = float(parameters.get("q", "1"))
+    except ValueError:
+        quality = 0.0
+    return _Clause(media_type.lower(), parameters, quality)
+
+
+def _form_of(clause: _Clause) -> Form | None:
+    if clause.media_type == "application/yaml":
+        yaml = True
+    elif clause.media_type in ("application/json", "*/*", "application/*"):
+        yaml = False
+    else:
+        return None
+    shape = clause.parameters.get("as", "")
+    if not shape:
+        return Form(yaml)
+    version, group = clause.parameters.get("v", ""), clause.parameters.get("g", "")
+    if shape in _SHAPES and group == "meta.k8s.io" and version in ("v1", "v1beta1"):
+        return Form(yaml, shape, version, group)
+    return None
+
+
+def is_for_people(query: dict[str, list[str]], user_agent: bytes) -> bool:
+    """Whether to indent: asked by ?pretty, or a tool whose answers are read by eye."""
+    asked = query.get("pretty", [""])[0]
+    if asked:
+        return asked in ("1", "t", "T", "true", "True", "TRUE")
+    return user_agent.startswith((b"curl", b"Wget", b"Mozilla/5.0"))

@@ -1,0 +1,48 @@
+"""From a URL path to the place it names: which group and version, which resource, which object, which part of it.
+
+`/api/v1/...` is the core group, `/apis/<group>/<version>/...` any other. Below that come an optional
+`namespaces/<name>`, the resource, a name and a subresource. Whether the resource exists is not asked here.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """`namespace` is None where the path names none: all namespaces, or a cluster-scoped resource."""
+
+    group: str
+    version: str
+    plural: str = ""
+    namespace: str | None = None
+    name: str = ""
+    subresource: str = ""
+
+
+# The two parts a Namespace itself has; anything else below a namespace is a resource within it.
+_NAMESPACE_PARTS = frozenset({"status", "finalize"})
+
+
+@lru_cache(maxsize=4096)
+def read(path: str) -> Place | None:
+    """The place, or None where the path is no resource path at all."""
+    steps = path.rstrip("/").split("/")[1:]
+    if "" in steps:
+        return None
+    if steps[:1] == ["api"] and len(steps) >= 2:
+        return _below("", steps[1], steps[2:])
+    if steps[:1] == ["apis"] and len(steps) >= 3:
+        return _below(steps[1], steps[2], steps[3:])
+    return None
+
+
+def _below(group: str, version: str, rest: list[str]) -> Place | None:
+    namespace: str | None = None
+    if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in _NAMESPACE_PARTS):
+        namespace, rest = rest[1], rest[2:]
+    if len(rest) > 3:
+        return None
+    plural, name, subresource = (*rest, "", "", "")[:3]
+    return Place(group, version, plural, namespace, name, subresource)

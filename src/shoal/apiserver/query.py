@@ -1,0 +1,310 @@
+"""Query parameters and option bodies, read into the records the machinery takes.
+
+Numbers that are none give 400 in the words of the parser Kubernetes uses; values outside a list of choices give
+422 about the options object, naming the field. Unknown parameters are ignored, as the API promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NoReturn
+from urllib.parse import parse_qsl
+
+from shoal.cluster.port import DeleteOptions, LogOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.records import ListOptions, WatchOptions, WriteOptions
+from shoal.kube import times
+from shoal.kube.errors import Cause, bad_request, invalid
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+Query = dict[str, list[str]]
+
+_FIELD_VALIDATION = ("Ignore", "Strict", "Warn")
+_MANAGER_LIMIT = 128
+_INT64 = 2**63
+
+
+@lru_cache(maxsize=1024)
+def read(query_string: bytes) -> Query:
+    """Every parameter with its values in order. Shared between requests: never changed."""
+    found: Query = {}
+    for name, value in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def text(query: Query, name: str) -> str:
+    return query[name][0] if name in query else ""
+
+
+def flag(query: Query, name: str) -> bool:
+    """Present and not plainly no."""
+    return name in query and query[name][0].lower() not in ("0", "false")
+
+
+def number(query: Query, name: str) -> int | None:
+    if name not in query:
+        return None
+    given = query[name][0]
+    try:
+        if not given.lstrip("+-").isascii() or "_" in given or given != given.strip():
+            raise ValueError
+        value = int(given)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{given}": invalid syntax') from None
+    if not -_INT64 <= value < _INT64:
+        raise bad_request(f'strconv.ParseInt: parsing "{given}": value out of range')
+    return value
+
+
+def write_options(query: Query, user_agent: bytes, verb: str, patch_type: PatchType | None = None) -> WriteOptions:
+    """`verb` is Create, Update or Patch: it names the options object in a refusal."""
+    if not query and patch_type is not PatchType.APPLY:
+        return _plain_options(user_agent)
+    manager = text(query, "fieldManager")
+    validation = text(query, "fieldValidation")
+    causes = [*_dry_run_causes(query.get("dryRun", [])), *_manager_causes(manager)]
+    if validation and validation not in _FIELD_VALIDATION:
+        causes.append(_unsupported("fieldValidation", f'"{validation}"', ("", *_FIELD_VALIDATION)))
+    if patch_type is PatchType.APPLY and not manager:
+        causes.insert(0, Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
+    if patch_type not in (None, PatchType.APPLY) and "force" in query:
+        causes.insert(0, Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"))
+    if causes:
+        _refuse(f"{verb}Options", causes)
+    return WriteOptions(
+        field_manager=manager or _manager_from(user_agent),
+        dry_run="dryRun" in query and query["dryRun"] != [""],
+        field_validation=validation or "Warn",
+        force=flag(query, "force"),
+    )
+
+
+@lru_cache(maxsize=256)
+def _plain_options(user_agent: bytes) -> WriteOptions:
+    return WriteOptions(field_manager=_manager_from(user_agent))
+
+
+def _manager_from(user_agent: bytes) -> str:
+    """Who writes, where nobody said: the program's name from its User-Agent."""
+    name = user_agent.decode("utf-8", "replace").partition("/")[0]
+    return "".join(c for c in name if c.isprintable()).encode()[:_MANAGER_LIMIT].decode("utf-8", "ignore") or "unknown"
+
+
+def _dry_run_causes(given: list[str]) -> list[Cause]:
+    if all(value in ("All", "") for value in given):
+        return []
+    shown = "[" + ",".join(f'"{value}"' for value in given) + "]"
+    return [_unsupported("dryRun", shown, ("All",))]
+
+
+def _manager_causes(manager: str) -> list[Cause]:
+    causes = []
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        causes.append(
+            Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_LIMIT} bytes", "fieldManager")
+        )
+    for position, char in enumerate(manager):
+        if not char.isprintable():
+            why = f"invalid character U+{ord(char):04X} (at position {position})"
+            causes.append(Cause("FieldValueInvalid", f"Invalid value: {_quoted(manager)}: {why}", "fieldManager"))
+    return causes
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.encode("unicode_escape").decode().replace('"', '\\"') + '"'
+
+
+def _unsupported(field: str, shown: str, supported: tuple[str, ...]) -> Cause:
+    choices = ", ".join(f'"{choice}"' for choice in supported)
+    return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {choices}", field)
+
+
+def _refuse(options_kind: str, causes: list[Cause]) -> NoReturn:
+    raise invalid(Kind("meta.k8s.io", "v1", options_kind, options_kind.lower()), "", causes)
+
+
+def list_options(query: Query) -> ListOptions:
+    if not query:
+        return _EVERYTHING
+    _check_list_version(query)
+    limit = number(query, "limit") or 0
+    return ListOptions(
+        labels=text(query, "labelSelector"),
+        fields=text(query, "fieldSelector"),
+        limit=max(limit, 0),
+        continue_token=text(query, "continue"),
+        resource_version=text(query, "resourceVersion"),
+        resource_version_match=text(query, "resourceVersionMatch"),
+    )
+
+
+_EVERYTHING = ListOptions()
+
+
+def _check_list_version(query: Query) -> None:
+    match, version = text(query, "resourceVersionMatch"), text(query, "resourceVersion")
+    field, causes = "resourceVersionMatch", []
+    if match:
+        if not version:
+            causes.append(_forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if text(query, "continue"):
+            causes.append(_forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+        if match not in ("Exact", "NotOlderThan"):
+            causes.append(_unsupported(field, f'"{match}"', ("Exact", "NotOlderThan", "")))
+        if match == "Exact" and version == "0":
+            causes.append(_forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if "sendInitialEvents" in query:
+        causes.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if causes:
+        _refuse("ListOptions", causes)
+
+
+def watch_options(query: Query) -> WatchOptions:
+    _check_watch_version(query)
+    seconds = number(query, "timeoutSeconds")
+    return WatchOptions(
+        resource_version=text(query, "resourceVersion"),
+        labels=text(query, "labelSelector"),
+        fields=text(query, "fieldSelector"),
+        bookmarks=flag(query, "allowWatchBookmarks"),
+        initial_events=flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        timeout_seconds=float(seconds) if seconds is not None and seconds > 0 else None,
+        resource_version_match=text(query, "resourceVersionMatch"),
+    )
+
+
+def _check_watch_version(query: Query) -> None:
+    match, initial = text(query, "resourceVersionMatch"), "sendInitialEvents" in query
+    field, causes = "resourceVersionMatch", []
+    if initial and match != "NotOlderThan":
+        causes.append(_forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if match and not initial:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(_forbidden(field, why))
+    if match and match != "NotOlderThan":
+        causes.append(_unsupported(field, f'"{match}"', ("NotOlderThan",)))
+    if match and text(query, "continue"):
+        causes.append(_forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    if causes:
+        _refuse("ListOptions", causes)
+
+
+def _forbidden(field: str, why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+
+
+def delete_options(query: Query, body: Obj | None) -> DeleteOptions:
+    """From the body where there is one, else from the query, never from both."""
+    given = body if body is not None else _delete_body(query)
+    _check_types(given)
+    policy, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
+    dry_run = given.get("dryRun") or []
+    causes = []
+    if policy is not None and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{policy}": {why}', "propagationPolicy"))
+    if policy is not None and policy not in set(Propagation):
+        causes.append(_unsupported("propagationPolicy", f'"{policy}"', (*(p.value for p in Propagation), "nil")))
+    causes += _dry_run_causes(dry_run)
+    if causes:
+        _refuse("DeleteOptions", causes)
+    preconditions = given.get("preconditions") or {}
+    return DeleteOptions(
+        grace_seconds=given.get("gracePeriodSeconds"),
+        propagation=_propagation(policy, orphan),
+        preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
+        dry_run=any(dry_run),
+    )
+
+
+def _delete_body(query: Query) -> Obj:
+    if not query:
+        return {}
+    body: Obj = {}
+    if "gracePeriodSeconds" in query:
+        body["gracePeriodSeconds"] = number(query, "gracePeriodSeconds")
+    if "propagationPolicy" in query:
+        body["propagationPolicy"] = text(query, "propagationPolicy")
+    if "orphanDependents" in query:
+        body["orphanDependents"] = flag(query, "orphanDependents")
+    if "dryRun" in query:
+        body["dryRun"] = query["dryRun"]
+    return body
+
+
+# Where a wrong type in a DeleteOptions body would surface later as something worse.
+_DELETE_TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "gracePeriodSeconds": (int, "int64"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+    "orphanDependents": (bool, "bool"),
+    "dryRun": (list, "[]string"),
+    "preconditions": (dict, "v1.Preconditions"),
+}
+
+
+def _check_types(given: Obj) -> None:
+    for name, (expected, go_type) in _DELETE_TYPES.items():
+        value = given.get(name)
+        wrong = value is not None and (not isinstance(value, expected) or (expected is int and isinstance(value, bool)))
+        if wrong:
+            where = f"Go struct field DeleteOptions.{name} of type {go_type}"
+            raise bad_request(f"json: cannot unmarshal {_json_word(value)} into {where}")
+    for item in [*(given.get("dryRun") or []), *((given.get("preconditions") or {}).values())]:
+        if not isinstance(item, str):
+            raise bad_request(f"json: cannot unmarshal {_json_word(item)} into Go value of type string")
+
+
+def _json_word(value: Any) -> str:
+    for kind, word in ((bool, "bool"), (str, "string"), (list, "array"), (dict, "object")):
+        if isinstance(value, kind):
+            return word
+    return "number"
+
+
+def _propagation(policy: str | None, orphan: bool | None) -> Propagation | None:
+    if policy is not None:
+        return Propagation(policy)
+    if orphan is None:
+        return None
+    return Propagation.ORPHAN if orphan else Propagation.BACKGROUND
+
+
+def log_options(query: Query, container: str, pod: str) -> LogOptions:
+    tail, limit, since = number(query, "tailLines"), number(query, "limitBytes"), number(query, "sinceSeconds")
+    since_time = _moment(text(query, "sinceTime"))
+    causes = []
+    if tail is not None and tail < 0:
+        causes.append(_bad_number("tailLines", tail, "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        causes.append(_bad_number("limitBytes", limit, "must be greater than 0"))
+    if since is not None and since_time is not None:
+        causes.append(_forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif since is not None and since < 1:
+        causes.append(_bad_number("sinceSeconds", since, "must be greater than 0"))
+    if causes:
+        raise invalid(Kind("", "v1", "PodLogOptions", "podlogoptions"), pod, causes)
+    return LogOptions(
+        container=container,
+        follow=flag(query, "follow"),
+        previous=flag(query, "previous"),
+        tail_lines=tail,
+        since_seconds=since,
+        since_time=since_time,
+        timestamps=flag(query, "timestamps"),
+        limit_bytes=limit,
+    )
+
+
+def _moment(given: str) -> str | None:
+    if not given:
+        return None
+    try:
+        return times.rfc3339_micro(times.parse(given))
+    except ValueError:
+        raise bad_request(f'parsing time "{given}" as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
+
+
+def _bad_number(field: str, value: int, why: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {value}: {why}", field)

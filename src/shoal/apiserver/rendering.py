@@ -1,0 +1,76 @@
+"""Stored objects as answers: the bytes as they lie in the store, or the shape the client asked for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from shoal.apiserver import replies, tables
+from shoal.apiserver.negotiation import Form
+from shoal.apiserver.query import Query
+from shoal.apiserver.replies import Reply
+from shoal.cluster.records import Stored, StoredPage
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+
+def one(
+    kind: Kind,
+    stored: Stored,
+    form: Form,
+    asked: Query,
+    now: datetime,
+    *,
+    status: int = 200,
+    warnings: tuple[str, ...] = (),
+) -> Reply:
+    headers = replies.warning_headers(warnings) if warnings else ()
+    if not form.shape:
+        return Reply(stored.raw, status, headers=headers)
+    return replies.of_object(shaped(kind, stored.obj(), form, asked, now), status, headers)
+
+
+def shaped(kind: Kind, obj: Obj, form: Form, asked: Query, now: datetime, *, headers: bool = True) -> Obj:
+    """One object as a Table of one row, or its metadata."""
+    if form.shape == "Table":
+        version = (obj.get("metadata") or {}).get("resourceVersion")
+        meta = {"resourceVersion": version} if version else {}
+        include = tables.included(asked)
+        return tables.table(kind, [obj], form=form, include=include, meta=meta, now=now, headers=headers)
+    if form.shape == "PartialObjectMetadata":
+        return tables.metadata_only(obj, form)
+    raise ApiError(406, "NotAcceptable", f"you requested {form.shape}, but the requested object is not a list")
+
+
+def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) -> Reply:
+    meta: Obj = {"resourceVersion": str(page.revision)}
+    if page.continue_token:
+        meta["continue"] = page.continue_token
+    if page.remaining is not None:
+        meta["remainingItemCount"] = page.remaining
+    if not form.shape:
+        return Reply(_list(kind, page, meta))
+    objects = [stored.obj() for stored in page.items]
+    if form.shape == "Table":
+        include = tables.included(asked)
+        return replies.of_object(tables.table(kind, objects, form=form, include=include, meta=meta, now=now))
+    if form.shape == "PartialObjectMetadataList":
+        return replies.of_object(tables.metadata_list(objects, form, meta))
+    raise ApiError(
+        406, "NotAcceptable", f"you requested {form.shape}, but the requested object is a list ({kind.list_kind})"
+    )
+
+
+def _list(kind: Kind, page: StoredPage, meta: Obj) -> bytes:
+    """A list is its items joined: nothing is decoded, however long it is."""
+    head = replies.encode({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta})
+    return b"".join((head[:-1], b',"items":[', b",".join([stored.raw for stored in page.items]), b"]}"))
+
+
+def deleted(kind: Kind, stored: Stored) -> Obj:
+    """What a delete answers once the object is gone, for kinds that do not show it a last time."""
+    details = {"name": stored.key.name}
+    if kind.group:
+        details["group"] = kind.group
+    details |= {"kind": kind.plural, "uid": stored.uid}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

@@ -1,0 +1,151 @@
+"""Answers: a status, a body of bytes and how it leaves the process.
+
+Objects come out of the store as JSON bytes, and most answers are those bytes untouched. Everything that costs
+something (indenting, YAML, gzip) happens here and only for those who ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Any
+
+import msgspec
+import yaml
+
+from shoal.kube.errors import ApiError
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+JSON = b"application/json"
+YAML = b"application/yaml"
+TEXT = b"text/plain; charset=utf-8"
+
+encode = msgspec.json.Encoder().encode
+
+# Below this a body is not worth compressing (the threshold of kube-apiserver); above the second it would hold
+# up the other requests for too long, so a thread does it.
+_GZIP_FROM_BYTES = 128 * 1024
+_THREAD_FROM_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    body: bytes
+    status: int = 200
+    content_type: bytes = JSON
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer without an end known in advance; `close` is called once nobody reads any more."""
+
+    chunks: AsyncIterator[bytes]
+    close: Callable[[], Awaitable[None] | None]
+    content_type: bytes = JSON
+
+
+def of_object(obj: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Reply:
+    return Reply(encode(obj), status, headers=headers)
+
+
+def of_error(error: ApiError) -> Reply:
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    wait = (error.details or {}).get("retryAfterSeconds")
+    if wait:
+        headers = ((b"retry-after", str(wait).encode()),)
+    return Reply(encode(error.status()), error.code, headers=headers)
+
+
+def warning_headers(warnings: tuple[str, ...]) -> tuple[tuple[bytes, bytes], ...]:
+    """One `Warning: 299 - "..."` header each, as kubectl prints them."""
+    return tuple((b"warning", b'299 - "%b"' % _quoted(text)) for text in warnings)
+
+
+def _quoted(text: str) -> bytes:
+    clean = "".join(c if c.isprintable() else " " for c in text)
+    return clean.replace("\\", "\\\\").replace('"', '\\"').encode()
+
+
+def indented(reply: Reply) -> Reply:
+    """For people: ?pretty, curl and browsers."""
+    if reply.content_type != JSON:
+        return reply
+    return Reply(msgspec.json.format(reply.body, indent=2) + b"\n", reply.status, JSON, reply.headers)
+
+
+def as_yaml(reply: Reply) -> Reply:
+    if reply.content_type != JSON:
+        return reply
+    text = yaml.dump(msgspec.json.decode(reply.body), Dumper=yaml.CSafeDumper, allow_unicode=True, width=2**20)
+    return Reply(text.encode(), reply.status, YAML, reply.headers)
+
+
+async def write(reply: Reply, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False) -> None:
+    headers: Headers = [(b"date", _date()), (b"content-type", reply.content_type), *reply.headers]
+    body = reply.body
+    if len(body) >= _GZIP_FROM_BYTES and b"gzip" in asked.get(b"accept-encoding", b""):
+        body = await _compressed(body)
+        headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if without_body else body})
+
+
+async def _compressed(body: bytes) -> bytes:
+    if len(body) < _THREAD_FROM_BYTES:
+        return gzip.compress(body, 1)
+    return await asyncio.to_thread(gzip.compress, body, 1)
+
+
+async def write_stream(stream: Stream, receive: Receive, send: Send) -> None:
+    """Chunk after chunk until the source ends or the client goes away, whichever is first."""
+    headers: Headers = [(b"date", _date()), (b"content-type", stream.content_type), (b"cache-control", b"no-cache")]
+    gone = asyncio.ensure_future(_disconnected(receive))
+    pumping = asyncio.ensure_future(_pump(stream, headers, send))
+    try:
+        await asyncio.wait({gone, pumping}, return_when=asyncio.FIRST_COMPLETED)
+        if pumping.done():
+            await pumping
+    finally:
+        for task in (gone, pumping):
+            task.cancel()
+        await asyncio.gather(gone, pumping, return_exceptions=True)
+        closing = stream.close()
+        if closing is not None:
+            await closing
+
+
+async def _pump(stream: Stream, headers: Headers, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    # An empty body message makes the headers leave now: a watcher may wait long for its first event.
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    async for chunk in stream.chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+_date_now = (0, b"")
+
+
+def _date() -> bytes:
+    """The Date header, made once per second."""
+    global _date_now
+    second = int(time.time())
+    if _date_now[0] != second:
+        _date_now = (second, formatdate(second, usegmt=True).encode())
+    return _date_now[1]

@@ -1,0 +1,42 @@
+"""One request as the rest of the server sees it: nothing is parsed before somebody asks for it."""
+
+from __future__ import annotations
+
+from shoal.apiserver import bodies, negotiation, query
+from shoal.apiserver.negotiation import Form
+from shoal.apiserver.query import Query
+from shoal.apiserver.replies import Receive, Scope
+
+
+class Request:
+    __slots__ = ("headers", "method", "path", "query_string", "receive")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.method: str = scope.get("method", "GET")
+        self.path: str = scope["path"]
+        self.query_string: bytes = scope["query_string"]
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.receive = receive
+
+    @property
+    def query(self) -> Query:
+        return query.read(self.query_string) if self.query_string else {}
+
+    @property
+    def user_agent(self) -> bytes:
+        return self.headers.get(b"user-agent", b"")
+
+    @property
+    def content_type(self) -> bytes:
+        return self.headers.get(b"content-type", b"")
+
+    def form(self, *, streaming: bool = False) -> Form:
+        """What the client wants back; raises 406."""
+        return negotiation.read(self.headers.get(b"accept", b""), streaming=streaming)
+
+    async def body(self) -> bytes:
+        return await bodies.read(self.receive)
+
+    def is_for_people(self) -> bool:
+        asked: dict[str, list[str]] = self.query if b"pretty" in self.query_string else {}
+        return negotiation.is_for_people(asked, self.user_agent)

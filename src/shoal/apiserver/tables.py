@@ -1,0 +1,81 @@
+"""Shapes of an answer other than the object itself: Tables, and metadata without the rest.
+
+kubectl asks for Tables and prints the cells as they come, so what a person sees is decided in `columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from shoal.apiserver import columns, query
+from shoal.apiserver.negotiation import Form
+from shoal.apiserver.query import Query
+from shoal.kube.errors import bad_request
+from shoal.kube.kinds import Column, Kind
+from shoal.kube.objects import Obj
+
+_INCLUDE = ("", "Metadata", "Object", "None")
+
+
+def included(asked: Query) -> str:
+    """What each row carries besides its cells; 400 for anything else."""
+    include = query.text(asked, "includeObject")
+    if include not in _INCLUDE:
+        raise bad_request(
+            "Unable to convert to Table as requested: includeObject: Invalid value: "
+            f"\"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return include or "Metadata"
+
+
+def table(
+    kind: Kind, objects: Sequence[Obj], *, form: Form, include: str, meta: Obj, now: datetime, headers: bool = True
+) -> Obj:
+    layout = columns.layout_of(kind)
+    rows = []
+    for obj in objects:
+        row: Obj = {"cells": layout.cells(obj, now)}
+        if layout.conditions is not None and (conditions := layout.conditions(obj)):
+            row["conditions"] = conditions
+        if include == "Metadata":
+            row["object"] = metadata_only(obj, form)
+        elif include == "Object":
+            row["object"] = obj
+        rows.append(row)
+    definitions = [_definition(column) for column in layout.columns] if headers else []
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": meta,
+        "columnDefinitions": definitions,
+        "rows": rows,
+    }
+
+
+def _definition(column: Column) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+def metadata_only(obj: Obj, form: Form) -> Obj:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": obj.get("metadata") or {},
+    }
+
+
+def metadata_list(objects: Sequence[Obj], form: Form, meta: Obj) -> Obj:
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": meta,
+        "items": [metadata_only(obj, form) for obj in objects],
+    }

@@ -1,0 +1,87 @@
+"""Requests that are answered without keeping an object: reviews, measurements, bindings and evictions."""
+
+from __future__ import annotations
+
+from shoal.apiserver import bodies, discovery, metrics, query, rendering, replies, reviews, tables
+from shoal.apiserver.paths import Place
+from shoal.apiserver.replies import Reply
+from shoal.apiserver.request import Request
+from shoal.apiserver.verbs import key_of
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.cluster.records import ListOptions
+from shoal.kube.errors import method_not_allowed, no_such_path
+from shoal.kube.kinds import NODE, POD, Kind
+from shoal.kube.objects import Obj
+
+_KINDS = {(kind.group, kind.version, kind.plural): kind for kind in (*discovery.REVIEW_KINDS, *discovery.METRIC_KINDS)}
+_BINDING = Kind("", "v1", "Binding", "bindings")
+_EVICTION = Kind("policy", "v1", "Eviction", "evictions")
+
+
+class Unstored:
+    GROUPS = frozenset(group for group, _, _ in _KINDS)
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+
+    async def answer(self, request: Request, place: Place) -> Reply:
+        kind = _KINDS.get((place.group, place.version, place.plural))
+        if kind is None or place.subresource or (place.namespace is not None and not kind.namespaced):
+            raise no_such_path()
+        if kind in discovery.REVIEW_KINDS:
+            return await self._review(request, kind, place)
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        return await self._metrics(request, kind, place)
+
+    async def _review(self, request: Request, kind: Kind, place: Place) -> Reply:
+        if request.method != "POST" or place.name:
+            raise method_not_allowed()
+        body = bodies.decode_object(await request.body(), request.content_type, kind)
+        return replies.of_object(reviews.answer(kind, body.value), 201)
+
+    async def _metrics(self, request: Request, kind: Kind, place: Place) -> Reply:
+        form = request.form()
+        items = await self._measured(request, kind, place)
+        now = self._cluster.machinery.now()
+        if place.name:
+            if not items:
+                raise metrics.missing(kind, place.name)
+            return replies.of_object(
+                rendering.shaped(kind, items[0], form, request.query, now) if form.shape else items[0]
+            )
+        if form.shape == "Table":
+            include = tables.included(request.query)
+            return replies.of_object(tables.table(kind, items, form=form, include=include, meta={}, now=now))
+        return replies.of_object(metrics.as_list(kind, items))
+
+    async def _measured(self, request: Request, kind: Kind, place: Place) -> list[Obj]:
+        machinery = self._cluster.machinery
+        measured = NODE if kind.kind == "NodeMetrics" else POD
+        if place.name:
+            objects = [machinery.get(measured, key_of(place)).obj()]
+        else:
+            selection = ListOptions(labels=query.text(request.query, "labelSelector"))
+            objects = [stored.obj() for stored in machinery.list(measured, place.namespace, selection).items]
+        usages = await metrics.gather(self._cluster.nodes)
+        now = machinery.now()
+        if measured is NODE:
+            known = [node for node in objects if node["metadata"]["name"] in usages]
+            return [metrics.node_metrics(kind, node, usages[node["metadata"]["name"]], now) for node in known]
+        found = (metrics.pod_metrics(kind, pod, usages, now) for pod in objects)
+        return [item for item in found if item is not None]
+
+    async def bind(self, request: Request, _: Kind, place: Place) -> Reply:
+        body = bodies.decode_object(await request.body(), request.content_type, _BINDING)
+        self._cluster.machinery.bind(key_of(place), body.value)
+        await self._cluster.machinery.durable()
+        return replies.of_object(_SUCCESS, 201)
+
+    async def evict(self, request: Request, _: Kind, place: Place) -> Reply:
+        body = bodies.decode_object(await request.body(), request.content_type, _EVICTION)
+        self._cluster.machinery.evict(key_of(place), body.value)
+        await self._cluster.machinery.durable()
+        return replies.of_object(_SUCCESS, 201)
+
+
+_SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -1,0 +1,197 @@
+"""What a request does to stored objects: list, get, watch, create, update, patch, delete, deletecollection.
+
+Each verb reads its options, hands the work to the machinery and waits until what was written is kept before
+saying so. The order of refusals (what form, what body, what options) is that of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from shoal.apiserver import bodies, malformed, query, rendering, replies, watching
+from shoal.apiserver.bodies import Body
+from shoal.apiserver.paths import Place
+from shoal.apiserver.replies import Reply, Stream
+from shoal.apiserver.request import Request
+from shoal.cluster.machinery import Machinery
+from shoal.cluster.port import PatchType
+from shoal.cluster.records import WriteOptions, Written
+from shoal.kube.errors import ApiError, bad_request, method_not_allowed, unsupported_media_type
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj
+
+# Kinds whose delete shows the object a last time; the others answer with a Status.
+_SHOWN_WHEN_DELETED = frozenset(
+    {"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "namespaces"}
+)
+_MAX_PATCH_OPERATIONS = 10_000
+
+
+class Verbs:
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+
+    async def read_many(self, request: Request, kind: Kind, place: Place) -> Reply | Stream:
+        asked = request.query
+        if query.flag(asked, "watch"):
+            return await self._watch(request, kind, place)
+        form = request.form()
+        page = self.machinery.list(kind, place.namespace, query.list_options(asked))
+        return rendering.many(kind, page, form, asked, self.machinery.now())
+
+    async def read_one(self, request: Request, kind: Kind, place: Place) -> Reply | Stream:
+        asked = request.query
+        if query.flag(asked, "watch"):
+            return await self._watch(request, kind, place)
+        form = request.form()
+        stored = self.machinery.get(kind, key_of(place), subresource=place.subresource)
+        return rendering.one(kind, stored, form, asked, self.machinery.now())
+
+    async def _watch(self, request: Request, kind: Kind, place: Place) -> Stream:
+        form = request.form(streaming=True)
+        options = query.watch_options(request.query)
+        if place.name:
+            only = f"metadata.name={place.name}"
+            options = replace(options, fields=f"{options.fields},{only}" if options.fields else only)
+        watch = self.machinery.watch(kind, place.namespace, options)
+        return await watching.opened(watch, kind, form, request.query, self.machinery.now)
+
+    async def create(self, request: Request, kind: Kind, place: Place) -> Reply:
+        form = request.form()
+        data = await request.body()
+        options = query.write_options(request.query, request.user_agent, "Create")
+        body = bodies.decode_object(data, request.content_type, kind)
+        warnings = _duplicates(body, kind, options)
+        written = self.machinery.create(kind, place.namespace or "", body.value, options)
+        await self._kept(options)
+        return self._written(request, kind, written, form, warnings, status=201)
+
+    async def update(self, request: Request, kind: Kind, place: Place) -> Reply:
+        form = request.form()
+        data = await request.body()
+        options = query.write_options(request.query, request.user_agent, "Update")
+        body = bodies.decode_object(data, request.content_type, kind)
+        warnings = _duplicates(body, kind, options)
+        written = self.machinery.update(kind, key_of(place), body.value, options, subresource=place.subresource)
+        await self._kept(options)
+        return self._written(request, kind, written, form, warnings, status=201 if written.created else 200)
+
+    async def patch(self, request: Request, kind: Kind, place: Place) -> Reply:
+        patch_type = _patch_type(request, kind)
+        form = request.form()
+        data = await request.body()
+        options = query.write_options(request.query, request.user_agent, "Patch", patch_type)
+        body = _decode_patch(data, patch_type)
+        warnings = _duplicates(body, kind, options)
+        written = self.machinery.patch(
+            kind, key_of(place), body.value, patch_type, options, subresource=place.subresource
+        )
+        await self._kept(options)
+        return self._written(request, kind, written, form, warnings, status=201 if written.created else 200)
+
+    async def delete(self, request: Request, kind: Kind, place: Place) -> Reply:
+        form = request.form()
+        options = query.delete_options(request.query, await _options_body(request))
+        outcome = self.machinery.delete(kind, key_of(place), options)
+        if not options.dry_run:
+            await self.machinery.durable()
+        if outcome.gone and (kind.group or kind.plural not in _SHOWN_WHEN_DELETED):
+            return replies.of_object(rendering.deleted(kind, outcome.stored))
+        return rendering.one(kind, outcome.stored, form, request.query, self.machinery.now())
+
+    async def delete_many(self, request: Request, kind: Kind, place: Place) -> Reply:
+        form = request.form()
+        body = await _options_body(request)
+        selection = query.list_options(request.query)
+        options = query.delete_options(request.query, body)
+        page = self.machinery.delete_collection(kind, place.namespace, selection, options)
+        if not options.dry_run:
+            await self.machinery.durable()
+        return rendering.many(kind, page, form, request.query, self.machinery.now())
+
+    async def _kept(self, options: WriteOptions) -> None:
+        if not options.dry_run:
+            await self.machinery.durable()
+
+    def _written(
+        self, request: Request, kind: Kind, written: Written, form: Any, warnings: tuple[str, ...], *, status: int
+    ) -> Reply:
+        told = warnings + written.warnings
+        if not form.shape and not told:
+            return Reply(written.stored.raw, status)
+        now = self.machinery.now()
+        return rendering.one(kind, written.stored, form, request.query, now, status=status, warnings=told)
+
+
+def key_of(place: Place) -> Key:
+    return Key(place.namespace or "", place.name)
+
+
+def _duplicates(body: Body, kind: Kind, options: WriteOptions) -> tuple[str, ...]:
+    """Keys that stood twice: refused, told or let pass, as the client asked."""
+    if not body.duplicates or options.field_validation == "Ignore":
+        return ()
+    if options.field_validation == "Strict":
+        bodies.refuse_duplicates(body.duplicates, kind)
+    return tuple(f'duplicate field "{path}"' for path in body.duplicates)
+
+
+async def _options_body(request: Request) -> Obj | None:
+    data = await request.body()
+    return bodies.decode_options(data, request.content_type) if data else None
+
+
+def _patch_type(request: Request, kind: Kind) -> PatchType:
+    offered = [t for t in PatchType if not (kind.custom and t is PatchType.STRATEGIC)]
+    given = bodies.content_type(request.content_type)
+    for patch_type in offered:
+        if patch_type.value == given:
+            return patch_type
+    listed = ", ".join(t.value for t in offered)
+    raise unsupported_media_type(
+        f"the body of the request was in an unknown format - accepted media types include: {listed}"
+    )
+
+
+def _decode_patch(data: bytes, patch_type: PatchType) -> Body:
+    if patch_type is PatchType.APPLY:
+        return _decode_apply(data)
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        problem = malformed.explain(data)
+        raise bad_request(problem if patch_type is PatchType.JSON else f"error decoding patch: {problem}") from None
+    if patch_type is PatchType.JSON:
+        return Body(_operations(value))
+    if not isinstance(value, dict):
+        found = "array" if isinstance(value, list) else type(value).__name__
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        )
+    return Body(value)
+
+
+def _operations(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    if len(value) > _MAX_PATCH_OPERATIONS:
+        told = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {told}")
+    return value
+
+
+def _decode_apply(data: bytes) -> Body:
+    try:
+        body = bodies.decode_yaml(data)
+    except bodies.Malformed as problem:
+        raise bad_request(f"error decoding YAML: {problem}") from None
+    if not isinstance(body.value, dict):
+        raise bad_request("error decoding YAML: the applied configuration must be an object")
+    return body
+
+
+def refuse() -> Reply:
+    raise method_not_allowed()
