@@ -32,6 +32,9 @@ class Stored:
     labels: dict[str, str]
     fields: dict[str, str]  # what field selectors of the kind can ask for
     created_revision: int = 0
+    owners: tuple[str, ...] = ()  # the uids of its ownerReferences
+    finalizers: tuple[str, ...] = ()
+    leaving: bool = False  # whether it has a deletionTimestamp
 
     def obj(self) -> Obj:
         """The object, decoded afresh: the caller may change it."""

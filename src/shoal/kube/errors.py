@@ -35,6 +35,7 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
         self.details = details
+        self.list_metadata: dict[str, Any] = {}  # of a refused list: where it could go on
 
     def __repr__(self) -> str:
         return f"ApiError({self.code}, {self.reason!r}, {self.message!r})"
@@ -43,7 +44,7 @@ class ApiError(Exception):
         status: Obj = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": dict(self.list_metadata),
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,

@@ -40,7 +40,7 @@ class Table:
         self.order: list[str] = []  # "<namespace>/<name>", sorted as etcd sorts keys
         self.history = History()
         self.visible = 0  # the history position up to which changes are committed
-        self.sleepers: list[asyncio.Future[None]] = []  # watchers waiting for the next commit
+        self.sleepers: dict[asyncio.Future[None], None] = {}  # watchers waiting for the next commit, in order
 
     def set(self, key: Key, stored: Stored | None) -> None:
         was_there = key in self.objects
@@ -65,7 +65,7 @@ class Table:
         return state
 
     def wake(self) -> None:
-        sleepers, self.sleepers = self.sleepers, []
+        sleepers, self.sleepers = self.sleepers, {}
         for sleeper in sleepers:
             if not sleeper.done():
                 sleeper.set_result(None)
@@ -73,6 +73,11 @@ class Table:
 
 def order_of(key: Key) -> str:
     return f"{key.namespace}/{key.name}"
+
+
+def key_at(order: str) -> Key:
+    namespace, _, name = order.partition("/")
+    return Key(namespace, name)
 
 
 class Store:
@@ -103,9 +108,12 @@ class Store:
         return list(self._tables.values())
 
     def load(self, revive: Callable[[Row], Stored]) -> None:
-        """Fill the tables from the journal; `revive` knows what a row means."""
+        """Fill the tables from the journal, oldest objects first; `revive` knows what a row means."""
         for row in self._journal.load():
-            self.table(row.resource).set(Key(row.namespace, row.name), revive(row))
+            table, stored = self.table(row.resource), revive(row)
+            table.set(stored.key, stored)
+            for observer in self.observers:
+                observer(table, None, stored)
 
     # Writing
 

@@ -1,0 +1,128 @@
+"""Is this an object of its kind? Types, unknown fields, defaults and validation, for built-in and custom kinds.
+
+The same questions with two sets of rules: built-in kinds have theirs in `shoal.kube.validation` and
+`shoal.kube.defaults`, custom ones in the schema of their definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from shoal.kube import defaults, kinds, structural, validation
+from shoal.kube.errors import ApiError, bad_request, invalid
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj, name_of
+from shoal.kube.schema import drop_unknown, is_clean, type_problem, unknown_fields
+from shoal.kube.schemas import schema_of
+
+
+class Shape:
+    """What decoding an object found out."""
+
+    __slots__ = ("obj", "warnings")
+
+    def __init__(self, obj: Obj, warnings: list[str]) -> None:
+        self.obj = obj
+        self.warnings = warnings
+
+
+def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = False) -> Shape:
+    """The object as the kind's decoder reads it: 400 for wrong types (422 where a patch made them)."""
+    if not isinstance(obj, dict):
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): not an object")
+    _check_type_meta(kind, obj)
+    schema = schema_of(kind)
+    if is_clean(schema, obj):
+        return Shape(obj, [])
+    problem = type_problem(schema, obj)
+    if problem is not None:
+        raise _undecodable(kind, obj, problem, patched)
+    unknown = [] if field_validation == "Ignore" else unknown_fields(schema, obj)
+    said = [f'unknown field "{path}"' for path in unknown]
+    if said and field_validation == "Strict":
+        raise _undecodable(kind, obj, "strict decoding error: " + ", ".join(said), patched)
+    return Shape(_kept(kind, obj), said)
+
+
+def _kept(kind: Kind, obj: Obj) -> Obj:
+    if kind.custom:
+        return structural.prune(schema_of(kind), obj)
+    return drop_unknown(schema_of(kind), obj)
+
+
+def _check_type_meta(kind: Kind, obj: Obj) -> None:
+    version = obj.get("apiVersion")
+    if version is None:
+        obj["apiVersion"] = kind.api_version
+    elif version != kind.api_version:
+        raise bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+        )
+    found = obj.setdefault("kind", kind.kind)
+    if found != kind.kind:
+        raise bad_request(
+            f'{found} in version "{kind.version}" cannot be handled as a {kind.kind}: no kind "{found}" is registered '
+            f'for version "{kind.api_version}"'
+        )
+    if obj.get("metadata") is None:
+        obj["metadata"] = {}
+
+
+def _undecodable(kind: Kind, obj: Obj, problem: str, patched: bool) -> ApiError:
+    if patched:
+        return patch_refused(obj, problem)
+    return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
+
+
+def patch_refused(obj: Obj, problem: str) -> ApiError:
+    """A patch whose result is not an object of the kind; Kubernetes names no kind here."""
+    shown = msgspec.json.encode(msgspec.json.encode(obj).decode()).decode()
+    message = f"Invalid value: {shown}: {problem}"
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": "patch"}
+    return ApiError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause]})
+
+
+def fill_defaults(kind: Kind, obj: Obj) -> None:
+    if kind.custom:
+        structural.apply_defaults(schema_of(kind), obj)
+    else:
+        defaults.apply_defaults(kind, obj)
+
+
+def check_new(kind: Kind, obj: Obj) -> None:
+    causes = validation.validate_create(kind, obj)
+    if kind.custom:
+        causes += structural.validate(schema_of(kind), obj)
+    elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
+        causes += structural.crd_problems(obj)
+    if causes:
+        raise invalid(kind, name_of(obj), causes)
+
+
+def check_change(kind: Kind, new: Obj, old: Obj, subresource: str) -> None:
+    causes = validation.validate_update(kind, new, old, subresource)
+    if kind.custom:
+        causes += structural.validate(schema_of(kind), new, old)
+    elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):
+        causes += structural.crd_problems(new)
+    if causes:
+        raise invalid(kind, name_of(new), causes)
+
+
+def is_same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether a write changes nothing; the times in managedFields do not count."""
+    if new == old:
+        return True
+    if {**new, "metadata": None} != {**old, "metadata": None}:
+        return False
+    new_meta, old_meta = new["metadata"], old["metadata"]
+    if {**new_meta, "managedFields": None} != {**old_meta, "managedFields": None}:
+        return False
+    return _timeless(new_meta.get("managedFields")) == _timeless(old_meta.get("managedFields"))
+
+
+def _timeless(managed: Any) -> list[Obj]:
+    return [{**entry, "time": None} for entry in managed or ()]

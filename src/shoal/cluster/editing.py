@@ -1,0 +1,125 @@
+"""Patches: from a stored object and somebody's changes to the object they mean.
+
+Four languages of patch, one write path: the result goes through the same rules as a PUT. Server-side apply
+alone may create, and alone brings its own account of who manages which field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shoal.cluster import checking
+from shoal.cluster.core import Core, Resource
+from shoal.cluster.port import PatchType
+from shoal.cluster.records import WriteOptions, Written
+from shoal.cluster.writing import Writer
+from shoal.kube import apply
+from shoal.kube.errors import bad_request, conflict, not_found, unsupported_media_type
+from shoal.kube.objects import Key, Obj
+from shoal.kube.patching import json_patch, merge_patch, strategic_merge
+from shoal.kube.schemas import schema_of
+
+Patch = Obj | Sequence[Obj]
+
+
+class Editor:
+    def __init__(self, core: Core, writer: Writer) -> None:
+        self._core = core
+        self._writer = writer
+
+    def patch(
+        self, resource: Resource, key: Key, patch: Patch, patch_type: PatchType, options: WriteOptions, subresource: str
+    ) -> Written:
+        if patch_type is PatchType.APPLY:
+            return self._apply(resource, key, patch, options, subresource)
+        warnings: list[str] = []
+
+        def make(live: Obj) -> Obj:
+            patched = patched_by(resource, live, patch, patch_type)
+            shape = checking.decoded(resource.kind, patched, options.field_validation, patched=True)
+            warnings.extend(shape.warnings)
+            _check_identity(shape.obj, key)
+            return shape.obj
+
+        written = self._writer.change(resource, key, make, options, subresource)
+        return Written(written.stored, warnings=(*warnings, *written.warnings))
+
+    def _apply(self, resource: Resource, key: Key, patch: Patch, options: WriteOptions, subresource: str) -> Written:
+        if not isinstance(patch, dict):
+            raise bad_request("error decoding YAML: an applied configuration is one object")
+        shape = checking.decoded(resource.kind, dict(patch), options.field_validation)
+        applied = _without_the_others_part(resource, shape.obj, subresource)
+        applied["metadata"] = dict(applied["metadata"])
+        _check_applied(applied, key)
+        if key not in resource.table.objects:
+            if subresource:
+                raise not_found(resource.kind, key.name)
+            written = self._apply_first(resource, key, applied, options)
+        else:
+            written = self._writer.change(
+                resource, key,
+                lambda live: self._merged(resource, live, applied, options, subresource),
+                options, subresource, tracked=True,
+            )  # fmt: skip
+        return Written(written.stored, written.created, (*shape.warnings, *written.warnings))
+
+    def _merged(self, resource: Resource, live: Obj | None, applied: Obj, options: WriteOptions, sub: str) -> Obj:
+        return apply.apply(
+            schema_of(resource.kind), live, applied,
+            manager=options.field_manager, force=options.force, now=self._core.now(), subresource=sub,
+        )  # fmt: skip
+
+    def _apply_first(self, resource: Resource, key: Key, applied: Obj, options: WriteOptions) -> Written:
+        uid = applied["metadata"].get("uid")
+        if uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(resource.kind, key.name, why)
+        applied["metadata"].setdefault("name", key.name)
+        obj = self._merged(resource, None, applied, options, "")
+        return self._writer.add(resource, key.namespace, obj, options, tracked=True)
+
+
+def patched_by(resource: Resource, live: Obj, patch: Patch, patch_type: PatchType) -> Obj:
+    if patch_type is PatchType.JSON:
+        result = json_patch(live, patch)
+    elif not isinstance(patch, dict):
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+        )
+    elif patch_type is PatchType.MERGE:
+        result = merge_patch(live, patch)
+    elif resource.kind.custom:
+        raise unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: "
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+        )
+    else:
+        result = strategic_merge(schema_of(resource.kind), live, patch)
+    if not isinstance(result, dict):
+        raise checking.patch_refused({}, "the patch leaves no object behind")
+    return result
+
+
+def _check_identity(obj: Obj, key: Key) -> None:
+    name = obj["metadata"].get("name") or ""
+    if name != key.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+
+
+def _check_applied(applied: Obj, key: Key) -> None:
+    meta = applied["metadata"]
+    if meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    name = meta.get("name")
+    if name and name != key.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+
+
+def _without_the_others_part(resource: Resource, applied: Obj, subresource: str) -> Obj:
+    """Main resource and status are applied apart: neither owns fields of the other."""
+    if "status" not in resource.kind.subresources:
+        return dict(applied)
+    if subresource == "status":
+        kept = ("apiVersion", "kind", "metadata", "status")
+        return {name: value for name, value in applied.items() if name in kept}
+    return {name: value for name, value in applied.items() if name != "status"}

@@ -1,0 +1,173 @@
+"""The embedded adapter: the machinery of this process behind the port every program uses.
+
+An answer leaves only after what it tells is committed. Agents of this process are found by node name in
+`nodes`; logs, commands and measurements are theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.core import Settings
+from shoal.cluster.machinery import Machinery
+from shoal.cluster.port import (
+    DeleteOptions,
+    LogOptions,
+    NodeServices,
+    Page,
+    PatchType,
+    WatchEvent,
+)
+from shoal.cluster.records import ListOptions, WatchOptions, WriteOptions
+from shoal.kube import kinds
+from shoal.kube.errors import ApiError, bad_request, conflict, unavailable
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj
+
+_decode = msgspec.json.Decoder().decode
+
+
+def _key(kind: Kind, name: str, namespace: str) -> Key:
+    return Key(namespace if kind.namespaced else "", name)
+
+
+def _copy(obj: Obj) -> Obj:
+    """The machinery takes objects over; the caller keeps theirs."""
+    copied: Obj = _decode(msgspec.json.encode(obj))
+    return copied
+
+
+class EmbeddedCluster:
+    """`port.Cluster` on the store of this process."""
+
+    def __init__(self, machinery: Machinery) -> None:
+        self.machinery = machinery
+        self.nodes: dict[str, NodeServices] = {}
+
+    @classmethod
+    async def open(
+        cls, path: str | Path, *, settings: Settings | None = None, clock: Clock | None = None
+    ) -> EmbeddedCluster:
+        """A file, made where there is none, or ':memory:'."""
+        return cls(Machinery.open(path, settings=settings, clock=clock))
+
+    async def close(self) -> None:
+        self.machinery.close()
+
+    # Reading
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Obj:
+        return self.machinery.get(kind, _key(kind, name, namespace)).obj()
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+        resource_version: str = "",
+    ) -> Page:
+        options = ListOptions(labels, fields, limit, continue_token, resource_version)
+        page = self.machinery.list(kind, namespace if kind.namespaced else None, options)
+        items = [stored.obj() for stored in page.items]
+        return Page(items, str(page.revision), page.continue_token, page.remaining)
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        resource_version: str = "",
+        labels: str = "",
+        fields: str = "",
+        bookmarks: bool = True,
+        initial_events: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> AsyncIterator[WatchEvent]:
+        options = WatchOptions(
+            resource_version, labels, fields, bookmarks, initial_events or None, timeout_seconds,
+            "NotOlderThan" if initial_events else "",
+        )  # fmt: skip
+        watch = self.machinery.watch(kind, namespace if kind.namespaced else None, options)
+        try:
+            async for batch in watch:
+                for event in batch:
+                    yield WatchEvent(event.type, event.object())
+        finally:
+            watch.close()
+
+    # Writing
+
+    async def create(
+        self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
+    ) -> Obj:
+        options = WriteOptions(field_manager, dry_run)
+        written = self.machinery.create(kind, namespace, _copy(obj), options)
+        await self.machinery.durable()
+        return written.stored.obj()
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        patch: Obj | Sequence[Obj],
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        field_manager: str = "shoal",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Obj:
+        options = WriteOptions(field_manager, dry_run, force=force)
+        key = _key(kind, name, namespace)
+        try:
+            written = self.machinery.patch(kind, key, patch, patch_type, options, subresource)
+        except ApiError as error:
+            raise _as_the_port_says(kind, name, error) from None
+        await self.machinery.durable()
+        return written.stored.obj()
+
+    async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
+        deleted = self.machinery.delete(kind, _key(kind, name, namespace), options)
+        await self.machinery.durable()
+        return deleted.stored.obj()
+
+    async def bind(self, pod: str, namespace: str, *, node: str, uid: str = "") -> None:
+        binding: Obj = {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+        if uid:
+            binding["metadata"]["uid"] = uid
+        self.machinery.bind(Key(namespace, pod), binding)
+        await self.machinery.durable()
+
+    # Nodes
+
+    async def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
+        found = await self.get(kinds.POD, pod, namespace)
+        async for chunk in self.services_of(found).logs(found, options):
+            yield chunk
+
+    def services_of(self, pod: Obj) -> NodeServices:
+        """What the pod's node offers; 400 before it has one, 503 while its agent is away."""
+        name = pod["metadata"]["name"]
+        node = pod["spec"].get("nodeName")
+        if not node:
+            raise bad_request(f"pod {name} does not have a host assigned")
+        services = self.nodes.get(node)
+        if services is None:
+            raise unavailable(f"the agent of node {node}, where pod {name} is placed, is not running here")
+        return services
+
+
+def _as_the_port_says(kind: Kind, name: str, error: ApiError) -> ApiError:
+    """Kubernetes calls a patch with another uid invalid; for a program it is a conflict: not its object any more."""
+    if error.code == 422 and any(cause.field == "metadata.uid" for cause in error.causes):
+        return conflict(kind, name, f"the object has another uid now: {error.message}")
+    return error

@@ -1,0 +1,112 @@
+"""Which objects a request means: namespace, label selector and field selector as one claim about `Stored`.
+
+The fields each kind can be selected by are those of Kubernetes; they are taken out of the object once, when
+it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from shoal.cluster.records import Stored
+from shoal.kube import kinds, selectors
+from shoal.kube.errors import bad_request
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj, at_path
+
+Claim = Callable[[Stored], bool]
+
+_METADATA = ("metadata.name", "metadata.namespace")
+_REGARDING = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+# Selectable fields by resource, beyond name and namespace; a kind not listed here has none.
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    kinds.POD.resource: (
+        "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+        "status.phase", "status.podIP", "status.nominatedNodeName",
+    ),
+    kinds.NODE.resource: ("spec.unschedulable",),
+    kinds.NAMESPACE.resource: ("status.phase",),
+    kinds.SERVICE.resource: ("spec.clusterIP", "spec.type"),
+    kinds.SECRET.resource: ("type",),
+    kinds.EVENT.resource: (
+        *(f"involvedObject.{name}" for name in _REGARDING), "reason", "reportingComponent", "source", "type",
+    ),
+}  # fmt: skip
+_FLAGS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
+# The other spellings a face of the kind allows.
+_RENAMED: Mapping[str, Mapping[str, str]] = {
+    kinds.POD.resource: {"spec.host": "spec.nodeName", "status.podIPs": "status.podIP"},
+    kinds.EVENT_V1.resource: {
+        **{f"regarding.{name}": f"involvedObject.{name}" for name in _REGARDING},
+        "reportingController": "reportingComponent", "reason": "reason", "type": "type",
+    },
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _paths(resource: str, custom: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    names = _FIELDS.get(resource, ()) + tuple(path.lstrip(".") for path in custom)
+    return tuple((name, tuple(name.split("."))) for name in names)
+
+
+def fields_of(kind: Kind, key: Key, obj: Obj) -> dict[str, str]:
+    """The values field selectors can ask for; `kind` is the version the object is stored in."""
+    found = {"metadata.name": key.name}
+    if kind.namespaced:
+        found["metadata.namespace"] = key.namespace
+    for name, path in _paths(kind.resource, kind.selectable):
+        found[name] = _text(name, at_path(obj, *path))
+    if kind.resource == kinds.EVENT.resource:
+        found["source"] = str(at_path(obj, "source", "component") or obj.get("reportingComponent") or "")
+    return found
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return "false" if name in _FLAGS else ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def claim(kind: Kind, namespace: str | None, labels: str, fields: str) -> Claim | None:
+    """None where everything of the kind is meant. 400 where a selector cannot be read or asks too much."""
+    by_label = selectors.parse_labels(labels) if labels else None
+    by_field = _field_selector(kind, fields) if fields else None
+    if not by_label and not by_field:
+        if namespace is None:
+            return None
+        return lambda stored: stored.key.namespace == namespace
+
+    def selects(stored: Stored) -> bool:
+        return (
+            (namespace is None or stored.key.namespace == namespace)
+            and (not by_label or by_label.matches(stored.labels))
+            and (not by_field or by_field.matches(stored.fields))
+        )
+
+    return selects
+
+
+def _field_selector(kind: Kind, text: str) -> selectors.FieldSelector:
+    selector = selectors.parse_fields(text)
+    known = _known(kind)
+    renamed = _RENAMED.get(kind.resource, {})
+    for comparison in selector.comparisons:
+        if comparison.field not in known and comparison.field not in renamed:
+            raise bad_request(_unsupported(kind, comparison.field))
+    return selector.renamed(lambda name: renamed.get(name, name)) if renamed else selector
+
+
+def _known(kind: Kind) -> tuple[str, ...]:
+    names = tuple(name for name, _ in _paths(kind.resource, kind.selectable))
+    return ("metadata.name", *names) if kind == kinds.NODE else (*_METADATA, *names)
+
+
+def _unsupported(kind: Kind, name: str) -> str:
+    if kind.resource in _FIELDS or kind.resource in _RENAMED or kind.selectable:
+        return f"field label not supported: {name}"
+    return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -1,0 +1,99 @@
+"""Pods: the first status, the quality of service, the priority their class gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shoal.cluster.strategies.base import Generation, Rules, carry
+from shoal.kube import kinds
+from shoal.kube.conditions import with_condition
+from shoal.kube.errors import forbidden
+from shoal.kube.objects import Key, Obj, name_of
+from shoal.kube.quantity import Quantity
+
+if TYPE_CHECKING:
+    from shoal.cluster.core import Core
+
+_MEASURED = ("cpu", "memory")  # the resources that decide the quality of service
+
+
+def admit(core: Core, pod: Obj, old: Obj | None) -> None:
+    """Give a new pod the number its priority class stands for."""
+    if old is not None:
+        return
+    spec = pod["spec"]
+    chosen = _priority_class(core, pod, spec.get("priorityClassName") or "")
+    value = chosen["value"] if chosen else 0
+    policy = (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority"
+    if chosen:
+        spec["priorityClassName"] = name_of(chosen)
+    if spec.get("priority") not in (None, value):
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise forbidden(kinds.POD, name_of(pod), why)
+    if spec.get("preemptionPolicy") not in (None, policy):
+        why = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise forbidden(kinds.POD, name_of(pod), why)
+    spec["priority"] = value
+    spec["preemptionPolicy"] = policy
+
+
+def _priority_class(core: Core, pod: Obj, name: str) -> Obj | None:
+    table = core.resource(kinds.PRIORITY_CLASS).table
+    if name:
+        stored = table.objects.get(Key("", name))
+        if stored is None:
+            raise forbidden(kinds.POD, name_of(pod), f"no PriorityClass with name {name} was found")
+        return stored.obj()
+    return core.default_priority()
+
+
+def begin(core: Core, pod: Obj) -> None:
+    status: Obj = {"phase": "Pending", "qosClass": quality(pod["spec"])}
+    if pod["spec"].get("schedulingGates"):
+        status["conditions"] = with_condition(
+            [], "PodScheduled", False, now=core.now(), reason="SchedulingGated",
+            message="Scheduling is blocked due to non-empty scheduling gates",
+        )  # fmt: skip
+    pod["status"] = status
+
+
+def quality(spec: Obj) -> str:
+    """Guaranteed, Burstable or BestEffort, as kubectl shows it."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    asked = [container.get("resources") or {} for container in containers]
+    if not any(_measured(r, "requests") or _measured(r, "limits") for r in asked):
+        return "BestEffort"
+    return "Guaranteed" if all(map(_is_fixed, asked)) else "Burstable"
+
+
+def _measured(resources: Obj, which: str) -> dict[str, Quantity]:
+    amounts: dict[str, Any] = resources.get(which) or {}
+    found = {name: Quantity.parse(str(amounts[name])) for name in _MEASURED if name in amounts}
+    return {name: amount for name, amount in found.items() if amount.milli() > 0}
+
+
+def _is_fixed(resources: Obj) -> bool:
+    limits = _measured(resources, "limits")
+    requests = _measured(resources, "requests")
+    return len(limits) == len(_MEASURED) and all(requests.get(name, limit) == limit for name, limit in limits.items())
+
+
+def keep_beside_status(core: Core, new: Obj, old: Obj) -> None:
+    del core
+    carry(new, old, "spec")
+    carry(new["metadata"], old["metadata"], "ownerReferences")
+    status = new.setdefault("status", {})
+    before = old.get("status") or {}
+    if not status.get("qosClass") and before.get("qosClass"):
+        status["qosClass"] = before["qosClass"]
+    if not status.get("observedGeneration") and before.get("observedGeneration"):
+        status["observedGeneration"] = before["observedGeneration"]
+
+
+RULES = Rules(Generation.SPEC, admit=admit, begin=begin, keep_beside_status=keep_beside_status)

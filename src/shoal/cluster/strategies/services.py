@@ -1,0 +1,94 @@
+"""Services: each gets a virtual address from the cluster's range, unless it wants none."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, ip_address
+from typing import TYPE_CHECKING
+
+from shoal.cluster.strategies.base import Rules
+from shoal.kube import kinds
+from shoal.kube.errors import ApiError, Cause, invalid
+from shoal.kube.objects import Obj, name_of
+
+if TYPE_CHECKING:
+    from shoal.cluster.core import Core
+
+HEADLESS = "None"
+
+
+def begin(core: Core, service: Obj) -> None:
+    del core
+    service["status"] = {"loadBalancer": {}}
+
+
+def admit(core: Core, service: Obj, old: Obj | None) -> None:
+    """Address the service. A PUT that leaves the address out keeps it."""
+    spec = service["spec"]
+    before = (old or {}).get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        if before.get("type", "ExternalName") != "ExternalName" and _address(spec) == _address(before):
+            spec.pop("clusterIP", None)
+            spec.pop("clusterIPs", None)
+        return
+    if not _address(spec) and before.get("clusterIP"):
+        spec["clusterIP"], spec["clusterIPs"] = before["clusterIP"], before.get("clusterIPs") or [before["clusterIP"]]
+        return
+    wanted = _address(spec)
+    if wanted == HEADLESS:
+        spec["clusterIPs"] = [HEADLESS]
+    elif not wanted:
+        _set(spec, _free_address(core, service))
+    elif wanted != before.get("clusterIP"):
+        _claim(core, service, wanted)
+        _set(spec, wanted)
+    else:
+        spec.setdefault("clusterIPs", [wanted])
+
+
+def _address(spec: Obj) -> str:
+    listed = spec.get("clusterIPs") or [""]
+    return str(spec.get("clusterIP") or listed[0] or "")
+
+
+def _set(spec: Obj, address: str) -> None:
+    spec["clusterIP"] = address
+    spec["clusterIPs"] = [address]
+
+
+def _claim(core: Core, service: Obj, wanted: str) -> None:
+    network = core.settings.service_network
+    try:
+        inside = ip_address(wanted) in network
+    except ValueError:
+        return  # validation says what is wrong with it
+    if not inside:
+        why = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {network}"
+    elif wanted in core.service_addresses:
+        why = "provided IP is already allocated"
+    else:
+        return
+    raise _refused(service, f'Invalid value: ["{wanted}"]: failed to allocate IP {wanted}: {why}', "FieldValueInvalid")
+
+
+def _free_address(core: Core, service: Obj) -> str:
+    network = core.settings.service_network
+    taken = core.service_addresses
+    first, count = _usable(network)
+    start = core.chance.randrange(count)
+    for step in range(count):
+        candidate = str(network[first + (start + step) % count])
+        if candidate not in taken:
+            return candidate
+    raise _refused(service, f"failed to allocate a serviceIP: range is full ({network})", "InternalError")
+
+
+def _usable(network: IPv4Network) -> tuple[int, int]:
+    """All but the network's own address, the first (by habit the API's) and the broadcast address."""
+    return 2, max(network.num_addresses - 3, 1)
+
+
+def _refused(service: Obj, message: str, reason: str) -> ApiError:
+    return invalid(kinds.SERVICE, name_of(service), [Cause(reason, message, "spec.clusterIPs")])
+
+
+RULES = Rules(create_on_update=True, admit=admit, begin=begin)
