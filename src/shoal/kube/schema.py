@@ -35,7 +35,7 @@ class Schema:
     type: str = "any"  # object, array, string, integer, number, boolean, any
     format: str = ""  # int32, int64, double, date-time, micro-time, quantity, int-or-string, byte, ...
     fields: Mapping[str, Schema] = attribute(default_factory=_none)  # may refer back to itself
-    values: Schema | None = None  # of an object used as a map
+    values: Schema | None = None  # of an object used as a map; of `any`, what an object found there must be
     items: Schema | None = None  # of an array
     required: tuple[str, ...] = ()
     description: str = ""  # of this place
@@ -105,7 +105,15 @@ def is_clean(schema: Schema, value: Any) -> bool:
                 if not is_clean(item, child):
                     return False
         return True
+    if wanted == "any":
+        return schema.values is None or all(is_clean(schema.values, part) for part in _objects(value))
     return _scalar_fits(schema, value)
+
+
+def _objects(value: Any) -> list[Obj]:
+    """The objects where either one or a list of them may stand."""
+    found = value if isinstance(value, list) else [value]
+    return [part for part in found if isinstance(part, dict)]
 
 
 def _text_fits(schema: Schema, text: str) -> bool:
@@ -125,9 +133,7 @@ def _scalar_fits(schema: Schema, value: Any) -> bool:
         return cls is int and value in (_INT32 if schema.format == "int32" else _INT64)
     if wanted == "boolean":
         return cls is bool
-    if wanted == "number":
-        return cls is float or cls is int
-    return True  # any
+    return cls is float or cls is int
 
 
 # --- what is wrong, in words ---------------------------------------------------------------------------------------
@@ -157,7 +163,7 @@ def _custom_type_problem(schema: Schema, obj: Any) -> str | None:
     metadata = schema.fields.get("metadata")
     if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
         return None
-    problems = list(_decode(metadata, obj["metadata"], _Place("", "metadata")))
+    problems = list(_decode(metadata, obj["metadata"], _Place()))
     return next((p.words for p in problems if p.stops), problems[0].words if problems else None)
 
 
@@ -178,9 +184,13 @@ class _Problem(NamedTuple):
 
 def _decode(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
     """Walk as a decoder into structs does: null is always nothing, unknown fields are passed over."""
-    if value is None or schema.type == "any":
+    if value is None:
         return
-    if schema.type == "object":
+    if schema.type == "any":
+        if schema.values is not None:
+            for part in _objects(value):
+                yield from (problem._replace(stops=True) for problem in _decode(schema.values, part, _Place()))
+    elif schema.type == "object":
         if isinstance(value, dict):
             yield from _decode_fields(schema, value, place)
         else:
@@ -273,6 +283,8 @@ def drop_unknown(schema: Schema, obj: Obj) -> Obj:
 
 
 def _known_part(schema: Schema, value: Any) -> Any:
+    if schema.type == "any" and schema.values is not None:
+        schema = Schema("array", items=schema.values) if isinstance(value, list) else schema.values
     if isinstance(value, list) and schema.items is not None:
         item = schema.items
         return [_known_part(item, child) for child in value]

@@ -2,23 +2,6 @@
 
 from __future__ import annotations
 
-from shoal.kube.schema import Schema
-
-_PREFIX = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
-
-
-def _free(name: str, about: str) -> Schema:
-    return Schema("any", go_type=f"v1.{name}", component=f"{_PREFIX}.{name}", about=about)
-
-
-# A schema may stand where a boolean or a list may stand too: such a place is not looked into.
-SPECIAL = {
-    "JSON": _free("JSON", "Any JSON value."),
-    "JSONSchemaPropsOrBool": _free("JSONSchemaPropsOrBool", "A schema, or true or false."),
-    "JSONSchemaPropsOrArray": _free("JSONSchemaPropsOrArray", "A schema, or a list of them."),
-    "JSONSchemaPropsOrStringArray": _free("JSONSchemaPropsOrStringArray", "A schema, or a list of field names."),
-}
-
 TEXT = """
 CustomResourceDefinition: A new kind for the API to serve.
   apiVersion  string                        API group and version this object is written in.
@@ -178,4 +161,8 @@ JSONSchemaURL = string
 JSONSchemaDefinitions = [string]JSONSchemaProps
 JSONSchemaDependencies = [string]JSONSchemaPropsOrStringArray
 FieldValueErrorReason = string of FieldValueRequired FieldValueDuplicate FieldValueInvalid FieldValueForbidden
+JSON = any: Any JSON value.
+JSONSchemaPropsOrBool = either(JSONSchemaProps): A schema, or true or false.
+JSONSchemaPropsOrArray = either(JSONSchemaProps): A schema, or a list of them.
+JSONSchemaPropsOrStringArray = either(JSONSchemaProps): A schema, or a list of field names.
 """

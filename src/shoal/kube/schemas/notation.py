@@ -16,7 +16,8 @@ A line at the margin starts a type; `(atomic)` behind its name says that server-
 An indented line is a field, in three columns two or more spaces apart: the name (`!` where it is required),
 the type with its marks, the description. `...` takes in another type's fields. The marks are @map(keys), @set
 and @atomic for how server-side apply merges, +merge(key) and +retainKeys for strategic merge patch, and =value for the
-default that the schema itself carries. A list is atomic and a map granular where nothing is said.
+default that the schema itself carries. `either(T)` is a T, a list of T, or something simpler. A list is atomic
+and a map granular where nothing is said.
 """
 
 from __future__ import annotations
@@ -109,7 +110,10 @@ class Package:
     def _alias(self, declared: Declaration) -> Schema:
         base, _, values = declared.alias.partition(" of ")
         enum = tuple(value.strip('"') for value in values.split())
-        return replace(self._typed(base), go_type=f"{self.go}.{declared.name}", enum=enum)
+        schema = replace(self._typed(base), go_type=f"{self.go}.{declared.name}", enum=enum)
+        if schema.type == "any":
+            schema = replace(schema, component=f"{self.prefix}.{declared.name}", about=declared.about)
+        return schema
 
     def _lines(self, declared: Declaration) -> Iterator[FieldLine]:
         for text in declared.lines:
@@ -125,6 +129,8 @@ class Package:
         if name.startswith("[string]"):
             value = self._typed(name[8:])
             return Schema("object", values=value, go_type=f"map[string]{value.go_type}")
+        if name.startswith("either("):
+            return Schema("any", values=self._typed(name[7:-1]))
         return self.schema(name)
 
     def _field(self, line: FieldLine) -> Schema:

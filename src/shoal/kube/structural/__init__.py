@@ -1,0 +1,29 @@
+"""Custom resources: whether a definition is sound, which kinds it brings, and what its schema does to objects.
+
+* `crd_problems` and `crd_warnings` judge a CustomResourceDefinition (`definitions`, `shapes`);
+* `kinds_of` gives the kinds it serves, `accepted` the status it has once it is taken on;
+* `schema_from` reads its schema into a `Schema` (`reading`);
+* `prune`, `apply_defaults` and `validate` are what happens to an object on every write, in this order
+  (`filling`, `values`).
+
+The rules and the wording are those of Kubernetes. Rules in CEL (x-kubernetes-validations) are kept but not
+enforced; `crd_warnings` says so at the place where somebody relies on them.
+"""
+
+from __future__ import annotations
+
+from shoal.kube.structural.definitions import accepted, crd_problems, crd_warnings, kinds_of
+from shoal.kube.structural.filling import apply_defaults, prune
+from shoal.kube.structural.reading import schema_from
+from shoal.kube.structural.values import validate
+
+__all__ = [
+    "accepted",
+    "apply_defaults",
+    "crd_problems",
+    "crd_warnings",
+    "kinds_of",
+    "prune",
+    "schema_from",
+    "validate",
+]

@@ -1,0 +1,46 @@
+"""What a schema does to an object before it is judged: unknown fields go, defaults come.
+
+`prune` never changes its input; `apply_defaults` fills in place. Doing either twice changes nothing more.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from shoal.kube.objects import Obj
+from shoal.kube.schema import Schema, drop_unknown
+
+
+def prune(schema: Schema, obj: Obj) -> Obj:
+    """`obj` without the fields the schema does not declare; `obj` itself where there are none."""
+    return drop_unknown(schema, obj)
+
+
+def apply_defaults(schema: Schema, obj: Any) -> None:
+    """Fill in defaults, in place. A null that is not allowed gives way to the default, or goes where there is none."""
+    if isinstance(obj, dict):
+        _fill_fields(schema, obj)
+        for name, child in obj.items():
+            below = schema.field(name)
+            if below is not None and below.custom:
+                apply_defaults(below, child)
+    elif isinstance(obj, list) and schema.items is not None:
+        for index, child in enumerate(obj):
+            if child is None and not schema.items.nullable:
+                obj[index] = deepcopy(schema.items.default)
+            apply_defaults(schema.items, obj[index])
+
+
+def _fill_fields(schema: Schema, obj: Obj) -> None:
+    for name, below in schema.fields.items():
+        if below.default is not None and (name not in obj or (obj[name] is None and not below.nullable)):
+            obj[name] = deepcopy(below.default)
+    for name in [name for name, child in obj.items() if child is None]:
+        known = schema.field(name)
+        if known is None or known.nullable or known.type == "any":
+            continue
+        if known.default is not None:
+            obj[name] = deepcopy(known.default)
+        else:
+            del obj[name]

@@ -1,0 +1,106 @@
+"""Reads the openAPIV3Schema of a definition into a `Schema`.
+
+The keywords every walk needs become attributes; the others stay in `Schema.rules` for `values`, with nested
+schemas (allOf, anyOf, oneOf, not) read too. `rules["types"]` are the JSON types as declared, since a schema
+nested in a condition has none and must not be given one. The root, and every embedded resource, has apiVersion, kind
+and metadata without having to declare them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.kube.schema import Schema
+
+_LIMITS = (
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
+    "minItems", "maxItems", "minProperties", "maxProperties",
+)  # fmt: skip
+_ANYTHING = Schema("any", custom=True, preserve_unknown=True)
+
+
+def schema_from(openapi: dict[str, Any]) -> Schema:
+    """The schema of whole objects; a definition that `crd_problems` refuses may be read all the same."""
+    return _read(openapi, is_resource=True)
+
+
+def _read(props: dict[str, Any], *, is_resource: bool = False) -> Schema:
+    embedded = bool(props.get("x-kubernetes-embedded-resource"))
+    keeps_unknown = bool(props.get("x-kubernetes-preserve-unknown-fields"))
+    fields = {name: _read(below) for name, below in (props.get("properties") or {}).items()}
+    if is_resource or embedded:
+        fields = _with_resource_fields(fields)
+    return Schema(
+        _type_of(props, has_fields=bool(fields)),
+        "int-or-string" if props.get("x-kubernetes-int-or-string") else props.get("format") or "",
+        fields=fields,
+        values=_values_of(props),
+        items=_items_of(props),
+        required=tuple(props.get("required") or ()),
+        description=props.get("description") or "",
+        default=props.get("default"),
+        enum=tuple(props.get("enum") or ()),
+        list_type=props.get("x-kubernetes-list-type") or "atomic",
+        list_keys=tuple(props.get("x-kubernetes-list-map-keys") or ()),
+        map_type=props.get("x-kubernetes-map-type") or "granular",
+        preserve_unknown=keeps_unknown,
+        embedded_resource=embedded,
+        nullable=bool(props.get("nullable")),
+        custom=True,
+        rules=_rules_of(props),
+    )
+
+
+def _type_of(props: dict[str, Any], *, has_fields: bool) -> str:
+    if props.get("x-kubernetes-int-or-string"):
+        return "string"
+    return props.get("type") or ("object" if has_fields else "any")
+
+
+def _values_of(props: dict[str, Any]) -> Schema | None:
+    declared = props.get("additionalProperties")
+    if isinstance(declared, dict):
+        return _read(declared)
+    return _ANYTHING if declared is True else None
+
+
+def _items_of(props: dict[str, Any]) -> Schema | None:
+    declared = props.get("items")
+    return _read(declared) if isinstance(declared, dict) else None
+
+
+def _with_resource_fields(fields: dict[str, Schema]) -> dict[str, Schema]:
+    """What a definition says of metadata can only restrict names, so the real metadata stands in its place."""
+    from shoal.kube.schemas import named
+
+    pod = named("Pod").fields
+    declared = fields.get("metadata")
+    shared = {name: fields.get(name) or pod[name] for name in ("apiVersion", "kind")}
+    metadata = pod["metadata"]
+    if declared is not None and declared.fields:
+        shared["metadata"] = _restricted(metadata, declared)
+    else:
+        shared["metadata"] = metadata
+    return {**shared, **{name: below for name, below in fields.items() if name not in shared}}
+
+
+def _restricted(metadata: Schema, declared: Schema) -> Schema:
+    from dataclasses import replace
+
+    return replace(metadata, rules={"restricts": declared})
+
+
+def _rules_of(props: dict[str, Any]) -> dict[str, Any]:
+    rules: dict[str, Any] = {name: props[name] for name in _LIMITS if props.get(name) is not None}
+    if props.get("x-kubernetes-int-or-string"):
+        rules["types"] = ("integer", "string")
+    elif props.get("type"):
+        rules["types"] = (props["type"],)
+    for name in ("allOf", "anyOf", "oneOf"):
+        if props.get(name):
+            rules[name] = tuple(_read(below) for below in props[name])
+    if props.get("not"):
+        rules["not"] = _read(props["not"])
+    if props.get("additionalProperties") is False:
+        rules["closed"] = True
+    return rules

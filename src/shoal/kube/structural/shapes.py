@@ -1,0 +1,217 @@
+"""Whether the schema of a custom resource is structural, in the words of Kubernetes.
+
+Structural means: every place says its type outside of any condition, so that a program can tell from the schema
+alone which fields exist. Conditions (allOf, anyOf, oneOf, not) may then restrict values, and nothing else. The
+rules for single keywords, which hold within conditions too, are in `keywords`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+from shoal.kube.structural.keywords import children, keyword_problems
+from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+from shoal.kube.validation.fields import forbidden, invalid, required
+
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+# With a status subresource the status is judged by properties.status alone: conditions at the root would be lost.
+_AT_ROOT = frozenset({
+    "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
+    "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items",
+    "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
+})  # fmt: skip
+# What a condition may not say, and how it is told so.
+_NOT_IN_CONDITIONS = {
+    "type": "must be empty to be structural",
+    "additionalProperties": "must be undefined to be structural",
+    "default": "must be undefined to be structural",
+    "title": "must be empty to be structural",
+    "description": "must be empty to be structural",
+    "nullable": "must be false to be structural",
+    "x-kubernetes-preserve-unknown-fields": "must be false to be structural",
+    "x-kubernetes-embedded-resource": "must be false to be structural",
+    "x-kubernetes-int-or-string": "must be false to be structural",
+    "x-kubernetes-list-map-keys": "must be empty to be structural",
+    "x-kubernetes-list-type": "must be undefined to be structural",
+    "x-kubernetes-map-type": "must be undefined to be structural",
+    "x-kubernetes-validations": "must be empty to be structural",
+}
+
+
+def schema_problems(schema: Obj, path: str, *, has_status: bool) -> list[Cause]:
+    """Every mistake in an openAPIV3Schema that stands at `path` of its definition."""
+    return [
+        *_root_problems(schema, path, has_status=has_status),
+        *sorted([*_structure(schema, path, level="root"), *_completeness(schema, schema, path, path)], key=str),
+        *keyword_problems(schema, path, is_root=True),
+    ]
+
+
+def schema_warnings(schema: Obj, path: str) -> Iterator[str]:
+    """Rules that are kept but not enforced."""
+    for here, props in _places(schema, path):
+        if props.get("x-kubernetes-validations"):
+            count = len(props["x-kubernetes-validations"])
+            rules = "1 rule" if count == 1 else f"{count} rules"
+            yield f"{here}.x-kubernetes-validations: {rules} in CEL kept, but not enforced by the embedded API"
+        if props.get("pattern"):
+            try:
+                compiled(props["pattern"])
+            except Unmatchable:
+                yield f"{here}.pattern: {props['pattern']} is kept, but not enforced by the embedded API"
+            except BadPattern:
+                continue
+
+
+def _places(props: Any, path: str) -> Iterator[tuple[str, Obj]]:
+    if not isinstance(props, dict):
+        return
+    yield path, props
+    for below, child in children(props, path):
+        yield from _places(child, below)
+
+
+def _root_problems(schema: Obj, path: str, *, has_status: bool) -> Iterator[Cause]:
+    if has_status and not _AT_ROOT.issuperset(name for name, value in schema.items() if value):
+        listed = " ".join(name[:1].upper() + name[1:] for name in sorted(_AT_ROOT) if not name.startswith("x-"))
+        words = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
+        yield invalid(path, "", words)
+    if schema.get("nullable"):
+        yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
+
+
+# --- structure: every place outside of conditions ------------------------------------------------------------------
+
+
+def _structure(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
+    items, more = props.get("items"), props.get("additionalProperties")
+    if props.get("type") == "array" and items is None:
+        yield required(f"{path}.items", "must be specified")
+    if isinstance(items, dict):
+        yield from _structure(items, f"{path}.items", level="item")
+    for name, child in (props.get("properties") or {}).items():
+        yield from _structure(child, f"{path}.properties[{name}]", level="field")
+    if more is not None and level == "root":
+        yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
+    if isinstance(more, dict):
+        yield from _structure(more, f"{path}.additionalProperties", level="field")
+    yield from _extensions(props, path)
+    yield from _conditions(props, path)
+    yield from _type(props, path, level=level)
+    yield from _metadata(props, path, level=level)
+
+
+def _extensions(props: Obj, path: str) -> Iterator[Cause]:
+    if props.get("x-kubernetes-int-or-string"):
+        for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+            if props.get(name):
+                yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
+    if props.get("x-kubernetes-embedded-resource"):
+        if props.get("additionalProperties") is not None:
+            words = "must not be used if x-kubernetes-embedded-resource is set"
+            yield forbidden(f"{path}.additionalProperties", words)
+        if not props.get("x-kubernetes-preserve-unknown-fields") and not props.get("properties"):
+            words = "must not be empty if x-kubernetes-embedded-resource is true without "
+            yield required(f"{path}.properties", f"{words}x-kubernetes-preserve-unknown-fields")
+
+
+def _type(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
+    kind = props.get("type") or ""
+    if props.get("x-kubernetes-embedded-resource") and kind != "object":
+        words = "must be object if x-kubernetes-embedded-resource is true"
+        yield invalid(f"{path}.type", kind, words) if kind else required(f"{path}.type", words)
+    elif not kind:
+        if not props.get("x-kubernetes-int-or-string") and not props.get("x-kubernetes-preserve-unknown-fields"):
+            where = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}
+            yield required(f"{path}.type", f"must not be empty {where[level]}")
+    elif level == "root" and kind != "object":
+        yield invalid(f"{path}.type", kind, "must be object at the root")
+
+
+def _metadata(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
+    fields = props.get("properties") or {}
+    if level != "root" and not props.get("x-kubernetes-embedded-resource"):
+        return
+    for name in ("kind", "apiVersion"):
+        if name in fields and fields[name].get("type") != "string":
+            yield invalid(f"{path}.properties[{name}].type", fields[name].get("type") or "", "must be string")
+    metadata = fields.get("metadata")
+    if metadata is None:
+        return
+    if metadata.get("type") != "object":
+        yield invalid(f"{path}.properties[metadata].type", metadata.get("type") or "", "must be object")
+    others = set(metadata) - {"type", "properties", "description", "default"}
+    names = set(metadata.get("properties") or {})
+    if level == "root" and (others or not names <= {"name", "generateName"} or metadata.get("description")):
+        words = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        yield forbidden(f"{path}.properties[metadata]", words)
+
+
+def _conditions(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[Cause]:
+    """The conditions at one place. Naming both types is allowed once, next to x-kubernetes-int-or-string."""
+    first_of_all = (props.get("allOf") or [{}])[0]
+    if not skip_any_of and props.get("anyOf") != _INT_OR_STRING:
+        for index, part in enumerate(props.get("anyOf") or ()):
+            yield from _condition(part, f"{path}.anyOf[{index}]")
+    for index, part in enumerate(props.get("allOf") or ()):
+        both = index == 0 and first_of_all.get("anyOf") == _INT_OR_STRING
+        yield from _condition(part, f"{path}.allOf[{index}]", skip_any_of=both)
+    for index, part in enumerate(props.get("oneOf") or ()):
+        yield from _condition(part, f"{path}.oneOf[{index}]")
+    if props.get("not"):
+        yield from _condition(props["not"], f"{path}.not")
+    if props.get("pattern"):
+        try:
+            compiled(props["pattern"])
+        except Unmatchable:
+            return
+        except BadPattern as problem:
+            words = f"must be a valid regular expression, but isn't: {problem}"
+            yield invalid(f"{path}.pattern", props["pattern"], words)
+
+
+def _condition(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[Cause]:
+    yield from _conditions(props, path, skip_any_of=skip_any_of)
+    if isinstance(props.get("items"), dict):
+        yield from _condition(props["items"], f"{path}.items")
+    for name, child in (props.get("properties") or {}).items():
+        yield from _condition(child, f"{path}.properties[{name}]")
+    for name, words in _NOT_IN_CONDITIONS.items():
+        if props.get(name) not in (None, "", False, []):
+            yield forbidden(f"{path}.{name}", words)
+    if "metadata" in (props.get("properties") or {}):
+        yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
+
+
+def _completeness(condition: Obj, place: Obj | None, place_path: str, path: str) -> Iterator[Cause]:
+    """Every field a condition speaks of exists outside of it."""
+    parts = [(f"{path}.{name}[{i}]", p) for name in ("allOf", "anyOf", "oneOf") for i, p in _counted(condition, name)]
+    if condition.get("not"):
+        parts.append((f"{path}.not", condition["not"]))
+    for here, part in parts:
+        yield from _completeness(part, place, place_path, here)
+        yield from _completechildren(part, place or {}, place_path, here)
+
+
+def _completechildren(part: Obj, place: Obj, place_path: str, path: str) -> Iterator[Cause]:
+    if isinstance(part.get("items"), dict):
+        yield from _complete_child(part["items"], place.get("items"), f"{place_path}.items", f"{path}.items")
+    for name, child in (part.get("properties") or {}).items():
+        step = f"properties[{name}]"
+        known = (place.get("properties") or {}).get(name)
+        yield from _complete_child(child, known, f"{place_path}.{step}", f"{path}.{step}")
+
+
+def _complete_child(part: Obj, place: Any, place_path: str, path: str) -> Iterator[Cause]:
+    if not isinstance(place, dict):
+        yield required(place_path, f"because it is defined in {path}")
+        return
+    yield from _completeness(part, place, place_path, path)
+    yield from _completechildren(part, place, place_path, path)
+
+
+def _counted(props: Obj, name: str) -> Iterable[tuple[int, Obj]]:
+    return enumerate(props.get(name) or ())

@@ -1,0 +1,262 @@
+"""Whether an object of a custom kind is valid by its schema: every mistake, in the words of Kubernetes.
+
+The order of the checks at one place is that of the API server: type, conditions (allOf, anyOf, oneOf, not), text,
+number, list, enum, fields. On an update, what did not change is not judged again, so that an object written
+under an older schema can still be touched elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from shoal.kube.errors import Cause
+from shoal.kube.schema import Schema
+from shoal.kube.structural.formats import reads_as
+from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+from shoal.kube.validation.fields import duplicate, invalid, not_supported, quote, required, too_long, too_many
+
+_MISSING: Any = object()
+_NO_FIELD = "<nil>"  # a mistake of no single field is said to be here
+
+
+def validate(schema: Schema, obj: Any, old: Any = None) -> list[Cause]:
+    """Every mistake of `obj`; with `old`, only those in what has changed since."""
+    before = _MISSING if old is None else old
+    return [*_check(schema, obj, "", before), *_check_lists(schema, obj, "", before)]
+
+
+def _unchanged(value: Any, before: Any) -> bool:
+    return before is not _MISSING and type(value) is type(before) and bool(value == before)
+
+
+def _check(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause]:
+    if _unchanged(value, before):
+        return
+    if not schema.custom:
+        yield from _check_metadata(schema, value, path)
+        return
+    rules = schema.rules
+    yield from _check_type(schema, value, path)
+    if value is not None:
+        if "allOf" in rules or "anyOf" in rules or "oneOf" in rules or "not" in rules:
+            yield from _check_conditions(schema, value, path)
+        if isinstance(value, str):
+            yield from _check_text(schema, value, path)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield from _check_number(schema, value, path)
+        elif isinstance(value, list):
+            yield from _check_items(schema, value, path)
+    if schema.enum and not any(_same(value, choice) for choice in schema.enum):
+        choices = [c if isinstance(c, str) else msgspec.json.encode(c).decode() for c in schema.enum]
+        yield not_supported(path, value, choices)
+    if isinstance(value, dict):
+        yield from _check_fields(schema, value, path, before)
+
+
+def _check_metadata(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
+    """Metadata is judged like that of every kind; a definition may only restrict names further."""
+    restricts = schema.rules.get("restricts")
+    if restricts is not None:
+        yield from _check(restricts, value, path, _MISSING)
+
+
+# --- types ---------------------------------------------------------------------------------------------------------
+
+
+def json_type(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    return "array" if isinstance(value, list) else "object"
+
+
+def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
+    types = schema.rules.get("types")
+    if not types or (value is None and schema.nullable):
+        return
+    found = json_type(value)
+    whole = found == "number" and "integer" in types and value.is_integer()
+    if found in types or whole or (found == "integer" and "number" in types):
+        return
+    yield _type_invalid(path, found, f"must be of type {','.join(types)}: {quote(found)}")
+
+
+def _type_invalid(path: str, value: str, words: str) -> Cause:
+    return Cause("FieldValueTypeInvalid", f"Invalid value: {quote(value)}: {path} in body {words}", path)
+
+
+def _same(value: Any, choice: Any) -> bool:
+    if isinstance(value, bool) or isinstance(choice, bool):
+        return value is choice
+    return bool(value == choice)
+
+
+# --- texts, numbers, lists -----------------------------------------------------------------------------------------
+
+
+def _check_text(schema: Schema, text: str, path: str) -> Iterator[Cause]:
+    rules = schema.rules
+    if "maxLength" in rules and len(text) > rules["maxLength"]:
+        yield too_long(path, rules["maxLength"])
+    elif "minLength" in rules and len(text) < rules["minLength"]:
+        yield invalid(path, text, f"{path} in body should be at least {rules['minLength']} chars long")
+    elif "pattern" in rules and not _matches(rules["pattern"], text):
+        yield invalid(path, text, f"{path} in body should match '{rules['pattern']}'")
+    if schema.format and schema.format != "int-or-string" and not reads_as(text, schema.format):
+        yield _type_invalid(path, text, f"must be of type {schema.format}: {quote(text)}")
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return compiled(pattern).search(text) is not None
+    except Unmatchable:
+        return True
+    except BadPattern:
+        return False
+
+
+_RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
+
+
+def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Cause]:
+    rules = schema.rules
+    if schema.type == "integer":
+        form = schema.format or "int64"
+        if form in _RANGES and int(number) not in _RANGES[form]:
+            words = f"with format {schema.format}" if schema.format else "(default format)"
+            yield invalid(_NO_FIELD, "", f"Checked value must be of type integer {words} in {path}")
+    factor, low, high = rules.get("multipleOf"), rules.get("minimum"), rules.get("maximum")
+    if factor and number % factor != 0:
+        yield _out_of(path, number, "a multiple of", factor)
+    if low is not None and (number <= low if rules.get("exclusiveMinimum") else number < low):
+        yield _out_of(
+            path, number, "greater than" if rules.get("exclusiveMinimum") else "greater than or equal to", low
+        )
+    if high is not None and (number >= high if rules.get("exclusiveMaximum") else number > high):
+        yield _out_of(path, number, "less than" if rules.get("exclusiveMaximum") else "less than or equal to", high)
+
+
+def _out_of(path: str, number: int | float, relation: str, limit: int | float) -> Cause:
+    shown = str(int(limit)) if isinstance(number, int) else go_float(float(limit))
+    value = number if isinstance(number, int) else go_float(number)
+    words = f"{path} in body should be {relation} {shown}"
+    return Cause("FieldValueInvalid", f"Invalid value: {value}: {words}", path)
+
+
+def go_float(number: float) -> str:
+    """A number as Go prints it: the fewest digits that tell it, with an exponent from a million on."""
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    places = len(digits) + exponent - 1
+    if -4 <= places < 6:
+        return repr(number).removesuffix(".0")
+    tail = "".join(str(digit) for digit in digits[1:])
+    mantissa = f"{digits[0]}.{tail}" if tail else str(digits[0])
+    return f"{'-' if sign else ''}{mantissa}e{'-' if places < 0 else '+'}{abs(places):02d}"
+
+
+def _check_items(schema: Schema, items: list[Any], path: str) -> Iterator[Cause]:
+    rules = schema.rules
+    if schema.items is not None:
+        for index, child in enumerate(items):
+            yield from _check(schema.items, child, f"{path}[{index}]", _MISSING)
+    if "minItems" in rules and len(items) < rules["minItems"]:
+        yield invalid(path, len(items), f"{path} in body should have at least {rules['minItems']} items")
+    if "maxItems" in rules and len(items) > rules["maxItems"]:
+        yield too_many(path, len(items), rules["maxItems"])
+
+
+# --- fields and conditions -----------------------------------------------------------------------------------------
+
+
+def _check_fields(schema: Schema, obj: dict[str, Any], path: str, before: Any) -> Iterator[Cause]:
+    rules = schema.rules
+    if "minProperties" in rules and len(obj) < rules["minProperties"]:
+        yield invalid(path, len(obj), f"{path} in body should have at least {rules['minProperties']} properties")
+    if "maxProperties" in rules and len(obj) > rules["maxProperties"]:
+        yield too_many(path, len(obj), rules["maxProperties"])
+    was = before if isinstance(before, dict) else {}
+    for name, child in obj.items():
+        here = f"{path}.{name}" if path else name
+        below = schema.field(name)
+        if below is not None:
+            yield from _check(below, child, here, was.get(name, _MISSING))
+        elif "closed" in rules:
+            yield invalid(path, name, f"{path}.{name} in body is a forbidden property")
+    for name in schema.required:
+        if name not in obj:
+            yield required(f"{path}.{name}" if path else name)
+
+
+def _check_conditions(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
+    rules = schema.rules
+    if "anyOf" in rules:
+        failures = [list(_check(part, value, path, _MISSING)) for part in rules["anyOf"]]
+        if all(failures):
+            yield invalid(_NO_FIELD, "", f"{quote(path)} must validate at least one schema (anyOf)")
+            yield from min(failures, key=len)
+    if "oneOf" in rules:
+        failures = [list(_check(part, value, path, _MISSING)) for part in rules["oneOf"]]
+        valid = sum(not found for found in failures)
+        if valid != 1:
+            how = f"Found {valid} valid alternatives" if valid else "Found none valid"
+            yield invalid(_NO_FIELD, "", f"{quote(path)} must validate one and only one schema (oneOf). {how}")
+            yield from () if valid else min(failures, key=len)
+    if "allOf" in rules:
+        failures = [list(_check(part, value, path, _MISSING)) for part in rules["allOf"]]
+        for found in failures:
+            yield from found
+        if any(failures):
+            none = ". None validated" if all(failures) else ""
+            yield invalid(_NO_FIELD, "", f"{quote(path)} must validate all the schemas (allOf){none}")
+    if "not" in rules and not any(_check(rules["not"], value, path, _MISSING)):
+        yield invalid(_NO_FIELD, "", f"{quote(path)} must not validate the schema (not)")
+
+
+# --- lists that are sets or maps -----------------------------------------------------------------------------------
+
+
+def _check_lists(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause]:
+    if _unchanged(value, before) or not schema.custom:
+        return
+    if isinstance(value, dict):
+        was = before if isinstance(before, dict) else {}
+        for name, child in value.items():
+            below = schema.fields.get(name)
+            if below is not None:
+                yield from _check_lists(below, child, f"{path}.{name}" if path else name, was.get(name, _MISSING))
+            elif schema.values is not None:
+                yield from _check_lists(schema.values, child, f"{path}[{name}]", was.get(name, _MISSING))
+    elif isinstance(value, list):
+        if schema.list_type in ("set", "map"):
+            yield from _duplicates(schema, value, path)
+        if schema.items is not None:
+            for index, child in enumerate(value):
+                yield from _check_lists(schema.items, child, f"{path}[{index}]", _MISSING)
+
+
+def _duplicates(schema: Schema, items: list[Any], path: str) -> Iterator[Cause]:
+    keys = items
+    if schema.list_type == "map":
+        for index, item in enumerate(items):
+            if item is not None and not isinstance(item, dict):
+                yield invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")
+                return
+        keys = [{name: item[name] for name in schema.list_keys if name in item} if item else {} for item in items]
+    seen: dict[bytes, int] = {}
+    for index, key in enumerate(keys):
+        shown = msgspec.json.encode(key, order="deterministic")
+        seen[shown] = seen.get(shown, 0) + 1
+        if seen[shown] == 2:  # said once, however often it comes back
+            yield duplicate(f"{path}[{index}]", key)
