@@ -46,7 +46,7 @@ CASES: list[tuple[names.Rule, str, list[str]]] = [
         [f"a valid label key {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"],
     ),
     (names.label_value, "", []),
-    (names.label_value, "é" * 32, ["must be no more than 63 characters", names.label_value("é")[0]]),
+    (names.label_value, "é" * 32, ["must be no more than 63 bytes", names.label_value("é")[0]]),
     (names.config_key, "a.b", []),
     (names.config_key, "..", ["must not be '..'"]),
     (names.config_key, "..a", ["must not start with '..'"]),

@@ -17,14 +17,15 @@ SUBDOMAIN_LENGTH = 253
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_UNDERSCORED_LABEL = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _ENDS = "and must start and end with an alphanumeric character"
 
 
-def too_long(limit: int) -> str:
-    return f"must be no more than {limit} characters"
+def too_long(limit: int, unit: str = "characters") -> str:
+    """The sentence for a value that is too long; of labels Kubernetes counts, and says, the bytes."""
+    return f"must be no more than {limit} {unit}"
 
 
 def not_matching(rule: str, pattern: str, *examples: str) -> str:
@@ -43,24 +44,23 @@ def _length(value: str) -> int:
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
-def _shape(limit: int | None, rule: str, pattern: str, *examples: str) -> Rule:
+def _shape(limit: int | None, rule: str, pattern: str, *examples: str, unit: str = "characters") -> Rule:
     """The rule most names follow: at most so long, and matching a pattern."""
     matches = re.compile(pattern).fullmatch
     refusal = not_matching(rule, pattern, *examples)
 
     def problems(value: str) -> list[str]:
-        found = [too_long(limit)] if limit is not None and _length(value) > limit else []
+        found = [too_long(limit, unit)] if limit is not None and _length(value) > limit else []
         return found if matches(value) else [*found, refusal]
 
     return problems
 
 
-dns_subdomain = _shape(
-    SUBDOMAIN_LENGTH,
-    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
-    _SUBDOMAIN,
-    "example.com",
+_SUBDOMAIN_RULE = (
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"
 )
+dns_subdomain = _shape(SUBDOMAIN_LENGTH, _SUBDOMAIN_RULE, _SUBDOMAIN, "example.com")
+_label_prefix = _shape(SUBDOMAIN_LENGTH, _SUBDOMAIN_RULE, _SUBDOMAIN, "example.com", unit="bytes")
 dns_subdomain_with_underscores = _shape(
     SUBDOMAIN_LENGTH,
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', {_ENDS}",
@@ -82,6 +82,7 @@ label_value = _shape(
     "MyValue",
     "my_value",
     "12345",
+    unit="bytes",
 )
 c_identifier = _shape(
     None,
@@ -138,11 +139,11 @@ def qualified_name(value: str) -> list[str]:
     if slash and not prefix:
         found.append("prefix part must be non-empty")
     elif slash:
-        found += [f"prefix part {problem}" for problem in dns_subdomain(prefix)]
+        found += [f"prefix part {problem}" for problem in _label_prefix(prefix)]
     if not name:
         found.append("name part must be non-empty")
     elif _length(name) > LABEL_LENGTH:
-        found.append(f"name part {too_long(LABEL_LENGTH)}")
+        found.append(f"name part {too_long(LABEL_LENGTH, 'bytes')}")
     if not _is_qualified(name):
         found.append(f"name part {_QUALIFIED_REFUSAL}")
     return found

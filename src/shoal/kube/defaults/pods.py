@@ -64,10 +64,10 @@ def _container(container: Obj) -> None:
     for port in each(container, "ports"):
         fill(port, "protocol", "TCP")
     for variable in each(container, "env"):
-        if source := variable.get("valueFrom"):
+        if (source := variable.get("valueFrom")) is not None:
             _reference(source)
     for name in _PROBES:
-        if probe := container.get(name):
+        if (probe := container.get(name)) is not None:
             _probe(probe)
     if lifecycle := container.get("lifecycle"):
         for name in _HOOKS:
@@ -90,18 +90,18 @@ def _probe(probe: Obj) -> None:
 
 
 def _handler(handler: Obj) -> None:
-    if get := handler.get("httpGet"):
+    if (get := handler.get("httpGet")) is not None:
         fill(get, "path", "/")
         fill(get, "scheme", "HTTP")
-    if grpc := handler.get("grpc"):
+    if (grpc := handler.get("grpc")) is not None:
         fill_missing(grpc, "service", "")
 
 
 def _reference(source: Obj) -> None:
     """A value taken from the pod itself: a field or an amount of resources."""
-    if field := source.get("fieldRef"):
+    if (field := source.get("fieldRef")) is not None:
         fill(field, "apiVersion", "v1")
-    if resource := source.get("resourceFieldRef"):
+    if (resource := source.get("resourceFieldRef")) is not None:
         fill_missing(resource, "divisor", "0")
         amount(resource, "divisor")
 
@@ -112,7 +112,7 @@ def _volume(volume: Obj) -> None:
         return
     if directory := volume.get("emptyDir"):
         amount(directory, "sizeLimit")
-    if path := volume.get("hostPath"):
+    if (path := volume.get("hostPath")) is not None:
         fill_missing(path, "type", "")
     for name in ("secret", "configMap", "downwardAPI", "projected"):
         source = volume.get(name)
@@ -121,7 +121,7 @@ def _volume(volume: Obj) -> None:
             _files(source)
     if projected := volume.get("projected"):
         _projections(projected)
-    if image := volume.get("image"):
+    if (image := volume.get("image")) is not None:
         fill(image, "pullPolicy", pull_policy(image.get("reference") or ""))
     if ephemeral := volume.get("ephemeral"):
         _claim_template(ephemeral)
@@ -131,7 +131,7 @@ def _projections(projected: Obj) -> None:
     for source in each(projected, "sources"):
         if downward := source.get("downwardAPI"):
             _files(downward)
-        if token := source.get("serviceAccountToken"):
+        if (token := source.get("serviceAccountToken")) is not None:
             fill_missing(token, "expirationSeconds", 3600)
 
 
@@ -141,7 +141,7 @@ def _files(source: Obj) -> None:
 
 
 def _claim_template(ephemeral: Obj) -> None:
-    if template := ephemeral.get("volumeClaimTemplate"):
+    if (template := ephemeral.get("volumeClaimTemplate")) is not None:
         below(template, "metadata")
         storage.claim_spec(below(template, "spec"))
 
@@ -181,7 +181,10 @@ def _pod_resources(spec: Obj) -> None:
         if resource not in requests and (asked := _asked(spec, resource)) is not None:
             requests[resource] = str(asked)
     for resource, value in limits.items():
-        requests.setdefault(resource, value)
+        if resource in ("cpu", "memory") or resource.startswith("hugepages-"):
+            requests.setdefault(resource, value)
+    if not requests:
+        del resources["requests"]
 
 
 def _asked(spec: Obj, resource: str) -> Quantity | None:

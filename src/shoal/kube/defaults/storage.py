@@ -9,7 +9,7 @@ from shoal.kube.objects import Obj
 def volume(obj: Obj) -> None:
     spec = below(obj, "spec")
     amounts(spec, "capacity")
-    if path := spec.get("hostPath"):
+    if (path := spec.get("hostPath")) is not None:
         fill_missing(path, "type", "")
     fill(spec, "persistentVolumeReclaimPolicy", "Retain")
     fill_missing(spec, "volumeMode", "Filesystem")
@@ -28,3 +28,11 @@ def claim_spec(spec: Obj) -> None:
     amounts(resources, "requests")
     amounts(resources, "limits")
     fill_missing(spec, "volumeMode", "Filesystem")
+    if "dataSource" in spec and spec.get("dataSourceRef") is None and not _is_copyable(spec["dataSource"] or {}):
+        del spec["dataSource"]
+
+
+def _is_copyable(source: Obj) -> bool:
+    """The old field takes another claim or a snapshot and forgets anything else; the new one refuses it aloud."""
+    wanted = (source.get("kind"), source.get("apiGroup") or "")
+    return wanted in (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))

@@ -9,7 +9,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import LEASE, NAMESPACE, NODE, PRIORITY_CLASS
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata, placement, resources
-from shoal.kube.validation.fields import IMMUTABLE, duplicate, entries, forbidden, invalid, not_supported
+from shoal.kube.validation.fields import IMMUTABLE, duplicate, entries, forbidden, invalid
 from shoal.kube.validation.formats import named, network, optional_choice
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -133,10 +133,3 @@ def _lease(spec: Obj) -> Iterator[Cause]:
         yield invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
     if transitions is not None and transitions < 0:
         yield invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
-    strategy = spec.get("strategy")
-    if strategy and "/" in strategy:
-        yield from named(names.qualified_name, strategy, "spec.strategy.strategy")
-    elif strategy is not None and strategy != "OldestEmulationVersion":
-        yield not_supported("spec.strategy.strategy", strategy, ("OldestEmulationVersion",))
-    if spec.get("preferredHolder") and not strategy:
-        yield forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined")

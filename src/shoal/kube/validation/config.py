@@ -75,8 +75,8 @@ def _config_map(obj: Obj) -> Iterator[Cause]:
         yield from named(names.config_key, key, f"binaryData[{key}]")
         size += _decoded_length(value)
     if size > LIMIT_BYTES:
-        # The mistake is the object's as a whole: there is no field to name, and Kubernetes prints a pair of brackets.
-        yield too_long("", LIMIT_BYTES)
+        # The mistake is the object's as a whole; Kubernetes has no field to name and prints a pair of brackets.
+        yield too_long("[]", LIMIT_BYTES)
 
 
 def _secret(obj: Obj) -> Iterator[Cause]:

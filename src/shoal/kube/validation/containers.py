@@ -76,6 +76,25 @@ def initial(spec: Obj, volumes: dict[str, Obj], claims: frozenset[str]) -> Itera
                 yield forbidden(f"{here}.{field}", _SIDECAR_ONLY)
 
 
+def file_keys(spec: Obj) -> Iterator[Cause]:
+    """A variable may come from a file only where the file is in a volume of the pod's own making."""
+    for field in ("initContainers", "containers"):
+        for i, container in enumerate(spec.get(field) or ()):
+            for j, variable in enumerate((container or {}).get("env") or ()):
+                source = (variable or {}).get("valueFrom")
+                if source and source.get("fileKeyRef") is not None:
+                    path = f"spec.{field}[{i}].env[{j}].valueFrom.fileKeyRef.volumeName"
+                    yield from _own_volume(source["fileKeyRef"].get("volumeName") or "", spec, path)
+
+
+def _own_volume(name: str, spec: Obj, path: str) -> Iterator[Cause]:
+    volume = next((v for v in entries(spec.get("volumes")) if (v.get("name") or "") == name), None)
+    if volume is None:
+        yield not_found(path, name)
+    elif volume.get("emptyDir") is None:
+        yield invalid(path, name, "referenced volume must be of type emptyDir")
+
+
 def images(spec: Obj) -> Iterator[Cause]:
     for field in ("containers", "initContainers"):
         for i, container in enumerate(spec.get(field) or ()):

@@ -123,8 +123,9 @@ def _subscript(field: str, key: str, path: str) -> Iterator[Cause]:
     elif field == "metadata.labels":
         yield from named(names.qualified_name, key, path)
     else:
-        detail = f"error converting fieldPath: field label does not support subscript: {field}"
-        yield invalid(f"{path}.fieldPath", f"{field}['{key}']", detail)
+        where = f"{field}['{key}']"
+        detail = f"error converting fieldPath: field label does not support subscript: {where}"
+        yield invalid(f"{path}.fieldPath", where, detail)
 
 
 def resource_reference(reference: Obj, path: str, *, needs_container: bool) -> Iterator[Cause]:

@@ -20,6 +20,7 @@ _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION = ("PreemptLowerPriority", "Never")
 _SYSTEMS = ("linux", "windows")
+_CLAIM_FIELDS = ("resourceClaimName", "resourceClaimTemplateName")
 _MIRROR = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _LARGEST_SECONDS = 2**31 - 1
@@ -76,6 +77,7 @@ def spec_rules(spec: Obj, pod_name: str) -> Iterator[Cause]:
     yield from _policies(spec)
     yield from _placement(spec)
     yield from _names(spec)
+    yield from containers.file_keys(spec)
     yield from containers.images(spec)
 
 
@@ -221,11 +223,12 @@ def _resource_claims(claims: list[Obj], path: str) -> Iterator[Cause]:
         else:
             yield from named(names.dns_label, name, f"{here}.name")
             seen.add(name)
-        present = [f for f in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(f) is not None]
+        present = [field for field in _CLAIM_FIELDS if claim.get(field) is not None]
+        shown = {"Name": name, **{field[0].upper() + field[1:]: claim.get(field) for field in _CLAIM_FIELDS}}
         if len(present) > 1:
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            yield invalid(here, claim, detail)
+            yield invalid(here, shown, detail)
         if not present:
-            yield invalid(here, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+            yield invalid(here, shown, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
         for field in present:
             yield from named(names.dns_subdomain, claim[field], f"{here}.{field}")

@@ -14,6 +14,10 @@ _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _CHANGE_POLICIES = ("Always", "OnRootMismatch")
 _GROUP_POLICIES = ("Merge", "Strict")
 _PROC_MOUNTS = ("Default", "Unmasked")
+_CONTEXT_FIELDS = (
+    "Capabilities", "Privileged", "SELinuxOptions", "WindowsOptions", "RunAsUser", "RunAsGroup", "RunAsNonRoot",
+    "ReadOnlyRootFilesystem", "AllowPrivilegeEscalation", "ProcMount", "SeccompProfile", "AppArmorProfile",
+)  # fmt: skip
 
 
 def pod_context(spec: Obj, path: str) -> Iterator[Cause]:
@@ -43,10 +47,20 @@ def container_context(context: Obj, path: str) -> Iterator[Cause]:
     yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
-            yield invalid(path, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
+            detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            yield invalid(path, _shown(context), detail)
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            yield invalid(path, context, detail)
+            yield invalid(path, _shown(context), detail)
+
+
+def _shown(context: Obj) -> Obj:
+    """The context as an API server prints it: its own field names, all of them."""
+    shown = {name: context.get(name[0].lower() + name[1:]) for name in _CONTEXT_FIELDS}
+    shown["SELinuxOptions"] = context.get("seLinuxOptions")
+    if (capabilities := context.get("capabilities")) is not None:
+        shown["Capabilities"] = {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")}
+    return shown
 
 
 def _seccomp(profile: Obj | None, path: str) -> Iterator[Cause]:

@@ -36,7 +36,7 @@ def pod_volumes(volumes: list[Obj], path: str, sound: dict[str, Obj]) -> Iterato
 
 
 def _volume(volume: Obj, path: str, sound: dict[str, Obj]) -> Iterator[Cause]:
-    present = [name for name in SOURCES if volume.get(name) is not None] if len(volume) > 1 else []
+    present = [name for name in SOURCES if volume.get(name) is not None]
     yield from at_most_one(path, present, "volume type")
     if not present:
         yield required(path, "must specify a volume type")
