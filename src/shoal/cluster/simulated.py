@@ -1,0 +1,229 @@
+"""The simulated cluster: the embedded one on a virtual clock, seen through faults a test chose.
+
+Several programs may look at the same store, each with faults of its own (`another`). A killed program is dead
+for good; the store keeps what was committed, and the next program starts from there. Every call is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TypeVar, cast
+
+from shoal.cluster.clock import VirtualClock
+from shoal.cluster.core import Settings
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.cluster.faults import WRITES, Call, Delay, Disturbance, Faults, ProgramKilled, When
+from shoal.cluster.machinery import MEMORY, Machinery
+from shoal.cluster.port import DeleteOptions, LogOptions, Page, PatchType, WatchEvent
+from shoal.cluster.records import ListOptions
+from shoal.cluster.store import HistoryLimits
+from shoal.kube import kinds
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+T = TypeVar("T")
+
+
+class SimulatedCluster:
+    """`port.Cluster` for one program. Make the first with `SimulatedCluster(seed)`, more with `another`."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        faults: Faults | None = None,
+        settings: Settings | None = None,
+        limits: HistoryLimits | None = None,
+        base: EmbeddedCluster | None = None,
+        clock: VirtualClock | None = None,
+    ) -> None:
+        self.clock = clock or VirtualClock()
+        if base is None:
+            chance = random.Random(seed)  # noqa: S311 - names and uids of a simulation
+            base = EmbeddedCluster(
+                Machinery.open(MEMORY, clock=self.clock, chance=chance, settings=settings, limits=limits)
+            )
+        self.embedded = base
+        self.faults = faults or Faults()
+        self.calls: list[Call] = []
+        self.is_dead = False
+        self._writes = 0
+
+    def another(self, faults: Faults | None = None) -> SimulatedCluster:
+        """Another program, or the next life of this one, on the same store and clock."""
+        return SimulatedCluster(faults=faults, base=self.embedded, clock=self.clock)
+
+    @property
+    def machinery(self) -> Machinery:
+        return self.embedded.machinery
+
+    def forget_history(self) -> None:
+        """Watches and lists from older versions are answered with 410 from now on."""
+        self.machinery.store.compact()
+
+    def count(self, verb: str = "", kind: Kind | None = None) -> int:
+        return sum((not verb or c.verb == verb) and (kind is None or c.kind == kind) for c in self.calls)
+
+    # Requests
+
+    def _note(self, verb: str, kind: Kind, namespace: str | None, name: str, subresource: str = "") -> Call:
+        if self.is_dead:
+            raise ProgramKilled
+        if verb in WRITES:
+            self._writes += 1
+        write = self._writes if verb in WRITES else 0
+        call = Call(verb, kind, namespace, name, subresource, len(self.calls) + 1, write)
+        self.calls.append(call)
+        return call
+
+    def _strike(self, call: Call, when: When) -> None:
+        for fault in self.faults.requests:
+            if fault.strikes(call, when):
+                failure = fault.failure()
+                self.is_dead = isinstance(failure, ProgramKilled)
+                raise failure
+
+    async def _ask(self, call: Call, request: Callable[[], Awaitable[T]]) -> T:
+        self._strike(call, When.BEFORE)
+        answer = await request()
+        self._strike(call, When.AFTER)
+        return answer
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Obj:
+        call = self._note("get", kind, namespace, name)
+        return await self._ask(call, lambda: self.embedded.get(kind, name, namespace))
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+        resource_version: str = "",
+    ) -> Page:
+        call = self._note("list", kind, namespace, "")
+        stale = self.faults.stale.pop(kind.resource, None)
+        if stale is not None:
+            return await self._ask(call, lambda: self._stale_list(kind, namespace, labels, fields, stale))
+        return await self._ask(
+            call,
+            lambda: self.embedded.list(
+                kind, namespace, labels=labels, fields=fields, limit=limit, continue_token=continue_token,
+                resource_version=resource_version,
+            ),
+        )  # fmt: skip
+
+    async def _stale_list(self, kind: Kind, namespace: str | None, labels: str, fields: str, revision: int) -> Page:
+        options = ListOptions(labels, fields, resource_version=str(revision), resource_version_match="Exact")
+        page = self.machinery.list(kind, namespace, options)
+        return Page([stored.obj() for stored in page.items], str(page.revision))
+
+    async def create(
+        self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
+    ) -> Obj:
+        call = self._note("create", kind, namespace, (obj.get("metadata") or {}).get("name") or "")
+        return await self._ask(
+            call, lambda: self.embedded.create(kind, obj, namespace, field_manager=field_manager, dry_run=dry_run)
+        )
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        patch: Obj | Sequence[Obj],
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        field_manager: str = "shoal",
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> Obj:
+        call = self._note("patch", kind, namespace, name, subresource)
+        return await self._ask(
+            call,
+            lambda: self.embedded.patch(
+                kind, name, namespace, patch=patch, patch_type=patch_type, subresource=subresource,
+                field_manager=field_manager, force=force, dry_run=dry_run,
+            ),
+        )  # fmt: skip
+
+    async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
+        call = self._note("delete", kind, namespace, name)
+        return await self._ask(call, lambda: self.embedded.delete(kind, name, namespace, options))
+
+    async def bind(self, pod: str, namespace: str, *, node: str, uid: str = "") -> None:
+        call = self._note("bind", kinds.POD, namespace, pod, "binding")
+        await self._ask(call, lambda: self.embedded.bind(pod, namespace, node=node, uid=uid))
+
+    async def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
+        call = self._note("logs", kinds.POD, namespace, pod, "log")
+        self._strike(call, When.BEFORE)
+        async for chunk in self.embedded.logs(pod, namespace, options):
+            yield chunk
+
+    # Watches
+
+    async def watch(
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        resource_version: str = "",
+        labels: str = "",
+        fields: str = "",
+        bookmarks: bool = True,
+        initial_events: bool = False,
+        timeout_seconds: float | None = None,
+    ) -> AsyncIterator[WatchEvent]:
+        call = self._note("watch", kind, namespace, "")
+        self._strike(call, When.BEFORE)
+        stream = self.embedded.watch(
+            kind, namespace, resource_version=resource_version, labels=labels, fields=fields, bookmarks=bookmarks,
+            initial_events=initial_events, timeout_seconds=timeout_seconds,
+        )  # fmt: skip
+        async with aclosing(cast(AsyncGenerator[WatchEvent, None], stream)):
+            async with aclosing(self._disturbed(kind, stream)) as disturbed:
+                async for event in disturbed:
+                    yield event
+
+    async def _disturbed(self, kind: Kind, stream: AsyncIterator[WatchEvent]) -> AsyncGenerator[WatchEvent, None]:
+        held: WatchEvent | None = None  # swapped: waits for the next
+        number = 0
+        async for event in stream:
+            number += 1
+            if self.is_dead:
+                raise ProgramKilled
+            what = self._disturbances(kind, number, event)
+            if Disturbance.CUT in what:
+                return
+            if Disturbance.SWAP in what and held is None:
+                held = event
+                continue
+            await self._wait(what)
+            for _ in range((Disturbance.DROP not in what) + (Disturbance.DUPLICATE in what)):
+                yield event
+            if held is not None:
+                yield held
+                held = None
+
+    def _disturbances(self, kind: Kind, number: int, event: WatchEvent) -> Sequence[Disturbance | Delay]:
+        """All faults are asked about all events, so that chance falls the same way whatever came before."""
+        faults = [f for f in self.faults.watches if f.kind is None or f.kind == kind]
+        return [fault.what for fault in faults if fault.where(number, event)]
+
+    async def _wait(self, what: Sequence[Disturbance | Delay]) -> None:
+        seconds = sum(step.seconds for step in what if isinstance(step, Delay))
+        if seconds:
+            arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            timer = self.clock.call_later(seconds, lambda: arrived.set_result(None))
+            try:
+                await arrived
+            finally:
+                timer.cancel()
