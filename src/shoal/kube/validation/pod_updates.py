@@ -17,6 +17,7 @@ from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata, placement, pods
 from shoal.kube.validation.fields import IMMUTABLE, entries, forbidden, invalid, not_supported, required
 from shoal.kube.validation.formats import address, named, parsed_address
+from shoal.kube.validation.selecting import shown_term
 
 _MAY_CHANGE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -113,11 +114,12 @@ def _node_affinity(new: Obj, old: Obj) -> Iterator[Cause]:
     old_terms = entries((old.get(_REQUIRED_AFFINITY) or {}).get("nodeSelectorTerms"))
     new_terms = entries((new.get(_REQUIRED_AFFINITY) or {}).get("nodeSelectorTerms"))
     if old_terms and len(old_terms) != len(new_terms):
-        yield invalid(path, new_terms or None, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        shown = [shown_term(term) for term in new_terms] or None
+        yield invalid(path, shown, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
     for i, (term, was) in enumerate(zip(new_terms, old_terms, strict=False)):
         if not _only_adds(term, was):
-            yield invalid(f"{path}[{i}]", term, "only additions are allowed (no mutations or deletions)")
+            yield invalid(f"{path}[{i}]", shown_term(term), "only additions are allowed (no mutations or deletions)")
 
 
 def _only_adds(term: Obj, was: Obj) -> bool:

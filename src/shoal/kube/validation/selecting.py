@@ -45,6 +45,20 @@ def node_selector_term(term: Obj, path: str, *, strict: bool) -> Iterator[Cause]
         yield from _node_field(requirement, f"{path}.matchFields[{i}]")
 
 
+def shown_term(term: Obj) -> Obj:
+    """A node selector term as an API server prints it: its own field names, all of them."""
+    return {"MatchExpressions": _shown(term.get("matchExpressions")), "MatchFields": _shown(term.get("matchFields"))}
+
+
+def _shown(requirements: list[Obj] | None) -> list[Obj] | None:
+    if not requirements:
+        return None
+    return [
+        {"Key": found.get("key") or "", "Operator": found.get("operator") or "", "Values": found.get("values")}
+        for found in entries(requirements)
+    ]
+
+
 def _operator(requirement: Obj, path: str, *, ordered: bool) -> Iterator[Cause]:
     operator, values = requirement.get("operator") or "", requirement.get("values") or []
     if operator in ("In", "NotIn"):

@@ -42,13 +42,17 @@ def on_create(service: Obj) -> Iterator[Cause]:
 def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     yield from metadata.on_update(SERVICE, new, old)
     spec, before = new.get("spec") or {}, old.get("spec") or {}
+    known = before.get("clusterIPs") or []
     if "ExternalName" not in (spec.get("type"), before.get("type")):
+        if mistakes := list(_addresses(spec, known)):
+            yield from mistakes  # addresses that make no sense are not compared with what they were
+            return
         yield from _kept_addresses(spec, before)
         yield from _kept_families(spec, before)
     balances = spec.get("type") == before.get("type") == "LoadBalancer"
     if balances and spec.get("loadBalancerClass") != before.get("loadBalancerClass"):
         yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set")
-    yield from _rules(spec, before.get("clusterIPs") or [])
+    yield from _rules(spec, known)
 
 
 def on_status(new: Obj, old: Obj) -> Iterator[Cause]:

@@ -11,9 +11,9 @@ from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import ZERO, Quantity
 from shoal.kube.validation import metadata, sources
-from shoal.kube.validation.fields import IMMUTABLE, NOT_POSITIVE, forbidden, invalid, not_supported, required
+from shoal.kube.validation.fields import IMMUTABLE, NOT_POSITIVE, entries, forbidden, invalid, not_supported, required
 from shoal.kube.validation.formats import at_most_one, named, optional_choice
-from shoal.kube.validation.selecting import label_selector, node_selector
+from shoal.kube.validation.selecting import label_selector, node_selector, shown_term
 
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
@@ -45,7 +45,14 @@ def volume_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
         yield invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
     if before.get("nodeAffinity") is not None and spec.get("nodeAffinity") != before["nodeAffinity"]:
         detail = f"{IMMUTABLE}, except for updating from beta label to GA"
-        yield invalid("nodeAffinity", spec.get("nodeAffinity"), detail)
+        yield invalid("nodeAffinity", _shown_affinity(spec.get("nodeAffinity")), detail)
+
+
+def _shown_affinity(affinity: Obj | None) -> Obj | None:
+    if affinity is None:
+        return None
+    terms = entries((affinity.get("required") or {}).get("nodeSelectorTerms"))
+    return {"Required": {"NodeSelectorTerms": [shown_term(term) for term in terms]}}
 
 
 def _volume(spec: Obj) -> Iterator[Cause]:
