@@ -24,6 +24,16 @@ class Clock(Protocol):
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer: ...
 
 
+async def pause(clock: Clock, seconds: float) -> None:
+    """Wait for a moment of this clock."""
+    over = asyncio.Event()
+    timer = clock.call_later(seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()
+
+
 class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)

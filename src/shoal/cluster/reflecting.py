@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from shoal.cluster.clock import Clock, SystemClock, pause
 from shoal.cluster.port import Cluster, EventType, OutcomeUnknown, WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -48,6 +49,7 @@ class Reflector:
         labels: str = "",
         fields: str = "",
         on_change: Callable[[Change], None] | None = None,
+        clock: Clock | None = None,
         jitter: random.Random | None = None,
     ) -> None:
         self.kind = kind
@@ -58,16 +60,17 @@ class Reflector:
         self._labels = labels
         self._fields = fields
         self._on_change = on_change or (lambda _: None)
+        self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._version = ""
         self._arriving: dict[Key, Obj] | None = None
 
     async def run(self) -> None:
-        pause = FIRST_PAUSE_SECONDS
+        seconds = FIRST_PAUSE_SECONDS
         while True:
             try:
                 await self._follow()
-                pause = FIRST_PAUSE_SECONDS
+                seconds = FIRST_PAUSE_SECONDS
                 continue
             except ApiError as refused:
                 if refused.code == 410:
@@ -76,8 +79,8 @@ class Reflector:
                 log.warning("watch refused", kind=str(self.kind), code=refused.code, message=refused.message)
             except (OutcomeUnknown, OSError) as broken:
                 log.warning("watch broken", kind=str(self.kind), error=str(broken))
-            await asyncio.sleep(pause * self._jitter.uniform(0.5, 1.0))
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            await pause(self._clock, seconds * self._jitter.uniform(0.5, 1.0))
+            seconds = min(seconds * 2, LONGEST_PAUSE_SECONDS)
 
     async def _follow(self) -> None:
         starting = not self._version

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Protocol
 
 import structlog
 
 log = structlog.get_logger(__name__)
-
-Clock = Callable[[], datetime]
 
 PAUSE_SECONDS = 1.0
 

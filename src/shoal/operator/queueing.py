@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from shoal.cluster.clock import Clock, SystemClock, Timer
 from shoal.cluster.port import OutcomeUnknown
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key
@@ -27,14 +28,17 @@ LONGEST_PAUSE_SECONDS = 60.0
 class KeyedWork:
     """`add` may be called from anywhere in the loop, as often as one likes."""
 
-    def __init__(self, name: str, work: Work, *, jitter: random.Random | None = None) -> None:
+    def __init__(
+        self, name: str, work: Work, *, clock: Clock | None = None, jitter: random.Random | None = None
+    ) -> None:
         self.name = name
         self._work = work
+        self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._again: set[Key] = set()
         self._failures: dict[Key, int] = {}
-        self._retries: dict[Key, asyncio.TimerHandle] = {}
+        self._retries: dict[Key, Timer] = {}
         self._closed = False
 
     def add(self, key: Key) -> None:
@@ -85,7 +89,7 @@ class KeyedWork:
             log.warning(
                 "pass failed", loop=self.name, key=str(key), error=str(failure), again_in_seconds=round(pause, 2)
             )
-        self._retries[key] = asyncio.get_running_loop().call_later(pause, self._retry, key)
+        self._retries[key] = self._clock.call_later(pause, lambda: self._retry(key))
 
     def _retry(self, key: Key) -> None:
         self._retries.pop(key, None)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import structlog
 
+from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
@@ -19,7 +20,6 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
-from shoal.operator.loops import Clock
 from shoal.scheduling import Bind, Plan, Pod, Snapshot, Wait, plan
 from shoal.scheduling.requests import requests_of
 from shoal.scheduling.snapshot import FINISHED, Node, node_from, pod_from
@@ -42,11 +42,11 @@ class Scheduler:
         self._placed: dict[Key, tuple[str, Mapping[str, int]]] = {}
         self._told: dict[Key, str] = {}
         self._news = asyncio.Event()
-        self._pods = Reflector(cluster, POD, on_change=self._pod_changed)
+        self._pods = Reflector(cluster, POD, on_change=self._pod_changed, clock=clock)
         self._at_once = asyncio.Semaphore(BINDS_AT_ONCE)
 
     async def run(self) -> None:
-        nodes = Reflector(self._cluster, NODE, on_change=self._node_changed)
+        nodes = Reflector(self._cluster, NODE, on_change=self._node_changed, clock=self._clock)
         pods = self._pods
         async with asyncio.TaskGroup() as group:
             group.create_task(nodes.run())
@@ -122,7 +122,7 @@ class Scheduler:
         """After a moment, unless the watch has shown a placement by then. Binding twice does no harm: 409."""
         if pod is not None:
             change = Change(POD, bind.pod, None, pod)
-            asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._unless_placed, change)
+            self._clock.call_later(PAUSE_SECONDS, lambda: self._unless_placed(change))
 
     def _unless_placed(self, change: Change) -> None:
         seen = self._pods.objects.get(change.key)
@@ -142,7 +142,7 @@ class Scheduler:
             "status": "False",
             "reason": "Unschedulable",
             "message": wait.sentence,
-            "lastTransitionTime": (known or {}).get("lastTransitionTime") or rfc3339(self._clock()),
+            "lastTransitionTime": (known or {}).get("lastTransitionTime") or rfc3339(self._clock.now()),
         }
         try:
             await self._cluster.patch(
