@@ -256,7 +256,12 @@ class _Loader(yaml.CSafeLoader):
             if key in seen:
                 self.duplicates.append(key)
             seen.add(key)
-        return {_as_key(key): value for key, value in super().construct_mapping(node, deep).items()}
+        self.flatten_mapping(node)
+        # Keys become text before they meet: 1 and true are two keys in YAML and one in a Python dictionary.
+        return {
+            _as_key(self.construct_object(key_node, deep=True)): self.construct_object(value_node, deep=deep)
+            for key_node, value_node in node.value
+        }
 
 
 def _as_key(key: Hashable) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from shoal.apiserver import query, replies
-from shoal.apiserver.podparts import container_of, node_of
+from shoal.apiserver.podparts import container_of
 from shoal.apiserver.query import Query
 from shoal.apiserver.replies import Receive, Send
 from shoal.cluster.embedded import EmbeddedCluster
@@ -50,7 +50,7 @@ def read_request(cluster: EmbeddedCluster, key: Key, asked: Query) -> tuple[Obj,
         raise bad_request("tty and stderr cannot both be true")
     if not any(query.flag(asked, name) for name in ("stdin", "stdout", "stderr")):
         raise bad_request("you must specify at least one of stdin, stdout, stderr")
-    return pod, ExecRequest(container, command, tty), node_of(cluster, pod)
+    return pod, ExecRequest(container, command, tty), cluster.services_of(pod)
 
 
 class Session:

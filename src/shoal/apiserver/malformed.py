@@ -7,7 +7,9 @@ of object key string`. This scanner walks a document that already failed to deco
 from __future__ import annotations
 
 _SPACE = b" \t\r\n"
-_ESCAPES = b'bfnrt\\/"'
+_ESCAPES = frozenset(b'bfnrt\\/"')
+_HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
+_WORDS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _END = "unexpected end of JSON input"
 
 
@@ -19,7 +21,7 @@ def explain(data: bytes) -> str:
     """The first thing wrong with the document."""
     scanner = _Scanner(data)
     try:
-        scanner.value(0)
+        scanner.value()
         scanner.space()
         if scanner.at < len(data):
             scanner.fail("after top-level value")
@@ -56,23 +58,23 @@ class _Scanner:
         while self.at < len(self.data) and self.data[self.at] in _SPACE:
             self.at += 1
 
-    def value(self, depth: int) -> None:
+    def value(self) -> None:
         self.space()
         byte = self.peek()
         if byte == ord("{"):
-            self.members(depth)
+            self.members()
         elif byte == ord("["):
-            self.elements(depth)
+            self.elements()
         elif byte == ord('"'):
             self.string()
         elif byte == ord("-") or 48 <= byte <= 57:
             self.number()
-        elif byte in b"tfn" and byte != -1:
-            self.word({ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}[byte])
+        elif byte in _WORDS:
+            self.word(_WORDS[byte])
         else:
             self.fail("looking for beginning of value")
 
-    def members(self, depth: int) -> None:
+    def members(self) -> None:
         self.at += 1
         self.space()
         if self.peek() == ord("}"):
@@ -87,7 +89,7 @@ class _Scanner:
             if self.peek() != ord(":"):
                 self.fail("after object key")
             self.at += 1
-            self.value(depth + 1)
+            self.value()
             self.space()
             if self.peek() == ord("}"):
                 self.at += 1
@@ -96,14 +98,14 @@ class _Scanner:
                 self.fail("after object key:value pair")
             self.at += 1
 
-    def elements(self, depth: int) -> None:
+    def elements(self) -> None:
         self.at += 1
         self.space()
         if self.peek() == ord("]"):
             self.at += 1
             return
         while True:
-            self.value(depth + 1)
+            self.value()
             self.space()
             if self.peek() == ord("]"):
                 self.at += 1
@@ -126,10 +128,10 @@ class _Scanner:
         if self.peek() == ord("u"):
             self.at += 1
             for _ in range(4):
-                if self.peek() not in b"0123456789abcdefABCDEF" or self.peek() == -1:
+                if self.peek() not in _HEXADECIMAL:
                     self.fail("in \\u hexadecimal character escape")
                 self.at += 1
-        elif self.peek() != -1 and self.peek() in _ESCAPES:
+        elif self.peek() in _ESCAPES:
             self.at += 1
         else:
             self.fail("in string escape code")
@@ -157,7 +159,7 @@ class _Scanner:
             self.at += 1
 
     def word(self, word: bytes) -> None:
-        for index, letter in enumerate(word):
+        for letter in word:
             if self.peek() != letter:
-                self.fail(f"in literal {word.decode()} (expecting {_shown(letter)})" if index else "")
+                self.fail(f"in literal {word.decode()} (expecting {_shown(letter)})")
             self.at += 1

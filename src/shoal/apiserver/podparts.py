@@ -1,19 +1,14 @@
-"""The parts of a pod that are not data: its logs, commands in it, and the two ways to move it.
-
-Logs and commands come from the agent of the pod's node, found by name among those of this process.
-"""
+"""A pod's logs, as its node's agent gives them, and which container a request means."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 from shoal.apiserver import query, replies
 from shoal.apiserver.query import Query
 from shoal.apiserver.replies import TEXT, Stream
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import NodeServices
-from shoal.kube.errors import bad_request, unavailable
+from shoal.kube.errors import bad_request
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj
 
@@ -26,7 +21,7 @@ async def logs(cluster: EmbeddedCluster, key: Key, asked: Query) -> Stream | rep
     options = query.log_options(asked, container_of(pod, query.text(asked, "container")), key.name)
     if not (pod.get("spec") or {}).get("nodeName"):
         return replies.Reply(b"", content_type=TEXT)  # nothing has run yet, so nothing was written
-    chunks = aiter(node_of(cluster, pod).logs(pod, options))
+    chunks = aiter(cluster.services_of(pod).logs(pod, options))
     # The agent says no at the first chunk, if it does: a missing container must be a 400, not a broken stream.
     first = await anext(chunks, b"")
     return Stream(_from(first, chunks), getattr(chunks, "aclose", _nothing), TEXT)
@@ -55,13 +50,3 @@ def container_of(pod: Obj, asked: str) -> str:
     if len(spec.get("containers") or ()) == 1:
         return str(spec["containers"][0]["name"])
     raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]")
-
-
-def node_of(cluster: EmbeddedCluster, pod: Obj) -> NodeServices:
-    node: Any = (pod.get("spec") or {}).get("nodeName")
-    if not node:
-        raise bad_request(f"pod {pod['metadata']['name']} does not have a host assigned")
-    services = cluster.nodes.get(node)
-    if services is None:
-        raise unavailable(f'node "{node}" has no agent in this process; start it there, or look at the node itself')
-    return services

@@ -128,7 +128,8 @@ def _refuse(options_kind: str, causes: list[Cause]) -> NoReturn:
 def list_options(query: Query) -> ListOptions:
     if not query:
         return _EVERYTHING
-    _check_list_version(query)
+    if "sendInitialEvents" in query:
+        _refuse("ListOptions", [_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")])
     limit = number(query, "limit") or 0
     return ListOptions(
         labels=text(query, "labelSelector"),
@@ -143,26 +144,7 @@ def list_options(query: Query) -> ListOptions:
 _EVERYTHING = ListOptions()
 
 
-def _check_list_version(query: Query) -> None:
-    match, version = text(query, "resourceVersionMatch"), text(query, "resourceVersion")
-    field, causes = "resourceVersionMatch", []
-    if match:
-        if not version:
-            causes.append(_forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
-        if text(query, "continue"):
-            causes.append(_forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
-        if match not in ("Exact", "NotOlderThan"):
-            causes.append(_unsupported(field, f'"{match}"', ("Exact", "NotOlderThan", "")))
-        if match == "Exact" and version == "0":
-            causes.append(_forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
-    if "sendInitialEvents" in query:
-        causes.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    if causes:
-        _refuse("ListOptions", causes)
-
-
 def watch_options(query: Query) -> WatchOptions:
-    _check_watch_version(query)
     seconds = number(query, "timeoutSeconds")
     return WatchOptions(
         resource_version=text(query, "resourceVersion"),
@@ -173,22 +155,6 @@ def watch_options(query: Query) -> WatchOptions:
         timeout_seconds=float(seconds) if seconds is not None and seconds > 0 else None,
         resource_version_match=text(query, "resourceVersionMatch"),
     )
-
-
-def _check_watch_version(query: Query) -> None:
-    match, initial = text(query, "resourceVersionMatch"), "sendInitialEvents" in query
-    field, causes = "resourceVersionMatch", []
-    if initial and match != "NotOlderThan":
-        causes.append(_forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
-    if match and not initial:
-        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        causes.append(_forbidden(field, why))
-    if match and match != "NotOlderThan":
-        causes.append(_unsupported(field, f'"{match}"', ("NotOlderThan",)))
-    if match and text(query, "continue"):
-        causes.append(_forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
-    if causes:
-        _refuse("ListOptions", causes)
 
 
 def _forbidden(field: str, why: str) -> Cause:

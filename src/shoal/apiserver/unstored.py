@@ -43,7 +43,7 @@ class Unstored:
     async def _metrics(self, request: Request, kind: Kind, place: Place) -> Reply:
         form = request.form()
         items = await self._measured(request, kind, place)
-        now = self._cluster.machinery.now()
+        now = self._cluster.machinery.clock.now()
         if place.name:
             if not items:
                 raise metrics.missing(kind, place.name)
@@ -64,7 +64,7 @@ class Unstored:
             selection = ListOptions(labels=query.text(request.query, "labelSelector"))
             objects = [stored.obj() for stored in machinery.list(measured, place.namespace, selection).items]
         usages = await metrics.gather(self._cluster.nodes)
-        now = machinery.now()
+        now = machinery.clock.now()
         if measured is NODE:
             known = [node for node in objects if node["metadata"]["name"] in usages]
             return [metrics.node_metrics(kind, node, usages[node["metadata"]["name"]], now) for node in known]
@@ -73,15 +73,19 @@ class Unstored:
 
     async def bind(self, request: Request, _: Kind, place: Place) -> Reply:
         body = bodies.decode_object(await request.body(), request.content_type, _BINDING)
-        self._cluster.machinery.bind(key_of(place), body.value)
+        self._cluster.machinery.bind(key_of(place), body.value, dry_run=_is_dry(request))
         await self._cluster.machinery.durable()
         return replies.of_object(_SUCCESS, 201)
 
     async def evict(self, request: Request, _: Kind, place: Place) -> Reply:
         body = bodies.decode_object(await request.body(), request.content_type, _EVICTION)
-        self._cluster.machinery.evict(key_of(place), body.value)
+        self._cluster.machinery.evict(key_of(place), body.value, dry_run=_is_dry(request))
         await self._cluster.machinery.durable()
         return replies.of_object(_SUCCESS, 201)
 
 
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _is_dry(request: Request) -> bool:
+    return query.write_options(request.query, request.user_agent, "Create").dry_run

@@ -40,7 +40,7 @@ class Verbs:
             return await self._watch(request, kind, place)
         form = request.form()
         page = self.machinery.list(kind, place.namespace, query.list_options(asked))
-        return rendering.many(kind, page, form, asked, self.machinery.now())
+        return rendering.many(kind, page, form, asked, self.machinery.clock.now())
 
     async def read_one(self, request: Request, kind: Kind, place: Place) -> Reply | Stream:
         asked = request.query
@@ -48,7 +48,7 @@ class Verbs:
             return await self._watch(request, kind, place)
         form = request.form()
         stored = self.machinery.get(kind, key_of(place), subresource=place.subresource)
-        return rendering.one(kind, stored, form, asked, self.machinery.now())
+        return rendering.one(kind, stored, form, asked, self.machinery.clock.now())
 
     async def _watch(self, request: Request, kind: Kind, place: Place) -> Stream:
         form = request.form(streaming=True)
@@ -57,7 +57,7 @@ class Verbs:
             only = f"metadata.name={place.name}"
             options = replace(options, fields=f"{options.fields},{only}" if options.fields else only)
         watch = self.machinery.watch(kind, place.namespace, options)
-        return await watching.opened(watch, kind, form, request.query, self.machinery.now)
+        return await watching.opened(watch, kind, form, request.query, self.machinery.clock.now)
 
     async def create(self, request: Request, kind: Kind, place: Place) -> Reply:
         form = request.form()
@@ -100,7 +100,7 @@ class Verbs:
             await self.machinery.durable()
         if outcome.gone and (kind.group or kind.plural not in _SHOWN_WHEN_DELETED):
             return replies.of_object(rendering.deleted(kind, outcome.stored))
-        return rendering.one(kind, outcome.stored, form, request.query, self.machinery.now())
+        return rendering.one(kind, outcome.stored, form, request.query, self.machinery.clock.now())
 
     async def delete_many(self, request: Request, kind: Kind, place: Place) -> Reply:
         form = request.form()
@@ -110,7 +110,7 @@ class Verbs:
         page = self.machinery.delete_collection(kind, place.namespace, selection, options)
         if not options.dry_run:
             await self.machinery.durable()
-        return rendering.many(kind, page, form, request.query, self.machinery.now())
+        return rendering.many(kind, page, form, request.query, self.machinery.clock.now())
 
     async def _kept(self, options: WriteOptions) -> None:
         if not options.dry_run:
@@ -122,7 +122,7 @@ class Verbs:
         told = warnings + written.warnings
         if not form.shape and not told:
             return Reply(written.stored.raw, status)
-        now = self.machinery.now()
+        now = self.machinery.clock.now()
         return rendering.one(kind, written.stored, form, request.query, now, status=status, warnings=told)
 
 

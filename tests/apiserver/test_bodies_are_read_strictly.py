@@ -1,0 +1,99 @@
+"""Request bodies: what they may be, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.apiserver import bodies
+from shoal.apiserver.bodies import Body
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+
+DUPLICATES = {
+    b'{"a":1,"b":{"c":2}}': (),
+    b'{ "a" : 1 }': (),
+    b'{"a":1,"a":2}': ("a",),
+    b'{"spec":{"x":1,"x":2}}': ("spec.x",),
+    b'{"spec":{"containers":[{"name":"a"},{"name":"b","name":"c"}]}}': ("spec.containers[1].name",),
+    b'{"a":{"b":1},"a":{"c":1,"c":2}}': ("a", "a.c"),
+    b'{"a":1.50,"a":1e5}': ("a",),
+}
+
+
+@pytest.mark.parametrize(("data", "paths"), DUPLICATES.items(), ids=[d.decode() for d in DUPLICATES])
+def test_keys_that_stand_twice_are_found(data: bytes, paths: tuple[str, ...]) -> None:
+    assert bodies.decode_json(data).duplicates == paths
+
+
+YAML = {
+    "a: yes": {"a": True},
+    "a: 012": {"a": 10},
+    "a: 2020-01-01": {"a": "2020-01-01"},
+    "a: !!binary aGk=": {"a": "aGk="},
+    "1: x\ntrue: y\n~: z": {"1": "x", "true": "y", "null": "z"},
+    "base: &b {x: 1}\nderived:\n  <<: *b\n  y: 2": {"base": {"x": 1}, "derived": {"x": 1, "y": 2}},
+    '{"a": "json"}': {"a": "json"},
+}
+
+
+@pytest.mark.parametrize(("text", "value"), YAML.items(), ids=YAML)
+def test_yaml_is_read_as_kubectl_reads_it(text: str, value: object) -> None:
+    assert bodies.decode_yaml(text.encode()) == Body(value)
+
+
+def test_a_yaml_key_that_stands_twice_is_found() -> None:
+    assert bodies.decode_yaml(b"a: 1\na: 2") == Body({"a": 2}, ("a",))
+
+
+BOMB = "\n".join(
+    ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"] + [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+)
+
+
+@pytest.mark.parametrize("text", [BOMB, "&a [*a]", "a: [", "%", "a: !!python/none x", "\x00"], ids=range(6))
+def test_harmful_or_broken_yaml_is_refused(text: str) -> None:
+    with pytest.raises(bodies.Malformed, match="error converting YAML to JSON"):
+        bodies.decode_yaml(text.encode())
+
+
+def outcome(data: bytes, content_type: bytes) -> type | int:
+    try:
+        return type(bodies.decode_object(data, content_type, POD).value)
+    except ApiError as refused:
+        return refused.code
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_an_object_or_a_bad_request(data: bytes) -> None:
+    for content_type in (b"application/json", b"application/yaml", b"application/vnd.kubernetes.protobuf"):
+        assert outcome(data, content_type) in (dict, 400)
+
+
+REFUSALS = {
+    b"": "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)",
+    b"{": "couldn't get version/kind; json parse error: unexpected end of JSON input ({)",
+    b"hi": "couldn't get version/kind; json parse error: invalid character 'h' looking for beginning of value (6869)",
+    b"[" * 4000 + b"]" * 4000: None,
+}
+
+
+@pytest.mark.parametrize(("data", "told"), REFUSALS.items(), ids=["empty", "cut", "words", "deep"])
+def test_a_body_that_is_no_object_names_the_kind_expected(data: bytes, told: str | None) -> None:
+    with pytest.raises(ApiError) as refused:
+        bodies.decode_object(data, b"application/json", POD)
+    assert refused.value.code == 400
+    assert refused.value.message.startswith("the object provided is unrecognized (must be of type Pod): ")
+    if told is not None:
+        assert refused.value.message.endswith(told)
+
+
+def test_an_unknown_content_type_is_refused() -> None:
+    with pytest.raises(ApiError) as refused:
+        bodies.decode_object(b"{}", b"text/csv", POD)
+    assert (refused.value.code, refused.value.message) == (
+        415,
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    )
