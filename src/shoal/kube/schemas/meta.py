@@ -33,7 +33,6 @@ SPECIAL = {
     "FieldsV1": Schema(
         "object",
         preserve_unknown=True,
-        map_type="atomic",
         go_type="v1.FieldsV1",
         component=f"{_META}.FieldsV1",
         about="A set of fields as a tree of JSON keys.",

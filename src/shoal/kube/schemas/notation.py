@@ -14,10 +14,10 @@ its kind, and each named type is built once. A family module holds one text such
 
 A line at the margin starts a type; `(atomic)` behind its name says that server-side apply owns it as a whole.
 An indented line is a field, in three columns two or more spaces apart: the name (`!` where it is required),
-the type with its marks, the description. `...` takes in another type's fields. The marks are @map(keys), @set
-and @atomic for how server-side apply merges, +merge(key) and +retainKeys for strategic merge patch, and =value for the
-default that the schema itself carries. `either(T)` is a T, a list of T, or something simpler. A list is atomic
-and a map granular where nothing is said.
+the type with its marks, the description. `...` takes in another type's fields. The marks are @map(keys), @set,
+@atomic and @granular for how server-side apply merges, +merge(key) and +retainKeys for strategic merge patch, and
+=value for the default that the schema itself carries. `either(T)` is a T, a list of T, or something simpler. A
+list is atomic and a map granular where nothing is said.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def _meaning(mark: str, base: Schema, so_far: Mapping[str, Any]) -> dict[str, An
         return {"list_type": "map", "list_keys": tuple(argument.split(","))}
     if word == "@set":
         return {"list_type": "set"}
-    if word == "@atomic":
-        return {"map_type": "atomic"}
+    if word in ("@atomic", "@granular"):
+        return {"map_type": word[1:]}
     if word.startswith("+"):
         strategy = so_far.get("patch_strategy", frozenset()) | {word[1:]}
         return {"patch_strategy": strategy} | ({"patch_key": argument} if argument else {})

@@ -18,7 +18,7 @@ PersistentVolumeSpec: What a piece of storage is; exactly one source is set.
   capacity                       ResourceList                   How much it holds.
   cephfs                         CephFSPersistentVolumeSource   A CephFS folder. No longer supported.
   cinder                         CinderPersistentVolumeSource   An OpenStack disk. Deprecated.
-  claimRef                       ObjectReference                The claim it is bound to.
+  claimRef                       ObjectReference @granular  The claim it is bound to.
   csi                            CSIPersistentVolumeSource      Storage from a CSI driver.
   fc                             FCVolumeSource                 A Fibre Channel disk of the node.
   flexVolume                     FlexPersistentVolumeSource     Storage from an exec-based plugin. Deprecated.
