@@ -154,6 +154,16 @@ class Sandboxes(Protocol):
         """Those still kept from an earlier life, and those whose keeper died, with what is on record."""
         ...
 
+    async def forget(self, sandbox: str) -> None:
+        """Drop what is on record of a lost sandbox. Until then every adoption tells of it again, so that an agent
+        killed between hearing and writing it down hears it once more; creating it anew drops it too."""
+        ...
+
+    def environment(self) -> Mapping[str, str]:
+        """What programs must be told about this place, such as the proxy that leads out of it. To be laid over
+        the caller's own environment and under what a pod sets itself."""
+        ...
+
     async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:
         """The whole table of virtual addresses: (address, port) -> the (address, port)s behind it, TCP.
         Replaces the table before; connections already open go on."""

@@ -1,0 +1,73 @@
+"""Commands that run beside a process of the pod (`kubectl exec`): forked by the keeper, spoken to by the agent.
+
+The ends of their streams are handed to the agent as descriptors, so not a byte of them passes through the
+keeper. A terminal is a pty whose one end the agent gets.
+"""
+
+from __future__ import annotations
+
+import os
+
+from shoal.node.sandbox import family, launching
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shoal.node.sandbox.charge import Charge
+
+
+class Executions:
+    """The commands that run now, by number."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._pids: dict[int, int] = {}
+
+    def pids(self) -> set[int]:
+        return set(self._pids.values())
+
+    def begin(self, charge: Charge, message: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
+        """Its number, its pid, and the agent's ends of its streams: stdin, stdout, stderr, or the one terminal."""
+        theirs, ours = _terminal() if message["tty"] else _pipes()
+        pid = os.fork()
+        if pid == 0:
+            for fd in ours:
+                os.close(fd)
+            launching.run_beside(
+                charge.process,
+                message["argv"],
+                {**charge.process["env"], **message["env"]},
+                pid=charge.pid,
+                stdio=theirs,
+                tty=message["tty"],
+            )
+        for fd in set(theirs):
+            os.close(fd)
+        self._last += 1
+        self._pids[self._last] = pid
+        return self._last, pid, ours
+
+    def mark_ended(self, pid: int) -> int | None:
+        """The number of the command that was `pid`; None where it was something else."""
+        for number, its_pid in self._pids.items():
+            if its_pid == pid:
+                del self._pids[number]
+                return number
+        return None
+
+    def kill(self, number: int) -> None:
+        pid = self._pids.get(number)
+        if pid is not None:
+            for member in family.descendants([pid]):
+                family.kill(member)
+
+
+def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
+    stdin, stdout, stderr = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
+    return (stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0])
+
+
+def _terminal() -> tuple[tuple[int, int, int], tuple[int, ...]]:
+    agents, programs = os.openpty()
+    return (programs, programs, programs), (agents,)

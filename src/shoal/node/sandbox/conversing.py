@@ -1,0 +1,102 @@
+"""A channel on an asyncio loop: events as they come, questions and their answers.
+
+Used by the agent (towards zygote, keepers and fabric) and by the fabric and its doorway. The keeper has its own
+small loop and does not import this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from shoal.node.sandbox import wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Message = dict[str, Any]
+    Answer = tuple[Message, list[int]]
+
+
+class Conversation:
+    """Answers (messages with an `n`) go to whoever asked; everything else goes to `on_message`."""
+
+    def __init__(
+        self,
+        channel: wire.Channel,
+        *,
+        on_message: Callable[[Message, list[int]], None],
+        on_closed: Callable[[], None],
+    ) -> None:
+        self._channel = channel
+        self._on_message = on_message
+        self._on_closed = on_closed
+        self._loop = asyncio.get_running_loop()
+        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self._last = 0
+        self._number = channel.fileno()
+        self.is_open = True
+        self._loop.add_reader(self._number, self._hear)
+
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
+        if not self.is_open:
+            raise wire.Closed("the conversation is over")
+        try:
+            self._channel.send(message, fds)
+        except wire.Closed:
+            self._end()
+            raise
+        if self._channel.waiting_to_send:
+            self._loop.add_writer(self._number, self._flush)
+
+    async def ask(self, message: Message, fds: Sequence[int] = ()) -> Answer:
+        """The answer and its descriptors; Closed where the other side goes before it answers."""
+        self._last += 1
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        number = self._last
+        self._asked[number] = answer
+        try:
+            self.send({**message, "n": number}, fds)
+            return await answer
+        finally:
+            self._asked.pop(number, None)
+
+    def _flush(self) -> None:
+        try:
+            self._channel.flush()
+        except wire.Closed:
+            self._end()
+            return
+        if not self._channel.waiting_to_send:
+            self._loop.remove_writer(self._number)
+
+    def _hear(self) -> None:
+        try:
+            messages = self._channel.receive()
+        except wire.Closed:
+            self._end()
+            return
+        for message, fds in messages:
+            answer = self._asked.get(message["n"]) if "n" in message and "do" not in message else None
+            if answer is None:
+                self._on_message(message, fds)
+            elif not answer.done():
+                answer.set_result((message, fds))
+
+    def _end(self) -> None:
+        if not self.is_open:
+            return
+        self.close()
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(wire.Closed("the other side is gone"))
+        self._on_closed()
+
+    def close(self) -> None:
+        """Stop listening; no `on_closed` for one's own leaving."""
+        if self.is_open:
+            self.is_open = False
+            self._loop.remove_reader(self._number)
+            self._loop.remove_writer(self._number)
+            self._channel.close()

@@ -1,0 +1,144 @@
+"""The cluster's network: one namespace with a bridge that all pods' cables end at, and what answers there.
+
+The fabric process lives in that namespace (on the machine's own network in loopback mode). It answers at the
+virtual addresses of Services and passes connections on to the pods behind them, and at the bridge's address it
+is the proxy that leads outside (by the doorway). It ends when no agent is connected and no pod is left; if it
+is killed, the agent starts another in the same namespace. Each cluster has its own, so all can use the same
+addresses side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
+
+from shoal.node.sandbox import doorway, linux, rtnetlink, trial, wire
+from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox.dwelling import BRIDGE
+from shoal.node.sandbox.front import PROXY_PORT, Front
+from shoal.node.sandbox.services import Services
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SOCKET = "fabric"
+
+
+def main(config: dict[str, Any], fds: list[int]) -> None:
+    """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
+    _settle(config["folder"])
+    agent = wire.Channel(socket.socket(fileno=fds[0]))
+    outside = doorway.start(os.getpid()) if config["isolated"] else None
+    try:
+        namespaces = _enter(config, fds[1:])
+        bridge = _build(config) if config["isolated"] else None
+    except OSError as error:
+        agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
+        return
+    asyncio.run(Fabric(config, bridge, namespaces).run(agent, outside))
+
+
+def _settle(folder: str) -> None:
+    os.setsid()
+    linux.set_title("shoal-fabric")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    complaints = os.open(f"{folder}/fabric.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    for target, fd in ((0, nothing), (1, nothing), (2, complaints)):
+        os.dup2(fd, target)
+
+
+def _enter(config: dict[str, Any], earlier: list[int]) -> list[int]:
+    """Into the network namespace of the fabric; its descriptors (network, then user) for the keepers."""
+    if not config["isolated"]:
+        return []
+    is_user = config["privilege"] == trial.USER
+    if earlier:
+        if is_user:
+            linux.setns(earlier[1], linux.NEW_USER)
+            linux.be_dumpable()
+        linux.setns(earlier[0], linux.NEW_NET)
+        return earlier
+    if is_user:
+        linux.enter_own_user_namespace()
+    linux.unshare(linux.NEW_NET)
+    return [linux.open_namespace(name) for name in (("net", "user") if is_user else ("net",))]
+
+
+def _build(config: dict[str, Any]) -> int:
+    net = rtnetlink.Netlink()
+    try:
+        return net.index_of(BRIDGE)
+    except OSError:
+        net.set_up(1)
+        bridge = net.add_bridge(BRIDGE, hardware=rtnetlink.hardware_address(config["gateway"]))
+        net.add_address(bridge, config["gateway"], config["prefix"])
+        net.forward(bridge)
+        net.add_unreachable_default()
+        return bridge
+    finally:
+        net.close()
+
+
+class Fabric:
+    """Conversations with agents, and what they set: the table of services, the pods and their hosts files."""
+
+    def __init__(self, config: dict[str, Any], bridge: int | None, namespaces: list[int]) -> None:
+        self._config = config
+        self._bridge = bridge
+        self._namespaces = namespaces
+        self._agents: set[Conversation] = set()
+        self._pods: dict[str, str] = {}  # address -> hosts file
+        self._done = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, agent: wire.Channel, outside: socket.socket | None) -> None:
+        self._front = Front(self._config, outside, self._pods, is_service=lambda ip: self._services.has(ip))
+        self._services = Services(self._bridge, self._front.dial)
+        server = wire.listen(self._config["folder"], SOCKET)
+        asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
+        if self._config["isolated"]:
+            await asyncio.start_server(
+                self._front.serve, self._config["gateway"], PROXY_PORT, limit=1 << 16, backlog=512
+            )
+        self._converse(agent)
+        await self._done.wait()
+        os.unlink(f"{self._config['folder']}/{SOCKET}")
+
+    def _accept(self, server: socket.socket) -> None:
+        sock, _ = server.accept()
+        self._converse(wire.Channel(sock))
+
+    def _converse(self, channel: wire.Channel) -> None:
+        def hear(message: dict[str, Any], _: list[int]) -> None:
+            task = asyncio.create_task(self._answer(conversation, message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        def hang_up() -> None:
+            self._agents.discard(conversation)
+            self._end_if_useless()
+
+        conversation = Conversation(channel, on_message=hear, on_closed=hang_up)
+        self._agents.add(conversation)
+        conversation.send({"event": "hello", "pid": os.getpid()}, [os.dup(fd) for fd in self._namespaces])
+
+    async def _answer(self, agent: Conversation, message: dict[str, Any]) -> None:
+        refused: list[str] = []
+        if message["do"] == "serve":
+            table = {(host, port): [tuple(end) for end in ends] for host, port, ends in message["table"]}
+            refused = await self._services.replace(table)
+        elif message["do"] == "pods":
+            self._pods.clear()
+            self._pods.update(message["pods"])
+        with suppress(wire.Closed):  # an agent that left does not want the answer
+            agent.send({"n": message["n"], "refused": refused})
+
+    def _end_if_useless(self) -> None:
+        if not self._agents and not self._pods:
+            self._done.set()

@@ -1,0 +1,103 @@
+"""The inner side of the way out: the HTTP proxy that pods see at the bridge's address.
+
+Programs send it whatever their idea of `no_proxy` does not hold back, also requests for other pods and Services.
+So it first looks whether a name or address is the cluster's own, as the asking pod itself would see it in its
+hosts file, and connects inside; everything else goes to the doorway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+
+from shoal.node.sandbox import doorway, proxying, wire
+from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox.hosts import look_up
+from shoal.node.sandbox.relaying import CHUNK, Connection, relay
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PROXY_PORT = 3128
+
+
+class Front:
+    """Connections of pods to the outside, and of the fabric to backends outside of it."""
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        outside: socket.socket | None,
+        pods: dict[str, str],
+        *,
+        is_service: Callable[[str], bool],
+    ) -> None:
+        self._pods = pods
+        self._is_service = is_service
+        self._range = ipaddress.ip_network(f"{config['gateway']}/{config['prefix']}", strict=False)
+        self._doorway: Conversation | None = None
+        if outside is not None:
+            # Without a doorway there is no way out, and a fabric without one is better replaced: the agent does.
+            self._doorway = Conversation(
+                wire.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
+            )
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request of a pod."""
+        client = (reader, writer)
+        try:
+            head = await proxying.read_head(reader)
+            request = proxying.parse(head)
+            inside = self._locate(writer.get_extra_info("peername")[0], request.host)
+            if inside is None:
+                server = await self._through_doorway({"mode": "http"})
+                server[1].write(head)
+            else:
+                server = await self.dial(inside, request.port)
+                if request.is_tunnel:
+                    writer.write(proxying.ESTABLISHED)
+                else:
+                    server[1].write(request.for_server())
+        except proxying.BadRequest as error:
+            writer.write(proxying.refusal(400, "Bad Request", str(error)))
+            writer.close()
+        except OSError as error:
+            writer.write(proxying.refusal(502, "Bad Gateway", f"inside the cluster: {error}"))
+            writer.close()
+        else:
+            await relay(client, server)
+
+    def _locate(self, asker: str, host: str) -> str | None:
+        """The cluster's own address behind a name or address; None for everything else."""
+        if self._is_inside(host):
+            return host
+        hosts_file = self._pods.get(asker)
+        found = look_up(hosts_file, host) if hosts_file is not None else None
+        return found if found is not None and self._is_inside(found) else None
+
+    def _is_inside(self, host: str) -> bool:
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return address in self._range or self._is_service(host)
+
+    async def dial(self, host: str, port: int) -> Connection:
+        """A backend: a pod directly, anything else from the machine's own network."""
+        if self._doorway is None or self._is_inside(host):
+            return await asyncio.open_connection(host, port, limit=CHUNK)
+        connection = await self._through_doorway({"mode": "dial", "host": host, "port": port})
+        if await connection[0].read(1) != doorway.CONNECTED:
+            connection[1].close()
+            raise ConnectionRefusedError(f"{host}:{port} refused the connection")
+        return connection
+
+    async def _through_doorway(self, message: dict[str, Any]) -> Connection:
+        assert self._doorway is not None
+        ours, theirs = socket.socketpair()
+        self._doorway.send(message, [theirs.detach()])
+        return await asyncio.open_connection(sock=ours, limit=CHUNK)

@@ -1,0 +1,300 @@
+"""One sandbox, seen from the agent: a conversation with its keeper, and what the keeper has told.
+
+States are never asked for: a keeper tells all it knows when it is met and each fact as it happens, so `wait` is
+a future and `processes` a look at memory. When the conversation breaks off the keeper is dead, and whatever
+of the pod survived it is killed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import shutil
+import signal as signals
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from shoal.node.sandbox import cgroups, family, journal, wire
+from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox.execution import KeptExecution
+from shoal.node.sandbox.hosts import look_up
+from shoal.node.sandbox.port import Exited, KeeperLost, ProcessSpec, ProcessState, SandboxSpec, Started
+
+
+class SandboxFailed(Exception):
+    """A sandbox could not be made; says what the machine refused."""
+
+
+def state_of(process: str, told: Mapping[str, Any]) -> ProcessState:
+    started, exited = told["started"], told["exited"]
+    return ProcessState(
+        started=None if started is None else Started(process, started["pid"], started["at"]),
+        exited=None
+        if exited is None
+        else Exited(process, exited["at"], exited["code"], exited["signal"], exited["oom_killed"], exited["message"]),
+    )
+
+
+def spec_as_json(spec: SandboxSpec) -> dict[str, Any]:
+    return {**asdict(spec), "hosts_file": str(spec.hosts_file), "labels": dict(spec.labels)}
+
+
+def spec_from_json(data: Mapping[str, Any]) -> SandboxSpec:
+    return SandboxSpec(**{**data, "hosts_file": Path(data["hosts_file"])})
+
+
+def _process_as_json(process: ProcessSpec) -> dict[str, Any]:
+    mounts = [
+        {**asdict(mount), "source": None if mount.source is None else str(mount.source)} for mount in process.mounts
+    ]
+    return {
+        **asdict(process),
+        "argv": list(process.argv),
+        "env": dict(process.env),
+        "log_file": str(process.log_file),
+        "mounts": mounts,
+    }
+
+
+class KeptSandbox:
+    """Implements `port.Sandbox`."""
+
+    def __init__(
+        self, sock: socket.socket, folder: Path, *, isolated: bool, on_gone: Callable[[KeptSandbox], None]
+    ) -> None:
+        self._folder = folder
+        self._isolated = isolated
+        self._on_gone = on_gone
+        self._spec: SandboxSpec | None = None
+        self._keeper = 0
+        self._pids: dict[str, int] = {}
+        self._states: dict[str, ProcessState] = {}
+        self._ends: dict[str, asyncio.Future[Exited]] = {}
+        self._executions: dict[int, asyncio.Future[int]] = {}
+        self._met: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_closed = False
+        self._talk = Conversation(wire.Channel(sock), on_message=self._hear, on_closed=self._lose)
+
+    async def meet(self) -> None:
+        """Until the keeper has said who it is. SandboxFailed where it could not become one."""
+        await self._met
+
+    @property
+    def spec(self) -> SandboxSpec:
+        assert self._spec is not None, "meet the keeper first"
+        return self._spec
+
+    @property
+    def is_lost(self) -> bool:
+        return not self._talk.is_open and not self._is_closed
+
+    # -- what the keeper says
+
+    def _hear(self, message: dict[str, Any], _: list[int]) -> None:
+        match message.get("event"):
+            case "hello":
+                self._spec = spec_from_json(message["spec"])
+                self._keeper = message["keeper"]
+                for process, told in message["processes"].items():
+                    self._note(process, told)
+                if not self._met.done():
+                    self._met.set_result(None)
+            case "failed" if not self._met.done():
+                self._met.set_exception(SandboxFailed(message["message"]))
+            case "state":
+                self._note(message["process"], message)
+            case "executed":
+                ended = self._executions.pop(message["execution"], None)
+                if ended is not None and not ended.done():
+                    ended.set_result(message["code"])
+
+    def _note(self, process: str, told: Mapping[str, Any]) -> None:
+        state = self._states[process] = state_of(process, told)
+        ended = self._ends.get(process)
+        if state.exited is not None and ended is not None and not ended.done():
+            ended.set_result(state.exited)
+
+    def _lose(self) -> None:
+        lost = KeeperLost("the keeper of this sandbox died")
+        if not self._met.done():
+            self._met.set_exception(lost)
+        waited_for: list[asyncio.Future[Any]] = [*self._ends.values(), *self._executions.values()]
+        for future in waited_for:
+            if not future.done():
+                future.set_exception(lost)
+                future.exception()  # seen: nobody may be waiting for it
+        self._ends.clear()
+        self._executions.clear()
+        record = journal.read(str(self._folder))
+        if record is not None:
+            kill_leftovers(record)
+        self._on_gone(self)
+
+    async def _ask(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        try:
+            return await self._talk.ask(message)
+        except wire.Closed as error:
+            raise KeeperLost("the keeper of this sandbox died") from error
+
+    # -- processes
+
+    async def start(self, process: ProcessSpec) -> Started | Exited:
+        known = self._states.get(process.id)
+        if known is None:
+            answer, _ = await self._ask({"do": "start", "process": _process_as_json(process)})
+            known = state_of(process.id, answer)
+        result = known.started or known.exited
+        assert result is not None, "a keeper answers a start when it knows how it went"
+        return result
+
+    def processes(self) -> Mapping[str, ProcessState]:
+        return dict(self._states)
+
+    async def wait(self, process: str) -> Exited:
+        known = self._states.get(process)
+        if known is not None and known.exited is not None:
+            return known.exited
+        if not self._talk.is_open:
+            raise KeeperLost("the keeper of this sandbox died")
+        ended = self._ends.get(process)
+        if ended is None:
+            ended = self._ends[process] = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(ended)
+
+    async def signal(self, process: str, signal: signals.Signals) -> None:
+        await self._ask({"do": "signal", "process": process, "signal": int(signal)})
+
+    async def execute(
+        self, process: str, argv: tuple[str, ...], *, env: Mapping[str, str] | None = None, tty: bool = False
+    ) -> KeptExecution:
+        message = {"do": "execute", "process": process, "argv": list(argv), "env": dict(env or {}), "tty": tty}
+        answer, fds = await self._ask(message)
+        if "error" in answer:
+            raise ProcessLookupError(answer["error"])
+        number = answer["execution"]
+        ended = self._executions.setdefault(number, asyncio.get_running_loop().create_future())
+
+        async def kill() -> None:
+            await self._ask({"do": "kill_execution", "execution": number})
+
+        return KeptExecution(fds, ended=ended, kill=kill)
+
+    def usage(self) -> Mapping[str, tuple[float, int]]:
+        orphans = [(pid, seen) for pid in family.children(self._keeper) if (seen := family.stat(pid)) is not None]
+        used = {}
+        for process, state in self._states.items():
+            if state.started is None or state.exited is not None:
+                continue
+            main = state.started.pid
+            mark = f"{self.spec.id}/{process}"
+            roots = [pid for pid, seen in orphans if seen.session == main or family.mark(pid) == mark]
+            members = [seen for pid in family.descendants([main, *roots]) if (seen := family.stat(pid)) is not None]
+            used[process] = (sum(one.cpu_seconds for one in members), sum(one.resident_bytes for one in members))
+        return used
+
+    # -- network
+
+    async def dial(self, host: str, port: int, *, timeout: float) -> socket.socket:
+        async with asyncio.timeout(timeout):
+            last: OSError = ConnectionRefusedError(f"{host}:{port}")
+            for address in self._addresses(host):
+                sock = await self._socket(address)
+                try:
+                    await asyncio.get_running_loop().sock_connect(sock, (address, port))
+                except OSError as error:
+                    sock.close()
+                    last = error
+                except BaseException:
+                    sock.close()
+                    raise
+                else:
+                    return sock
+            raise last
+
+    def _addresses(self, host: str) -> list[str]:
+        try:
+            return [str(ipaddress.ip_address(host))]
+        except ValueError:
+            pass
+        if host == "localhost":
+            # On the machine's own network a pod's programs may listen at the pod's address only.
+            return ["127.0.0.1"] if self._has_own_network or not self.spec.ip else [self.spec.ip, "127.0.0.1"]
+        found = look_up(str(self.spec.hosts_file), host)
+        if found is None:
+            raise OSError(f"{host} is not in the hosts file of the pod")
+        return [found]
+
+    @property
+    def _has_own_network(self) -> bool:
+        return self._isolated and bool(self.spec.ip)
+
+    async def _socket(self, address: str) -> socket.socket:
+        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        if self._has_own_network:
+            _, fds = await self._ask({"do": "socket", "family": int(kind)})
+            sock = socket.socket(fileno=fds[0])
+        else:
+            sock = socket.socket(kind, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        return sock
+
+    async def namespaces(self) -> list[int]:
+        """Descriptors of the fabric's namespaces, which every keeper holds on to."""
+        _, fds = await self._ask({"do": "namespaces"})
+        return fds
+
+    # -- the end
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        try:
+            await self._talk.ask({"do": "close"})
+        except wire.Closed:
+            record = journal.read(str(self._folder))
+            if record is not None:
+                await until_gone(kill_leftovers(record))
+        self.leave()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._on_gone(self)
+
+    def leave(self) -> None:
+        """Stop talking; the keeper goes on."""
+        self._is_closed = True
+        self._talk.close()
+
+
+def kill_leftovers(record: journal.Record) -> list[int]:
+    """What outlived its keeper; none after a reboot, when the pids on record mean nothing."""
+    if not record.is_of_this_boot:
+        return []
+    sessions = {
+        told["started"]["pid"]: told["started"]["start"] for told in record.processes.values() if told["started"]
+    }
+    return family.kill_leftovers(record.spec["id"], sessions)
+
+
+async def until_gone(pids: list[int]) -> None:
+    """Until these processes, which need not be children, have ended."""
+    loop = asyncio.get_running_loop()
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        ended = asyncio.Event()
+        loop.add_reader(fd, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(fd)
+            os.close(fd)
+
+
+def remove_groups(place: Mapping[str, Any] | None, cluster: str, sandbox: str) -> None:
+    if place is not None:
+        cgroups.remove_leftovers(cgroups.Place(place["path"], place["version"]), cluster, f"{sandbox}_")

@@ -1,0 +1,98 @@
+"""A process's output as lines in a file: `<RFC 3339 nanoseconds> <stdout|stderr> <F|P> <text>`.
+
+The form is the one container runtimes write and every log reader knows. F ends a line, P is a part of one: a
+line over 16 KiB, or the text a program left without a newline. A file that is full is renamed to `<name>.1`
+(and .1 to .2, as many as wanted), so that a reader who follows sees the rename and goes on with the new file.
+A full disk costs log lines, never the program: what cannot be written is dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+MOST_BYTES_IN_A_PART = 16 * 1024
+
+
+class LogFile:
+    """The file both streams of a process go to."""
+
+    def __init__(self, path: str, *, max_bytes: int, max_files: int) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._max_files = max(max_files, 1)
+        self._open()
+
+    def _open(self) -> None:
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        self._size = os.fstat(self._fd).st_size
+
+    def write(self, data: bytes) -> None:
+        """Whole lines only."""
+        if self._size and self._size + len(data) > self._max_bytes:
+            self._rotate()
+        try:
+            self._size += os.write(self._fd, data)
+        except OSError:
+            return
+
+    def _rotate(self) -> None:
+        os.close(self._fd)
+        for number in range(self._max_files - 1, 0, -1):
+            older = self._path if number == 1 else f"{self._path}.{number - 1}"
+            try:
+                os.replace(older, f"{self._path}.{number}")
+            except OSError:
+                continue
+        if self._max_files == 1:
+            os.truncate(self._path, 0)
+        self._open()
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class Stream:
+    """One stream on its way into the file: keeps the beginning of a line until its end has come."""
+
+    def __init__(self, name: str, log: LogFile) -> None:
+        self._name = name.encode()
+        self._log = log
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        data = self._rest + data
+        end = data.rfind(b"\n") + 1
+        self._rest = data[end:]
+        if end:
+            self._write_lines(data[:end])
+        while len(self._rest) >= MOST_BYTES_IN_A_PART:
+            self._log.write(self._head(b"P") + self._rest[:MOST_BYTES_IN_A_PART] + b"\n")
+            self._rest = self._rest[MOST_BYTES_IN_A_PART:]
+
+    def _write_lines(self, data: bytes) -> None:
+        head = self._head(b"F")
+        lines = data[:-1].split(b"\n")
+        if max(map(len, lines)) <= MOST_BYTES_IN_A_PART:
+            self._log.write(head + (b"\n" + head).join(lines) + b"\n")
+            return
+        part = self._head(b"P")
+        for line in lines:
+            while len(line) > MOST_BYTES_IN_A_PART:
+                self._log.write(part + line[:MOST_BYTES_IN_A_PART] + b"\n")
+                line = line[MOST_BYTES_IN_A_PART:]
+            self._log.write(head + line + b"\n")
+
+    def finish(self) -> None:
+        """The stream has ended; a text without a newline stays a part."""
+        if self._rest:
+            self._log.write(self._head(b"P") + self._rest + b"\n")
+            self._rest = b""
+
+    def _head(self, flag: bytes) -> bytes:
+        return timestamp(time.time_ns()) + b" " + self._name + b" " + flag + b" "
+
+
+def timestamp(nanoseconds: int) -> bytes:
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).encode() + b".%09dZ" % rest

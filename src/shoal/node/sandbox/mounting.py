@@ -1,0 +1,167 @@
+"""What a process sees in its file system: folders and files at any path, in a mount namespace of its own.
+
+A target that is there is mounted over. One that is missing is made first: inside another mount of the same
+process simply as a folder; on the machine's own file system only where its owner may write and it is not a
+system folder. Everywhere else the deepest parent that exists is *mirrored*: covered by a small tmpfs in which
+every entry of the covered folder appears again as a bind mount, beside room for the new one. For `/` itself
+that mirror becomes the root (pivot_root). So `/workspace` works for an ordinary user, and root does not litter
+the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from shoal.node.sandbox import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_OLD_ROOT = "/.shoal-old-root"
+_SYSTEM = ("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr")
+
+
+class MountFailed(Exception):
+    """Says which path and why."""
+
+
+def arrange(mounts: list[dict[str, Any]], *, scratch: str) -> None:
+    """Leave the machine's mount namespace for one with these mounts. `scratch` is an empty folder to build on."""
+    linux.unshare(linux.NEW_NS)
+    # Slave: what the machine mounts or unmounts later is followed, what happens here stays here.
+    linux.mount(None, "/", flags=linux.MS_REC | linux.MS_SLAVE)
+    _View(scratch).show(sorted(mounts, key=lambda mount: mount["target"].rstrip("/").count("/")))
+
+
+class _View:
+    """The file system as it grows."""
+
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
+        self._mounted: list[str] = []  # targets done: inside them folders may be made
+        self._made: set[str] = set()  # folders of our own tmpfs mirrors
+
+    def show(self, mounts: list[dict[str, Any]]) -> None:
+        # Sources first: a mount may cover the place another one comes from.
+        sources = [self._open_source(mount) for mount in mounts]
+        root_is_mirrored = any(self._needs_new_root(mount["target"]) for mount in mounts)
+        if root_is_mirrored:
+            self._mirror_root()
+        for mount, source in zip(mounts, sources, strict=True):
+            try:
+                self._place(mount, source)
+            except OSError as error:
+                raise MountFailed(f"mount {mount['target']}: {_words(error)}") from error
+        for source in sources:
+            if source is not None:
+                os.close(source)
+        if root_is_mirrored:
+            linux.unmount(_OLD_ROOT)
+            os.rmdir(_OLD_ROOT)
+
+    def _open_source(self, mount: dict[str, Any]) -> int | None:
+        if mount["source"] is None:
+            return None
+        try:
+            return os.open(mount["source"], os.O_PATH | os.O_CLOEXEC)
+        except OSError as error:
+            raise MountFailed(f"mount {mount['target']}: the source {mount['source']}: {error.strerror}") from error
+
+    def _needs_new_root(self, target: str) -> bool:
+        parent, missing = _deepest(os.path.realpath(target))
+        return parent == "/" and bool(missing)
+
+    def _place(self, mount: dict[str, Any], source: int | None) -> None:
+        target = os.path.realpath(mount["target"])
+        if target == "/":
+            raise OSError(22, "nothing can be mounted over the root folder", "/")
+        is_folder = source is None or stat.S_ISDIR(os.stat(source).st_mode)
+        self._make_room(target, is_folder=is_folder)
+        if source is None:
+            size = "" if mount["size_bytes"] is None else f",size={mount['size_bytes']}"
+            flags = linux.MS_NOSUID | linux.MS_NODEV
+            linux.mount("tmpfs", target, fs_type="tmpfs", flags=flags, options=f"mode=0777{size}")
+        else:
+            linux.mount(f"/proc/self/fd/{source}", target, flags=linux.MS_BIND | linux.MS_REC)
+        if mount["read_only"]:
+            kept = linux.mount_flags(target)
+            linux.mount(None, target, flags=linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | kept)
+        self._mounted.append(target)
+
+    def _make_room(self, target: str, *, is_folder: bool) -> None:
+        parent, missing = _deepest(target)
+        if not missing:
+            return
+        if self._must_be_mirrored(parent):
+            self._mirror(parent)
+        for name in missing[:-1] if not is_folder else missing:
+            is_ours = parent in self._made
+            parent = os.path.join(parent, name)
+            os.makedirs(parent, exist_ok=True)
+            if is_ours:
+                self._made.add(parent)
+        if not is_folder:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+    def _must_be_mirrored(self, folder: str) -> bool:
+        if folder in self._made or any(folder == done or folder.startswith(done + "/") for done in self._mounted):
+            return False
+        system = any(folder == place or (place != "/" and folder.startswith(place + "/")) for place in _SYSTEM)
+        return system or not os.access(folder, os.W_OK)
+
+    def _mirror(self, folder: str) -> None:
+        covered = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            linux.mount("tmpfs", folder, fs_type="tmpfs", flags=linux.MS_NOSUID, options=_as_before(covered))
+            for name in os.listdir(covered):
+                _repeat(f"/proc/self/fd/{covered}/{name}", os.path.join(folder, name))
+            self._made.add(folder)
+        finally:
+            os.close(covered)
+
+    def _mirror_root(self) -> None:
+        new = self._scratch
+        linux.mount("tmpfs", new, fs_type="tmpfs", flags=linux.MS_NOSUID, options="mode=0755")
+        home = new.split("/")[1]
+        # The folder that holds the new root goes first: its copy then contains an empty new root, which the
+        # unmount below takes away, instead of a second copy of everything.
+        for name in sorted(os.listdir("/"), key=lambda name: name != home):
+            _repeat(f"/{name}", f"{new}/{name}")
+        os.mkdir(new + _OLD_ROOT)
+        linux.pivot_root(new, new + _OLD_ROOT)
+        os.chdir("/")
+        linux.unmount(new)
+        self._made.add("/")
+
+
+def _deepest(path: str) -> tuple[str, list[str]]:
+    """The deepest part of `path` that exists, and the names that are missing below it."""
+    missing: list[str] = []
+    while not os.path.lexists(path):
+        path, name = os.path.split(path)
+        missing.insert(0, name)
+    return path, missing
+
+
+def _as_before(folder: int) -> str:
+    return f"mode={stat.S_IMODE(os.stat(folder).st_mode):o}"
+
+
+def _repeat(old: str, new: str) -> None:
+    """Show one entry of a covered folder again."""
+    mode = os.lstat(old).st_mode
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(old), new)
+        return
+    if stat.S_ISDIR(mode):
+        os.mkdir(new)
+    else:
+        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    linux.mount(old, new, flags=linux.MS_BIND | linux.MS_REC)
+
+
+def _words(error: OSError) -> str:
+    about = error.filename if isinstance(error.filename, str) and not error.filename.startswith("/proc/self") else ""
+    return f"{error.strerror} ({about})" if about else str(error.strerror)

@@ -1,0 +1,35 @@
+"""Bytes between two connections, with half-closes carried over: a client that has sent everything and waits for
+the answer must find the server told so."""
+
+from __future__ import annotations
+
+import asyncio
+
+CHUNK = 1 << 18
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def relay(one: Connection, other: Connection) -> None:
+    """Until both directions have ended. An error on either side ends both at once, as a reset."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_copy(one[0], other[1]))
+            tasks.create_task(_copy(other[0], one[1]))
+    except* OSError:
+        abort(one)
+        abort(other)
+    finally:
+        one[1].close()
+        other[1].close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(CHUNK):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
+
+
+def abort(connection: Connection) -> None:
+    connection[1].transport.abort()

@@ -1,0 +1,119 @@
+"""The agent's hold on the fabric: found from an earlier life, started where there is none, replaced when it dies.
+
+The agent keeps descriptors of the fabric's namespaces, gives them to every new keeper, and can so put a new
+fabric process into the same network under running pods. After a restart with the fabric dead, any keeper
+has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shoal.node.sandbox import fabric, wire
+from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox.front import PROXY_PORT
+from shoal.node.sandbox.kept import SandboxFailed, until_gone
+from shoal.node.sandbox.zygote_link import Zygote, close_all
+
+Services = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
+
+
+class FabricLink:
+    """One fabric, whichever process it is just now."""
+
+    def __init__(self, zygote: Zygote, folder: Path, config: Mapping[str, Any]) -> None:
+        self._zygote = zygote
+        self._folder = folder
+        self._config = dict(config)
+        self._talk: Conversation | None = None
+        self._hello: asyncio.Future[None] | None = None
+        self._pid = 0
+        self.namespaces: list[int] = []
+        self._services: Services = {}
+        self._pods: Mapping[str, str] = {}
+        self._repair: asyncio.Task[None] | None = None
+
+    @property
+    def proxy_url(self) -> str:
+        return f"http://{self._config['gateway']}:{PROXY_PORT}"
+
+    async def find(self) -> None:
+        """The fabric of an earlier life, or a new one."""
+        try:
+            sock = wire.connect(str(self._folder), fabric.SOCKET)
+        except OSError:
+            await self._begin()
+        else:
+            await self._meet(sock)
+
+    async def ready(self) -> None:
+        if self._repair is not None:
+            await asyncio.shield(self._repair)
+
+    async def _begin(self) -> None:
+        ours, theirs = socket.socketpair()
+        fds = [theirs.detach(), *(os.dup(fd) for fd in self.namespaces)]
+        await self._zygote.send({"do": "weave", "config": self._config}, fds)
+        await self._meet(ours)
+
+    async def _meet(self, sock: socket.socket) -> None:
+        self._hello = asyncio.get_running_loop().create_future()
+        self._talk = Conversation(wire.Channel(sock), on_message=self._hear, on_closed=self._lose)
+        await self._hello
+
+    def _hear(self, message: dict[str, Any], fds: list[int]) -> None:
+        assert self._hello is not None
+        if message.get("event") == "hello":
+            close_all(self.namespaces)
+            self.namespaces = fds
+            self._pid = message["pid"]
+            if not self._hello.done():
+                self._hello.set_result(None)
+        elif message.get("event") == "failed" and not self._hello.done():
+            self._hello.set_exception(SandboxFailed(f"the pods' network could not be made: {message['message']}"))
+
+    def _lose(self) -> None:
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_exception(SandboxFailed("the process that holds the pods' network died at its start"))
+            return
+        self._repair = asyncio.get_running_loop().create_task(self._begin_again())
+
+    async def _begin_again(self) -> None:
+        await self._begin()
+        self._repair = None
+        self.tell_pods(self._pods)
+        await self.serve(self._services)
+
+    def tell_pods(self, pods: Mapping[str, str]) -> None:
+        """Which pods there are, by address, and where their hosts files lie."""
+        self._pods = pods
+        if self._talk is not None and self._talk.is_open:
+            self._talk.send({"do": "pods", "n": 0, "pods": dict(pods)})
+
+    async def serve(self, services: Services) -> list[str]:
+        self._services = dict(services)
+        await self.ready()
+        assert self._talk is not None
+        table = [[host, port, [list(end) for end in ends]] for (host, port), ends in services.items()]
+        try:
+            answer, _ = await self._talk.ask({"do": "serve", "table": table})
+        except wire.Closed:
+            return []  # its successor is being started and will be told
+        refused: list[str] = answer["refused"]
+        return refused
+
+    async def leave(self, *, wait: bool) -> None:
+        """`wait`: no pod is left, so the fabric ends too; until it has."""
+        if self._repair is not None:
+            self._repair.cancel()
+        if self._talk is not None:
+            self._talk.close()
+        close_all(self.namespaces)
+        self.namespaces = []
+        if wait and self._pid:
+            await until_gone([self._pid])

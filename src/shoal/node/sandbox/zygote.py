@@ -1,0 +1,68 @@
+"""The zygote: a small Python process that forks keepers, so that a new pod costs a fork and not a start of Python.
+
+The agent starts it with the standard library only (no site packages, nothing of the agent's memory) and speaks
+to it over one socket. It keeps no state: a keeper gets all it needs in its message, and when the agent goes,
+the zygote goes too, while the keepers stay.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+
+from shoal.node.sandbox import cgroups, keeper, linux, trial, wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def main(fd: int) -> None:
+    linux.set_title("shoal-zygote")
+    agent = wire.Channel(socket.socket(fileno=fd))
+    place, where = cgroups.find()
+    cgroup = None if place is None else {"path": place.path, "version": place.version}
+    agent.send({"event": "hello", "allowed": {**trial.attempt(), "cgroup": cgroup, "cgroup_detail": where}})
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to wait for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.disable()
+    gc.freeze()  # a collection in a child would copy every page it looks at
+    poll = select.poll()
+    poll.register(agent.fileno(), select.POLLIN | select.POLLHUP)
+    while True:
+        poll.poll()
+        try:
+            messages = agent.receive()
+        except wire.Closed:
+            return
+        for message, fds in messages:
+            _fork(agent, message, fds)
+
+
+def _fork(agent: wire.Channel, message: dict[str, Any], fds: list[int]) -> None:
+    if os.fork() > 0:
+        for fd in fds:
+            os.close(fd)
+        return
+    try:
+        agent.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if message["do"] == "keep":
+            keeper.main(message["config"], fds)
+        else:
+            # Only the fabric needs asyncio; keepers should not carry it.
+            from shoal.node.sandbox import fabric
+
+            fabric.main(message["config"], fds)
+    except BaseException:
+        kind, error, trace = sys.exc_info()
+        if kind is not None and error is not None:
+            sys.excepthook(kind, error, trace)
+        sys.stderr.flush()
+    finally:
+        os._exit(0)
