@@ -16,6 +16,7 @@ import pytest
 
 from kit import control_plane
 from kit.api import Api, Space
+from kit.api_objects import BOAT_SCHEMA, crd, serve, version
 
 SERVERS = ["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)]
 
@@ -95,3 +96,24 @@ def group() -> str:
 def word() -> str:
     """A name for an object that lives in no namespace."""
     return f"w-{secrets.token_hex(5)}"
+
+
+@pytest.fixture(scope="session")
+def fleet(server: Api) -> str:
+    """A group whose Boats have a schema, a status and a scale; defined once, for every test that asks."""
+    group = f"g{secrets.token_hex(5)}.example.com"
+    scale = {
+        "specReplicasPath": ".spec.size",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    columns = [
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
+        {"name": "Phase", "type": "string", "jsonPath": ".status.phase", "description": "What it does now"},
+        {"name": "Mode", "type": "string", "jsonPath": ".spec.mode", "priority": 1},
+    ]
+    first = version("v1", BOAT_SCHEMA, subresources={"status": {}, "scale": scale}, additionalPrinterColumns=columns)
+    other = BOAT_SCHEMA | {"description": "The second version differs in its columns and subresources only"}
+    second = version("v2", other, storage=False, selectableFields=[{"jsonPath": ".spec.mode"}])
+    serve(server, crd(group, versions=[first, second]))
+    return group

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
+import time
 from typing import Any
 
 from kit.api import Api, Obj
@@ -79,6 +80,40 @@ def version(name: str, schema: Obj | None = None, *, storage: bool = True, serve
 def boat(group: str, name: str, *, version: str = "v1", metadata: Obj | None = None, **more: Any) -> Obj:
     meta = {"name": name, **(metadata or {})}
     return {"apiVersion": f"{group}/{version}", "kind": "Boat", "metadata": meta} | more
+
+
+BOAT_SCHEMA: Obj = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["size"],
+            "properties": {
+                "size": {"type": "integer", "minimum": 1, "maximum": 10},
+                "mode": {"type": "string", "enum": ["sail", "row"], "default": "sail"},
+                "flag": {"type": "string", "nullable": True, "pattern": "^x+$", "maxLength": 3},
+                "either": {"x-kubernetes-int-or-string": True},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "tags": {"type": "object", "additionalProperties": {"type": "string"}},
+                "ports": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "crew": {
+                    "type": "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["name"],
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "properties": {"name": {"type": "string"}, "role": {"type": "string", "default": "hand"}},
+                    },
+                },
+            },
+        },
+        "status": {
+            "type": "object",
+            "properties": {"phase": {"type": "string"}, "replicas": {"type": "integer"}, "selector": {"type": "string"}},
+        },
+    },
+}
 
 
 def settled(obj: Obj) -> Obj:
@@ -161,9 +196,10 @@ def serve(api: Api, definition: Obj) -> Obj:
     served = next(each["name"] for each in spec["versions"] if each["served"])
     path = f"/apis/{spec['group']}/{served}/{spec['names']['plural']}"
     # Nothing tells when a real server has put the new path up; Established comes a moment before.
-    for _ in range(2000):
+    for _ in range(1200):
         if api.get(path).status == 200:
             return created
+        time.sleep(0.05)
     raise AssertionError(f"{path} is not served although its definition is established")
 
 
