@@ -94,13 +94,18 @@ def _is_base64(text: str) -> bool:
 
 
 def _first_bad_byte(data: bytes) -> int:
-    """Where a reader of four-character groups stops: at a foreign byte, or at the start of a broken last group."""
-    group: list[int] = []
-    for place, byte in enumerate(data):
-        if byte in b"\r\n":
+    """Where a reader of four-character groups gives up, counted as the API server's decoder counts."""
+    places = [place for place, byte in enumerate(data) if byte not in b"\r\n"]
+    for index, place in enumerate(places):
+        if data[place] in _BASE64:
             continue
-        if byte not in _BASE64:
-            is_padding = byte == ord("=") and len(group) % 4 >= 2
-            return place + 1 if is_padding and len(data) > place + 1 else place
-        group.append(place)
-    return len(data) - len(group) % 4 if group else len(data)
+        column = index % 4
+        if data[place] != ord("=") or column < 2:
+            return place
+        padding = places[index : index + 4 - column]
+        if len(padding) < 4 - column:
+            return len(data)  # the padding itself is cut short
+        if column == 2 and data[padding[1]] != ord("="):
+            return place
+        return padding[-1] + 1
+    return len(data) - len(places) % 4

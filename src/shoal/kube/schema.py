@@ -50,6 +50,7 @@ class Schema:
     embedded_resource: bool = False
     nullable: bool = False
     go_type: str = ""  # the name in decoding errors: v1.Container, v1.RestartPolicy
+    go_inside: str = ""  # the struct embedded in the outer one that has this field: VolumeSource
     component: str = ""  # the shared OpenAPI component this is one use of: io.k8s.api.core.v1.Container
     about: str = ""  # what the component is, wherever it is used
     custom: bool = False  # read from a CustomResourceDefinition: its types are a matter of validation
@@ -172,9 +173,13 @@ class _Place(NamedTuple):
 
     struct: str = ""
     path: str = ""
+    is_fixed: bool = False  # within a value that decodes itself: the outer decoder knows only where that stands
 
-    def below(self, struct: str, field: str) -> _Place:
-        return _Place(struct.rpartition(".")[2], f"{self.path}.{field}" if self.path else field)
+    def below(self, struct: str, field: str, inside: str) -> _Place:
+        if self.is_fixed:
+            return self
+        step = f"{inside}.{field}" if inside else field
+        return _Place(struct.rpartition(".")[2], f"{self.path}.{step}" if self.path else step)
 
 
 class _Problem(NamedTuple):
@@ -189,7 +194,8 @@ def _decode(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
     if schema.type == "any":
         if schema.values is not None:
             for part in _objects(value):
-                yield from (problem._replace(stops=True) for problem in _decode(schema.values, part, _Place()))
+                within = _decode(schema.values, part, place._replace(is_fixed=True))
+                yield from (problem._replace(stops=True) for problem in within)
     elif schema.type == "object":
         if isinstance(value, dict):
             yield from _decode_fields(schema, value, place)
@@ -210,7 +216,7 @@ def _decode_fields(schema: Schema, value: Obj, place: _Place) -> Iterator[_Probl
     for name, child in value.items():
         known = schema.fields.get(name)
         if known is not None:
-            yield from _decode(known, child, place.below(schema.go_type, name))
+            yield from _decode(known, child, place.below(schema.go_type, name, known.go_inside))
         elif schema.values is not None:
             yield from _decode(schema.values, child, place)
 
@@ -219,10 +225,10 @@ def _scalar_problem(schema: Schema, value: Any, place: _Place) -> _Problem:
     if schema.format == "quantity":
         return _Problem(quantity_problem(value if isinstance(value, str) else "?") or "", stops=True)
     if schema.format == "int-or-string":
-        return _mismatch(schema, value, _Place(), go_type="int32", stops=True)
+        return _mismatch(schema, value, place, go_type="int32", stops=True)
     if schema.format in ("date-time", "micro-time"):
         if not isinstance(value, str):
-            return _mismatch(schema, value, _Place(), go_type="string", stops=True)
+            return _mismatch(schema, value, place, go_type="string", stops=True)
         return _Problem(_TEXT_PROBLEMS[schema.format](value) or "", stops=True)
     if schema.format == "byte" and isinstance(value, str):
         return _Problem(base64_problem(value) or "")

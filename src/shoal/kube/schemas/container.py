@@ -39,7 +39,7 @@ Container: One process of a pod, started from an image.
 
 EphemeralContainer: A container added to a running pod for looking into it; it promises nothing.
   targetContainerName  string  The container whose processes it joins.
-  ...Container
+  ...Container as EphemeralContainerCommon
 
 ContainerPort: A port a container listens on.
   containerPort!  int32          Number of the port inside the pod.
@@ -62,13 +62,13 @@ EnvVarSource: Where a variable's value is taken from; exactly one.
 
 ConfigMapKeySelector (atomic): A key of a ConfigMap.
   key!      string  The key.
-  name      string  Name of the ConfigMap.
   optional  bool    Whether the ConfigMap or the key may be missing.
+  ...LocalObjectReference
 
 SecretKeySelector (atomic): A key of a Secret.
   key!      string  The key.
-  name      string  Name of the Secret.
   optional  bool    Whether the Secret or the key may be missing.
+  ...LocalObjectReference
 
 FileKeySelector (atomic): A key of a file of variables in a volume.
   key!         string  The variable's name in the file.
@@ -91,12 +91,12 @@ EnvFromSource: A source whose every key becomes a variable.
   secretRef     SecretEnvSource     A Secret.
 
 ConfigMapEnvSource: A ConfigMap whose keys become variables.
-  name      string  Name of the ConfigMap.
   optional  bool    Whether it may be missing.
+  ...LocalObjectReference
 
 SecretEnvSource: A Secret whose keys become variables.
-  name      string  Name of the Secret.
   optional  bool    Whether it may be missing.
+  ...LocalObjectReference
 
 Lifecycle: What to do at the start and the end of a container.
   postStart   LifecycleHandler  Done right after the start; failing it ends the container.
@@ -135,16 +135,19 @@ TCPSocketAction: Open a TCP connection.
   port!  IntOrString  Number or name of the port.
 
 Probe: A check made again and again while a container runs.
-  exec                           ExecAction       Run a command in the container.
   failureThreshold               int32            How many failures in a row make it count as failed.
-  grpc                           GRPCAction       Call the gRPC health service.
-  httpGet                        HTTPGetAction    Make an HTTP request; codes 200 to 399 are success.
   initialDelaySeconds            int32            Seconds after the start before the first check.
   periodSeconds                  int32            Seconds between checks.
   successThreshold               int32            How many successes in a row make it count as succeeded.
-  tcpSocket                      TCPSocketAction  Open a TCP connection.
   terminationGracePeriodSeconds  int64            Grace period in place of the pod's when this check ends the container.
   timeoutSeconds                 int32            Seconds before a check without an answer counts as failed.
+  ...ProbeHandler
+
+ProbeHandler: What a probe does; exactly one field is set.
+  exec                           ExecAction       Run a command in the container.
+  grpc                           GRPCAction       Call the gRPC health service.
+  httpGet                        HTTPGetAction    Make an HTTP request; codes 200 to 399 are success.
+  tcpSocket                      TCPSocketAction  Open a TCP connection.
 
 ResourceRequirements: What is needed and what may be used at most.
   claims    []ResourceClaim @map(name)  Claims of the pod that the container uses.

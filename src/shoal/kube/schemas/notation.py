@@ -14,7 +14,7 @@ its kind, and each named type is built once. A family module holds one text such
 
 A line at the margin starts a type; `(atomic)` behind its name says that server-side apply owns it as a whole.
 An indented line is a field, in three columns two or more spaces apart: the name (`!` where it is required),
-the type with its marks, the description. `...` takes in another type's fields. The marks are @map(keys), @set,
+the type with its marks, the description. `...T` takes in the fields of T. The marks are @map(keys), @set,
 @atomic and @granular for how server-side apply merges, +merge(key) and +retainKeys for strategic merge patch, and
 =value for the default that the schema itself carries. `either(T)` is a T, a list of T, or something simpler. A
 list is atomic and a map granular where nothing is said.
@@ -48,6 +48,7 @@ class FieldLine(NamedTuple):
     type: str
     marks: tuple[str, ...]
     description: str
+    inside: str = ""  # the type it was taken in from
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,9 @@ class Package:
     def _lines(self, declared: Declaration) -> Iterator[FieldLine]:
         for text in declared.lines:
             if text.startswith("..."):
-                yield from self._lines(self._declared[text[3:]])
+                name, _, known_as = text[3:].partition(" as ")
+                for line in self._lines(self._declared[name]):
+                    yield line._replace(inside=known_as or name)
             else:
                 yield _field_line(text)
 
@@ -138,7 +141,7 @@ class Package:
         marks: dict[str, Any] = {}
         for mark in line.marks:
             marks = {**marks, **_meaning(mark, base, marks)}
-        return replace(base, description=line.description, **marks)
+        return replace(base, description=line.description, go_inside=line.inside, **marks)
 
 
 def _declarations(text: str) -> Iterator[Declaration]:

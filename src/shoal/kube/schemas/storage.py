@@ -12,13 +12,22 @@ PersistentVolume: A piece of storage in the cluster.
 
 PersistentVolumeSpec: What a piece of storage is; exactly one source is set.
   accessModes                    []PersistentVolumeAccessMode   How it can be mounted.
+  capacity                       ResourceList                   How much it holds.
+  claimRef                       ObjectReference @granular  The claim it is bound to.
+  mountOptions                   []string                       Options for mounting it.
+  nodeAffinity                   VolumeNodeAffinity             Nodes it can be reached from.
+  persistentVolumeReclaimPolicy  PersistentVolumeReclaimPolicy  What happens to it once its claim is gone.
+  storageClassName               string                         The class it belongs to.
+  volumeAttributesClassName      string                         The class of its changeable settings.
+  volumeMode                     PersistentVolumeMode           Whether it is a file system or a block device.
+  ...PersistentVolumeSource
+
+PersistentVolumeSource: Where a piece of storage comes from.
   awsElasticBlockStore           AWSElasticBlockStoreVolumeSource  An AWS disk. Deprecated.
   azureDisk                      AzureDiskVolumeSource          An Azure data disk. Deprecated.
   azureFile                      AzureFilePersistentVolumeSource  An Azure file share. Deprecated.
-  capacity                       ResourceList                   How much it holds.
   cephfs                         CephFSPersistentVolumeSource   A CephFS folder. No longer supported.
   cinder                         CinderPersistentVolumeSource   An OpenStack disk. Deprecated.
-  claimRef                       ObjectReference @granular  The claim it is bound to.
   csi                            CSIPersistentVolumeSource      Storage from a CSI driver.
   fc                             FCVolumeSource                 A Fibre Channel disk of the node.
   flexVolume                     FlexPersistentVolumeSource     Storage from an exec-based plugin. Deprecated.
@@ -28,19 +37,13 @@ PersistentVolumeSpec: What a piece of storage is; exactly one source is set.
   hostPath                       HostPathVolumeSource           A folder of the node; for one node only.
   iscsi                          ISCSIPersistentVolumeSource    An iSCSI disk.
   local                          LocalVolumeSource              A folder or disk of one node.
-  mountOptions                   []string                       Options for mounting it.
   nfs                            NFSVolumeSource                A folder on an NFS server.
-  nodeAffinity                   VolumeNodeAffinity             Nodes it can be reached from.
-  persistentVolumeReclaimPolicy  PersistentVolumeReclaimPolicy  What happens to it once its claim is gone.
   photonPersistentDisk           PhotonPersistentDiskVolumeSource  A Photon disk. No longer supported.
   portworxVolume                 PortworxVolumeSource           A Portworx volume. Deprecated.
   quobyte                        QuobyteVolumeSource            A Quobyte volume. No longer supported.
   rbd                            RBDPersistentVolumeSource      A Ceph block device. No longer supported.
   scaleIO                        ScaleIOPersistentVolumeSource  A ScaleIO volume. No longer supported.
-  storageClassName               string                         The class it belongs to.
   storageos                      StorageOSPersistentVolumeSource  A StorageOS volume. No longer supported.
-  volumeAttributesClassName      string                         The class of its changeable settings.
-  volumeMode                     PersistentVolumeMode           Whether it is a file system or a block device.
   vsphereVolume                  VsphereVirtualDiskVolumeSource  A vSphere disk. Deprecated.
 
 PersistentVolumeStatus: What was last seen of a piece of storage.

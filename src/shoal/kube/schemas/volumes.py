@@ -4,6 +4,10 @@ from __future__ import annotations
 
 TEXT = """
 Volume: A folder or device that containers of a pod can mount; exactly one source is set.
+  name!                  string                         Name, unique within the pod.
+  ...VolumeSource
+
+VolumeSource: Where a volume comes from.
   awsElasticBlockStore   AWSElasticBlockStoreVolumeSource  An AWS disk. Deprecated.
   azureDisk              AzureDiskVolumeSource          An Azure data disk. Deprecated.
   azureFile              AzureFileVolumeSource          An Azure file share. Deprecated.
@@ -23,7 +27,6 @@ Volume: A folder or device that containers of a pod can mount; exactly one sourc
   hostPath               HostPathVolumeSource           A file or folder of the node.
   image                  ImageVolumeSource              The files of an image.
   iscsi                  ISCSIVolumeSource              An iSCSI disk.
-  name!                  string                         Name, unique within the pod.
   nfs                    NFSVolumeSource                A folder on an NFS server.
   persistentVolumeClaim  PersistentVolumeClaimVolumeSource  The volume bound to a claim of the namespace.
   photonPersistentDisk   PhotonPersistentDiskVolumeSource  A Photon disk. No longer supported.
@@ -72,8 +75,8 @@ CinderVolumeSource: An OpenStack disk.
 ConfigMapVolumeSource: The keys of a ConfigMap as files.
   defaultMode  int32        Mode bits of the files where nothing else is said.
   items        []KeyToPath  Which keys, and their paths; all of them where empty.
-  name         string       Name of the ConfigMap.
   optional     bool         Whether the ConfigMap or its keys may be missing.
+  ...LocalObjectReference
 
 CSIVolumeSource: Storage from a CSI driver, made with the pod.
   driver!               string                Name of the driver.
@@ -193,8 +196,8 @@ ClusterTrustBundleProjection: Certificates from ClusterTrustBundles as a file.
 
 ConfigMapProjection: Keys of a ConfigMap as files.
   items     []KeyToPath  Which keys, and their paths; all of them where empty.
-  name      string       Name of the ConfigMap.
   optional  bool         Whether the ConfigMap or its keys may be missing.
+  ...LocalObjectReference
 
 DownwardAPIProjection: Fields of the pod as files.
   items  []DownwardAPIVolumeFile  The files.
@@ -210,8 +213,8 @@ PodCertificateProjection: A private key and a certificate made for the pod.
 
 SecretProjection: Keys of a Secret as files.
   items     []KeyToPath  Which keys, and their paths; all of them where empty.
-  name      string       Name of the Secret.
   optional  bool         Whether the Secret or its keys may be missing.
+  ...LocalObjectReference
 
 ServiceAccountTokenProjection: A token of the pod's service account as a file.
   audience           string  Whom the token is meant for.
