@@ -176,6 +176,18 @@ def restarts(policy: str, run: Run) -> bool:
     return policy == "Always" or (policy == "OnFailure" and run.ended.exit_code != 0)
 
 
+def will_restart(pod: Obj, record: PodRecord, name: str) -> bool:
+    """Whether a container that has ended is to run again, now or after a pause."""
+    container, known = find_container(pod, name), record.containers.get(name)
+    if container is None or known is None or known.run is None or known.run.ended is None:
+        return False
+    if stop_grace(pod, record) is not None or main_containers_are_over(pod, record):
+        return False
+    if any(c is container for c in init_containers(pod)) and not is_sidecar(container):
+        return known.run.ended.exit_code != 0 and restart_policy(pod) != "Never"
+    return restarts("Always" if is_sidecar(container) else restart_policy(pod), known.run)
+
+
 def init_failed_for_good(pod: Obj, record: PodRecord) -> bool:
     return restart_policy(pod) == "Never" and any(
         run is not None and run.ended is not None and run.ended.exit_code != 0

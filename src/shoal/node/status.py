@@ -106,23 +106,12 @@ def _state(
         assert run.started_at is not None
         return {"running": {"startedAt": moment(run.started_at)}}, "running"
     if run is not None and run.is_over:
-        if not _will_restart(pod, container, record, run):
+        if not lifecycle.will_restart(pod, record, name):
             return {"terminated": _terminated(record, container, run)}, "terminated"
         if name not in situation.blocked and lifecycle.restart_at(known, backoff) <= now:
             return {"terminated": _terminated(record, container, run)}, "terminated"
     reason, message = _waiting(pod, container, record, known, situation)
     return {"waiting": {"reason": reason, "message": message} if message else {"reason": reason}}, "waiting"
-
-
-def _will_restart(pod: Obj, container: Obj, record: PodRecord, run: Run) -> bool:
-    if record.finished or record.outcome is not None or is_leaving(pod):
-        return False
-    if lifecycle.main_containers_are_over(pod, record):
-        return False
-    is_init = any(c is container for c in lifecycle.init_containers(pod))
-    if is_init and not lifecycle.is_sidecar(container) and lifecycle.init_is_done(container, run):
-        return False
-    return lifecycle.restarts("Always" if lifecycle.is_sidecar(container) else lifecycle.restart_policy(pod), run)
 
 
 def _waiting(

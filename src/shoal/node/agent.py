@@ -1,0 +1,232 @@
+"""The node agent: registers a Node, keeps its Lease, and gives every pod bound to it a worker.
+
+It knows the cluster through the port alone, so it serves the embedded cluster and a real one alike. What it did
+before it was killed it finds in its folder and in the sandboxes: running pods are adopted, dead ones reported,
+pods that were deleted meanwhile are torn down. Several agents of one process share a `Host`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import structlog
+
+from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Streams
+from shoal.cluster.recording import Recorder
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj, uid_of
+from shoal.node import adoption, gpus, volumes
+from shoal.node.addresses import NoAddressLeft, next_address, part_of
+from shoal.node.admission import refusal
+from shoal.node.config import NodeConfig
+from shoal.node.events import Events
+from shoal.node.heartbeat import Heartbeat
+from shoal.node.host import Found, Host
+from shoal.node.records import NodeFolder, Outcome, PodRecord, new_record
+from shoal.node.sandbox.port import Sandbox, Sandboxes
+from shoal.node.services import Services
+from shoal.node.worker import TERMINAL, PodWorker
+
+log = structlog.get_logger(__name__)
+
+LOST_MEANWHILE = "the container's keeper died while the node agent was away; how the container ended is unknown"
+
+
+class Agent:
+    """`run` until cancelled; the pods' processes go on. Also offers the node's `NodeServices`.
+
+    `ready` is set once the node is registered and every pod that was bound to it has its worker.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        sandboxes: Sandboxes,
+        config: NodeConfig,
+        *,
+        host: Host | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.config = config
+        self.ready = asyncio.Event()
+        self._owns_host = host is None
+        self._host = host or Host(cluster, sandboxes)
+        self._events = Events(recorder or Recorder(cluster, "shoal-node", host=config.name))
+        self._folder = NodeFolder(config.data, config.name)
+        self._part = part_of(config.range_for(sandboxes.network), config.index)
+        self._heartbeat = Heartbeat(cluster, config, str(self._part))
+        self._pods = Reflector(cluster, POD, fields=f"spec.nodeName={config.name}", on_change=self._changed)
+        self._found = Found()
+        self._last_ip = ""
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._services = Services(config, self._workers)
+        self._accepting = False
+
+    async def run(self) -> None:
+        """The story of a node."""
+        self._found = await self._host.adopt(self.config.name)  # 1. who is still there
+        await self._heartbeat.register()  # 2. say that the node is there
+        try:
+            async with asyncio.TaskGroup() as group:
+                if self._owns_host:
+                    group.create_task(self._host.run())
+                group.create_task(self._heartbeat.run())
+                group.create_task(self._events.run())
+                group.create_task(self._pods.run())
+                await self._pods.synced.wait()
+                await self._accept_all()  # 3. every pod its worker, the ones that run already first
+                self.ready.set()
+        finally:
+            await self._leave()
+
+    # NodeServices
+
+    def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
+        return self._services.logs(pod, options)
+
+    async def execute(self, pod: Obj, request: ExecRequest, streams: Streams) -> int:
+        return await self._services.execute(pod, request, streams)
+
+    async def usage(self) -> NodeUsage:
+        return await self._services.usage()
+
+    # Pods come and go
+
+    def _changed(self, change: Change) -> None:
+        if not self._accepting:
+            return  # the first list is taken as a whole, by _accept_all
+        if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
+            worker = self._workers.get(uid_of(change.old))
+            if worker is not None:
+                worker.gone()
+        if change.new is not None:
+            self._take(change.new)
+
+    def _take(self, pod: Obj) -> None:
+        worker = self._workers.get(uid_of(pod))
+        if worker is not None:
+            worker.update(pod)
+        else:
+            self._begin(pod, self._recall(pod))
+
+    async def _accept_all(self) -> None:
+        """Adopted pods before new ones: what they hold (addresses, devices) is not free."""
+        recalled = {uid_of(pod): (pod, self._recall(pod)) for pod in self._pods.objects.values()}
+        self._accepting = True
+        for pod, record in sorted(recalled.values(), key=lambda pair: pair[1] is None):
+            self._begin(pod, record)
+        await self._remove_strangers()
+
+    def _recall(self, pod: Obj) -> PodRecord | None:
+        """The record of a pod this node has seen before, brought up to date with what its sandbox saw."""
+        uid, now = uid_of(pod), self.config.clock()
+        record = self._folder.pod(uid).load()
+        kept, lost = self._found.kept.get(uid), self._found.lost.pop(uid, None)
+        if record is None:
+            record = self._rebuild(pod, kept)
+            if record is None:
+                return None
+        if record.finished:
+            return record
+        if kept is not None:
+            adoption.recall_from_sandbox(record, kept.processes())
+        elif record.sandboxed_at:
+            if lost is not None:
+                adoption.recall_from_sandbox(record, lost.processes)
+            adoption.lose_running(record, now, LOST_MEANWHILE)
+            adoption.begin_again(pod, record)
+        return record
+
+    def _rebuild(self, pod: Obj, kept: Sandbox | None) -> PodRecord | None:
+        """A record for a pod that must have been here although its record is gone; None for a new pod."""
+        now = self.config.clock()
+        status = pod.get("status") or {}
+        record = new_record(pod, now)
+        if status.get("phase") in TERMINAL:
+            record.finished = True
+            return record
+        if not status.get("startTime") and kept is None:
+            return None
+        record.ip = kept.spec.ip if kept is not None else status.get("podIP") or ""
+        adoption.recall_from_status(pod, record, now)
+        if kept is not None:
+            record.containers.clear()
+            record.sandboxed_at = now
+        return record if record.containers or kept is not None else None
+
+    def _begin(self, pod: Obj, record: PodRecord | None) -> None:
+        uid = uid_of(pod)
+        if record is None:
+            record = self._admit(pod)
+        folder = self._folder.pod(uid)
+        folder.save(record)
+        sandbox = self._found.kept.pop(uid, None)
+        worker = PodWorker(pod, record, folder, sandbox, host=self._host, config=self.config, events=self._events)
+        self._workers[uid] = worker
+        task = asyncio.create_task(worker.run(), name=f"pod {record.key}")
+        self._tasks[uid] = task
+        task.add_done_callback(lambda _: self._forget(uid))
+
+    def _forget(self, uid: str) -> None:
+        self._workers.pop(uid, None)
+        self._tasks.pop(uid, None)
+
+    # What a pod holds
+
+    def _admit(self, pod: Obj) -> PodRecord:
+        """A record for a new pod with an address and devices, or with the verdict that it cannot be here."""
+        record = new_record(pod, self.config.clock())
+        holding = [worker for worker in self._workers.values() if not worker.record.finished]
+        record.outcome = refusal(pod, (worker.pod for worker in holding), self.config.allocatable)
+        if record.outcome is not None:
+            return record
+        taken = {index for worker in holding for given in worker.record.gpus.values() for index in given}
+        devices = gpus.assign(pod, set(self.config.devices or ()) - taken)
+        if devices is None:
+            message = f"Pod was rejected: the node's free devices do not suffice for its {gpus.RESOURCE}"
+            record.outcome = Outcome("Failed", "UnexpectedAdmissionError", message)
+            return record
+        record.gpus = devices
+        if not pod["spec"].get("hostNetwork"):
+            record.ip = self._address(record, {worker.record.ip for worker in holding})
+        return record
+
+    def _address(self, record: PodRecord, used: set[str]) -> str:
+        try:
+            self._last_ip = next_address(self._part, used, self._last_ip)
+        except NoAddressLeft as none_left:
+            record.outcome = Outcome("Failed", "OutOfaddresses", f"Pod was rejected: {none_left}")
+            return ""
+        return self._last_ip
+
+    # Leftovers
+
+    async def _remove_strangers(self) -> None:
+        """Sandboxes and folders of pods the API does not know, once the API itself says so."""
+        for uid, sandbox in list(self._found.kept.items()):
+            record = self._folder.pod(uid).load()
+            if record is None or await self._is_unknown(record):
+                del self._found.kept[uid]
+                await sandbox.close()
+        for uid, folder in list(self._folder.all()):
+            if uid in self._workers:
+                continue
+            record = folder.load()
+            if record is None or await self._is_unknown(record):
+                folder.remove()
+                volumes.forget(uid)
+
+    async def _is_unknown(self, record: PodRecord) -> bool:
+        if record.uid in self._workers:
+            return False
+        pod = await self._heartbeat.find_pod(record.key)
+        return pod is None or uid_of(pod) != record.uid or pod["spec"].get("nodeName") != self.config.name
+
+    async def _leave(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,43 @@
+"""Telling people what happened to a pod, without anybody waiting for it.
+
+Events go out one after another behind the agent's back: a slow or refusing API delays no container.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from shoal.cluster.port import OutcomeUnknown
+from shoal.cluster.recording import NORMAL, WARNING, Recorder
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Obj
+
+log = structlog.get_logger(__name__)
+
+MOST_WAITING = 1000
+
+
+class Events:
+    """`note` never waits; `run` in a task carries the notes out in order."""
+
+    def __init__(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+        self._queue: asyncio.Queue[tuple[Obj, str, str, str, str]] = asyncio.Queue(MOST_WAITING)
+
+    def note(self, pod: Obj, reason: str, message: str, *, container: str = "", warning: bool = False) -> None:
+        """Say that `reason` happened to the pod, or to one of its containers."""
+        if self._recorder is None or self._queue.full():
+            return
+        field_path = f"spec.containers{{{container}}}" if container else ""
+        self._queue.put_nowait((pod, WARNING if warning else NORMAL, reason, message, field_path))
+
+    async def run(self) -> None:
+        while True:
+            pod, severity, reason, message, field_path = await self._queue.get()
+            assert self._recorder is not None
+            try:
+                await self._recorder.record(pod, severity, reason, message, field_path=field_path)
+            except (ApiError, OutcomeUnknown, OSError) as refused:
+                log.info("event not recorded", reason=reason, message=message, error=str(refused))

@@ -1,0 +1,141 @@
+"""The node's own objects: the Node and its Lease.
+
+The Lease is renewed every ten seconds and says that the agent lives; the Node's status is written when it
+changes and every few minutes. A Node somebody deletes while its agent runs is registered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import structlog
+
+from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import LEASE, NODE, POD
+from shoal.kube.objects import Key, Obj
+from shoal.kube.owners import owner_reference
+from shoal.kube.times import rfc3339, rfc3339_micro
+from shoal.node.config import NodeConfig
+from shoal.node.machine import node_object, node_status
+
+log = structlog.get_logger(__name__)
+
+LEASE_NAMESPACE = "kube-node-lease"
+RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 30.0
+
+Refused = (ApiError, OutcomeUnknown, OSError)
+
+
+class Heartbeat:
+    def __init__(self, cluster: Cluster, config: NodeConfig, pod_cidr: str) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._pod_cidr = pod_cidr
+        self._node: Obj = {}
+        self._missing = asyncio.Event()
+        self._own = Reflector(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._changed)
+
+    async def register(self) -> None:
+        """Make the Node, or take over the one that is there; patient with an API that is not up yet."""
+        await self._insist(self._register)
+        await self._insist(self._renew)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._own.run())
+            group.create_task(self._every(self._config.renew_seconds, self._renew))
+            group.create_task(self._every(self._config.heartbeat_seconds, self._register))
+            group.create_task(self._return_when_missed())
+
+    async def find_pod(self, key: Key) -> Obj | None:
+        """The pod as the API has it now, whatever it takes to get an answer."""
+        found: Obj | None = None
+
+        async def look() -> None:
+            nonlocal found
+            try:
+                found = await self._cluster.get(POD, key.name, key.namespace)
+            except ApiError as refused:
+                if refused.code != 404:
+                    raise
+
+        await self._insist(look)
+        return found
+
+    # The Node
+
+    async def _register(self) -> None:
+        wanted = node_object(self._config.name, self._config.machine, self._config.labels, self._pod_cidr)
+        try:
+            self._node = await self._cluster.create(NODE, wanted)
+        except ApiError as refused:
+            if refused.reason != "AlreadyExists":
+                raise
+            labels = {"metadata": {"labels": wanted["metadata"]["labels"]}}
+            self._node = await self._cluster.patch(NODE, self._config.name, patch=labels)
+        status = node_status(
+            self._config.name,
+            self._config.machine,
+            self._config.allocatable,
+            now=rfc3339(self._now()),
+            known=self._node,
+        )
+        self._node = await self._cluster.patch(
+            NODE, self._config.name, patch={"status": status}, subresource="status", field_manager="shoal-node"
+        )
+
+    def _changed(self, change: Change) -> None:
+        if change.new is None:
+            self._missing.set()
+
+    async def _return_when_missed(self) -> None:
+        while True:
+            await self._missing.wait()
+            self._missing.clear()
+            await self.register()
+
+    # The Lease
+
+    async def _renew(self) -> None:
+        spec = {
+            "holderIdentity": self._config.name,
+            "leaseDurationSeconds": self._config.lease_seconds,
+            "renewTime": rfc3339_micro(self._now()),
+        }
+        try:
+            await self._cluster.patch(LEASE, self._config.name, LEASE_NAMESPACE, patch={"spec": spec})
+        except ApiError as refused:
+            if refused.code != 404:
+                raise
+            lease: Obj = {"metadata": {"name": self._config.name, "namespace": LEASE_NAMESPACE}, "spec": spec}
+            lease |= {"apiVersion": LEASE.api_version, "kind": LEASE.kind}
+            if self._node:
+                owner = {"apiVersion": "v1", "kind": "Node", **self._node}
+                lease["metadata"]["ownerReferences"] = [owner_reference(owner, controller=False, block=False)]
+            await self._cluster.create(LEASE, lease, LEASE_NAMESPACE)
+
+    # Patience
+
+    async def _every(self, seconds: float, do: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)  # a lease is renewed by the clock, by its nature
+            await self._insist(do)
+
+    async def _insist(self, do: Callable[[], Awaitable[None]]) -> None:
+        pause = RETRY_SECONDS
+        while True:
+            try:
+                await do()
+                return
+            except Refused as refused:
+                log.warning("the API did not take the node's word", node=self._config.name, error=str(refused))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_RETRY_SECONDS)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._config.clock(), UTC)

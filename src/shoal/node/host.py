@@ -1,0 +1,62 @@
+"""What the agents of one process share: the sandboxes, the names, and the objects pods refer to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shoal.cluster.port import Cluster
+from shoal.node.naming import Names
+from shoal.node.referring import References
+from shoal.node.sandbox.port import LostSandbox, Sandbox, Sandboxes
+
+NODE_LABEL = "shoal.dev/node"
+OWN_LABEL = "shoal.dev/pod"
+
+
+@dataclass(slots=True)
+class Found:
+    """What one node finds again after a restart, by pod uid."""
+
+    kept: dict[str, Sandbox] = field(default_factory=dict)
+    lost: dict[str, LostSandbox] = field(default_factory=dict)
+
+
+class Host:
+    """Run `run` in a task beside the agents that use it."""
+
+    def __init__(self, cluster: Cluster, sandboxes: Sandboxes) -> None:
+        self.cluster = cluster
+        self.sandboxes = sandboxes
+        self.names = Names(cluster, sandboxes)
+        self.references = References(cluster)
+        self._adopting = asyncio.Lock()
+        self._found: dict[str, Found] | None = None
+
+    async def run(self) -> None:
+        try:
+            await self.names.run()
+        finally:
+            self.references.close()
+
+    async def adopt(self, node: str) -> Found:
+        """The sandboxes of one node from an earlier life. The sandboxes themselves are asked once."""
+        async with self._adopting:
+            if self._found is None:
+                self._found = {}
+                kept, lost = await self.sandboxes.adopt()
+                for sandbox in kept:
+                    self._of(sandbox.spec.labels.get(NODE_LABEL, "")).kept[sandbox.spec.id] = sandbox
+                for gone in lost:
+                    self._of(gone.spec.labels.get(NODE_LABEL, "")).lost[gone.spec.id] = gone
+            return self._found.pop(node, Found())
+
+    def _of(self, node: str) -> Found:
+        assert self._found is not None
+        return self._found.setdefault(node, Found())
+
+    def environment(self) -> Mapping[str, str]:
+        """What the sandboxes want every process to know, such as the way out of their network."""
+        offered = getattr(self.sandboxes, "environment", None)
+        return offered() if offered is not None else {}

@@ -1,0 +1,126 @@
+"""Keeps the hosts files and the table of virtual addresses true while Services come and go.
+
+One `Names` per process: every agent in it registers the hosts files of its pods. Changes are taken together:
+however many Services change in one turn of the loop, each file is written at most once, and only if its text
+differs. A file is rewritten in place, because it is what the pod has mounted; a reader at any moment finds
+the old text or the new one followed by empty lines, never nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from shoal.cluster.port import Cluster
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
+from shoal.kube.objects import Obj, namespace_of
+from shoal.node.resolving import Directory, Neighbour, Table, directory, hosts_file, service_lines, service_table
+from shoal.node.sandbox.port import Sandboxes
+
+log = structlog.get_logger(__name__)
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Replace the text of a file that others have open or mounted."""
+    data = text.encode()
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        size = os.fstat(fd).st_size
+        os.pwrite(fd, data.ljust(size, b"\n"), 0)
+        os.ftruncate(fd, len(data))
+    finally:
+        os.close(fd)
+
+
+@dataclass(slots=True)
+class _Registered:
+    pod: Neighbour
+    path: Path
+    text: str
+
+
+class Names:
+    """Run `run` in a task; `synced` is set once the Services are known."""
+
+    def __init__(self, cluster: Cluster, sandboxes: Sandboxes) -> None:
+        self._sandboxes = sandboxes
+        self._services = Reflector(cluster, SERVICE, on_change=self._changed)
+        self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed)
+        self._files: dict[str, _Registered] = {}
+        self._dirty = asyncio.Event()
+        self._lines: dict[str, str] = {}
+        self._directory: Directory | None = None
+        self._table: Table | None = None
+
+    def services(self, namespace: str) -> tuple[Obj, ...]:
+        return tuple(s for s in self._services.objects.values() if namespace_of(s) == namespace)
+
+    async def synced(self) -> None:
+        await self._services.synced.wait()
+        await self._slices.synced.wait()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._services.run())
+            group.create_task(self._slices.run())
+            group.create_task(self._keep_true())
+
+    def register(self, uid: str, pod: Neighbour, path: Path) -> None:
+        """Write the pod's hosts file now and keep it true until `forget`."""
+        text = hosts_file(pod, self._lines_for(pod.namespace))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rewrite(path, text)
+        self._files[uid] = _Registered(pod, path, text)
+
+    def forget(self, uid: str) -> None:
+        self._files.pop(uid, None)
+
+    def _changed(self, _: Change) -> None:
+        self._directory = None
+        self._lines.clear()
+        self._dirty.set()
+
+    def _known(self) -> Directory:
+        if self._directory is None:
+            self._directory = directory(self._services.objects.values(), self._slices.objects.values())
+        return self._directory
+
+    def _lines_for(self, namespace: str) -> str:
+        if namespace not in self._lines:
+            self._lines[namespace] = service_lines(self._known(), namespace)
+        return self._lines[namespace]
+
+    async def _keep_true(self) -> None:
+        await self.synced()
+        self._dirty.set()
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            self._rewrite_files()
+            await self._serve()
+
+    def _rewrite_files(self) -> None:
+        for registered in list(self._files.values()):
+            text = hosts_file(registered.pod, self._lines_for(registered.pod.namespace))
+            if text == registered.text:
+                continue
+            try:
+                rewrite(registered.path, text)
+                registered.text = text
+            except OSError as refused:
+                log.warning("hosts file not written", path=str(registered.path), error=str(refused))
+
+    async def _serve(self) -> None:
+        table = service_table(self._known())
+        if table == self._table:
+            return
+        try:
+            await self._sandboxes.serve(table)
+            self._table = table
+        except OSError as refused:
+            log.warning("service addresses not served", error=str(refused))

@@ -1,0 +1,144 @@
+"""From a container in a manifest to the process the sandbox is asked to start.
+
+Everything that can be missing (a ConfigMap, a volume, a command) is found here, before anything is started, and
+raised as `CannotStart` with the reason and the sentence for the container's status.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shoal.kube.objects import Obj
+from shoal.kube.quantity import Quantity
+from shoal.node import volumes
+from shoal.node.config import NodeConfig
+from shoal.node.environment import Surroundings, command_line, declared, environment
+from shoal.node.lifecycle import Waiting
+from shoal.node.records import PodFolder, PodRecord
+from shoal.node.references import Lookup, NotThere
+from shoal.node.resolving import hostname_of
+from shoal.node.sandbox.port import Mount, ProcessSpec
+
+MESSAGE_PATH = "/dev/termination-log"
+
+
+class CannotStart(Exception):
+    """A container cannot be started now; the pod waits until what it lacks appears."""
+
+    def __init__(self, waiting: Waiting, *, is_volume: bool = False) -> None:
+        super().__init__(waiting.message)
+        self.waiting = waiting
+        self.is_volume = is_volume
+
+
+@dataclass(frozen=True, slots=True)
+class Premises:
+    """What the node offers to every process it starts."""
+
+    config: NodeConfig
+    services: tuple[Obj, ...] = ()
+    lookup: Lookup = field(default_factory=Lookup)
+    offered_env: Mapping[str, str] = field(default_factory=dict)  # by the sandboxes
+
+
+def surroundings(pod: Obj, record: PodRecord, premises: Premises, container: str = "") -> Surroundings:
+    config = premises.config
+    gpus = None if config.devices is None else tuple(record.gpus.get(container, ()))
+    return Surroundings(
+        node=config.name,
+        host_ip=config.machine.host_ip,
+        pod_ip=record.ip or config.machine.host_ip,
+        hostname=config.machine.hostname if pod["spec"].get("hostNetwork") else hostname_of(pod),
+        allocatable=config.allocatable,
+        services=premises.services,
+        lookup=premises.lookup,
+        gpus=gpus,
+    )
+
+
+def prepare_volumes(pod: Obj, record: PodRecord, folder: PodFolder, premises: Premises) -> dict[str, volumes.Prepared]:
+    try:
+        return volumes.prepare(pod, folder, surroundings(pod, record, premises))
+    except (NotThere, OSError) as missing:
+        raise CannotStart(Waiting("ContainerCreating", str(missing)), is_volume=True) from missing
+
+
+def process_spec(
+    pod: Obj, container: Obj, record: PodRecord, folder: PodFolder, premises: Premises, attempt: int
+) -> ProcessSpec:
+    """The process for one start of the container; raises CannotStart."""
+    prepared = prepare_volumes(pod, record, folder, premises)
+    try:
+        _check_probes(container)
+        return _spec(pod, container, record, folder, premises, attempt, prepared)
+    except (NotThere, OSError) as missing:
+        raise CannotStart(Waiting("CreateContainerConfigError", str(missing))) from missing
+
+
+def _check_probes(container: Obj) -> None:
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        if "grpc" in (container.get(probe) or {}):
+            raise NotThere(f"{probe}: this node does not ask over gRPC; use httpGet, tcpSocket or exec instead")
+
+
+def _spec(
+    pod: Obj,
+    container: Obj,
+    record: PodRecord,
+    folder: PodFolder,
+    premises: Premises,
+    attempt: int,
+    prepared: Mapping[str, volumes.Prepared],
+) -> ProcessSpec:
+    config, name, image = premises.config, container["name"], container.get("image") or ""
+    around = surroundings(pod, record, premises, name)
+    variables = declared(pod, container, around)
+    argv = command_line(container, config.images.command(image), variables)
+    if not container.get("command") and not config.images.command(image):
+        raise CannotStart(Waiting("ImageNotConfigured", config.images.missing_command(image, name)))
+    caller = {**premises.offered_env, **config.caller_env}
+    image_env = config.images.env(image, caller.get("PATH", os.defpath))
+    uid, gid = _user(pod, container)
+    log_file = folder.log_file(name, attempt)
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    return ProcessSpec(
+        id=f"{name}.{attempt}",
+        argv=argv,
+        env=environment(variables, caller=caller, image=image_env, around=around),
+        cwd=container.get("workingDir") or config.images.working_dir(image) or config.working_dir,
+        log_file=log_file,
+        mounts=(
+            *config.images.mounts(image),
+            *volumes.mounts_for(container, prepared, variables),
+            _message_mount(container, folder, attempt),
+        ),
+        uid=uid,
+        gid=gid,
+        memory_bytes=_memory_limit(container),
+    )
+
+
+def _message_mount(container: Obj, folder: PodFolder, attempt: int) -> Mount:
+    """An empty file where the container may leave its last words."""
+    place = folder.message_file(container["name"], attempt)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.touch()
+    place.chmod(0o666)  # containers may run as anybody
+    return Mount(container.get("terminationMessagePath") or MESSAGE_PATH, place)
+
+
+def _memory_limit(container: Obj) -> int | None:
+    limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    return Quantity.parse(str(limit)).value() if limit is not None else None
+
+
+def _user(pod: Obj, container: Obj) -> tuple[int | None, int | None]:
+    """Whom to run as: the container's word before the pod's; the caller where neither says."""
+    wanted = {**(pod["spec"].get("securityContext") or {}), **(container.get("securityContext") or {})}
+    uid, gid = wanted.get("runAsUser"), wanted.get("runAsGroup")
+    effective = os.geteuid() if uid is None else int(uid)
+    if wanted.get("runAsNonRoot") and effective == 0:
+        raise NotThere("container has runAsNonRoot and would run as root: set runAsUser, or start the node as a user")
+    return (None if uid is None else int(uid)), (None if gid is None else int(gid))

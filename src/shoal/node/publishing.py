@@ -1,0 +1,117 @@
+"""Telling the API how a pod is doing: one patch a pass, only what changed, only to the very pod it is about.
+
+The patch carries the pod's uid, so that a pod made anew under the same name never receives it, and merges
+conditions by type, so that those other programs wrote stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+import structlog
+
+from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Key, Obj, uid_of
+
+log = structlog.get_logger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 30.0
+
+
+class Answered(Enum):
+    DONE = auto()
+    GONE = auto()  # there seems to be no such pod any more: look
+    AGAIN = auto()  # nobody knows, or not now: ask again after `pause`
+
+
+def status_patch(before: Mapping[str, object], after: Obj) -> Obj:
+    """What has to change for `before` to say what `after` says; empty where it does already."""
+    changed: Obj = {name: value for name, value in after.items() if before.get(name) != value}
+    if "conditions" in changed:
+        said = before.get("conditions")
+        old = {c["type"]: c for c in said} if isinstance(said, list) else {}
+        changed["conditions"] = [
+            _condition(old.get(c["type"]), c) for c in after["conditions"] if old.get(c["type"]) != c
+        ]
+        if not changed["conditions"]:
+            del changed["conditions"]
+    return changed
+
+
+def _condition(old: Obj | None, new: Obj) -> Obj:
+    """A merge keeps what it is not told to remove."""
+    return {**{name: None for name in old or {} if name not in new}, **new}
+
+
+class Publisher:
+    """What the API was last told about one pod, and the patience with an API that does not answer."""
+
+    def __init__(self, cluster: Cluster, pod: Obj) -> None:
+        self._cluster = cluster
+        self._key = Key(pod["metadata"]["namespace"], pod["metadata"]["name"])
+        self._uid = uid_of(pod)
+        self._told: Obj = dict(pod.get("status") or {})
+        self._failures = 0
+
+    @property
+    def told(self) -> Obj:
+        return self._told
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long to wait before asking again; nothing where the last question was answered."""
+        if not self._failures:
+            return 0.0
+        return min(FIRST_PAUSE_SECONDS * 2.0 ** (self._failures - 1), LONGEST_PAUSE_SECONDS)
+
+    async def publish(self, status: Obj) -> Answered:
+        patch = status_patch(self._told, status)
+        if not patch:
+            return Answered.DONE
+        try:
+            await self._cluster.patch(
+                POD,
+                self._key.name,
+                self._key.namespace,
+                patch={"metadata": {"uid": self._uid}, "status": patch},
+                patch_type=PatchType.STRATEGIC,
+                subresource="status",
+                field_manager="shoal-node",
+            )
+        except (ApiError, OutcomeUnknown, OSError) as refused:
+            return self._judge(refused)
+        self._failures = 0
+        self._told = {**self._told, **status}
+        return Answered.DONE
+
+    async def delete_for_good(self) -> Answered:
+        """The pod's containers have ended: take it out of the API, this very pod and no other."""
+        options = DeleteOptions(grace_seconds=0, preconditions=Preconditions(uid=self._uid))
+        try:
+            await self._cluster.delete(POD, self._key.name, self._key.namespace, options)
+        except (ApiError, OutcomeUnknown, OSError) as refused:
+            return self._judge(refused)
+        self._failures = 0
+        return Answered.DONE
+
+    async def look(self) -> tuple[Answered, Obj | None]:
+        """The pod as the API has it now. A list may be old: nothing is torn down on its word alone."""
+        try:
+            pod = await self._cluster.get(POD, self._key.name, self._key.namespace)
+        except (ApiError, OutcomeUnknown, OSError) as refused:
+            return self._judge(refused), None
+        return (Answered.DONE, pod) if uid_of(pod) == self._uid else (Answered.GONE, None)
+
+    def _judge(self, refused: Exception) -> Answered:
+        if isinstance(refused, ApiError) and refused.code == 404:
+            return Answered.GONE
+        self._failures += 1
+        if isinstance(refused, ApiError) and refused.code == 409:
+            # The uid is the only condition these writes carry: most likely it is another pod by now.
+            return Answered.GONE
+        log.warning("pod status not written", pod=str(self._key), error=str(refused))
+        return Answered.AGAIN

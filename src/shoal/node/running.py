@@ -1,0 +1,270 @@
+"""The processes of one pod: starting them, seeing them end, asking their probes, running their hooks.
+
+`Runs` acts on the sandbox and writes what happened into the record; it decides nothing. Whatever happens on
+its own (an end, a verdict, a hook that is done) changes the record and wakes the worker, which then asks
+`lifecycle.decide` what to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from shoal.kube.objects import Obj
+from shoal.node import adoption, handlers, lifecycle
+from shoal.node.adoption import process_id
+from shoal.node.config import NodeConfig
+from shoal.node.events import Events
+from shoal.node.probe_results import Answer, ProbeKind
+from shoal.node.probes import Prober, Verdict
+from shoal.node.records import PodFolder, PodRecord, Run
+from shoal.node.sandbox.port import Exited, KeeperLost, ProcessSpec, Sandbox
+
+log = structlog.get_logger(__name__)
+
+MOST_MESSAGE_BYTES = 4096
+FALLBACK_BYTES = 2048
+FALLBACK_LINES = 80
+HOOK_SECONDS = 3600.0
+
+
+class Runs:
+    """The running side of a pod. `pod` is a function, because the manifest's metadata may change."""
+
+    def __init__(
+        self,
+        pod: Callable[[], Obj],
+        record: PodRecord,
+        folder: PodFolder,
+        *,
+        config: NodeConfig,
+        events: Events,
+        wake: Callable[[], None],
+    ) -> None:
+        self.sandbox: Sandbox | None = None
+        self.unhealthy: dict[str, str] = {}
+        self._pod = pod
+        self._record = record
+        self._folder = folder
+        self._config = config
+        self._events = events
+        self._wake = wake
+        self._probers: dict[str, Prober] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def save(self) -> None:
+        self._folder.save(self._record)
+
+    def settle(self, sandbox: Sandbox) -> None:
+        """Take over a sandbox with whatever runs in it."""
+        self.sandbox = sandbox
+        for name in self._record.running():
+            run = self._record.container(name).run
+            assert run is not None
+            if run.hook == "running":
+                run.hook = "done"  # it may have run; running it twice would be worse than once
+            if run.stopping is not None and run.stopping.hook == "running":
+                run.stopping.hook = "done"
+            self._attach(name, run)
+
+    async def start(self, name: str, spec: ProcessSpec) -> None:
+        """Start what is on record as meant. Asking twice for the same process starts it once."""
+        assert self.sandbox is not None
+        known = self._record.container(name)
+        try:
+            outcome = await self.sandbox.start(spec)
+        except KeeperLost:
+            self.lose("the keeper of the pod's processes died while this container was being started")
+            return
+        if isinstance(outcome, Exited):
+            known.mark_ended(adoption.ended_by(outcome, never_ran=True))
+            self._events.note(self._pod(), "Failed", f"Error: {outcome.message}", container=name, warning=True)
+            self.save()
+            return
+        known.mark_started(outcome.at)
+        self.unhealthy.pop(name, None)
+        self.save()
+        self._events.note(self._pod(), "Started", f"Started container {name}", container=name)
+        assert known.run is not None
+        self._attach(name, known.run)
+        self._begin_post_start(name, known.run)
+
+    def stop_probing(self, name: str) -> None:
+        prober = self._probers.pop(name, None)
+        if prober is not None:
+            prober.stop()
+
+    def run_pre_stop(self, name: str) -> None:
+        run = self._record.container(name).run
+        container = lifecycle.find_container(self._pod(), name)
+        assert run is not None
+        assert run.stopping is not None
+        assert container is not None
+        run.stopping.hook = "running"
+        self.save()
+        self._spawn(self._pre_stop(container, run))
+
+    async def signal(self, name: str, number: signal.Signals) -> None:
+        run = self._record.container(name).run
+        if self.sandbox is None or run is None:
+            return
+        try:
+            await self.sandbox.signal(process_id(name, run.attempt), number)
+        except ProcessLookupError:
+            return  # it ended by itself; the word of that is on its way
+        except KeeperLost:
+            self.lose("the keeper of the pod's processes died")
+
+    def lose(self, why: str) -> None:
+        """The keeper is gone and its processes with it."""
+        lost = adoption.lose_running(self._record, self._config.clock(), why)
+        log.warning("keeper lost", pod=str(self._record.key), containers=lost)
+        self.sandbox = None
+        for name in list(self._probers):
+            self.stop_probing(name)
+        adoption.begin_again(self._pod(), self._record)
+        self.save()
+        self._wake()
+
+    async def close(self) -> None:
+        """Kill what is left and give the place back."""
+        self.leave()
+        if self.sandbox is not None:
+            with suppress(KeeperLost):
+                await self.sandbox.close()
+            self.sandbox = None
+
+    def leave(self) -> None:
+        """Stop watching; the processes go on."""
+        for name in list(self._probers):
+            self.stop_probing(name)
+        for task in list(self._tasks):
+            task.cancel()
+
+    # What goes on beside the worker
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _attach(self, name: str, run: Run) -> None:
+        self._spawn(self._await_end(name, run))
+        container = lifecycle.find_container(self._pod(), name)
+        if container is None or run.stopping is not None or not any(container.get(kind) for kind in ProbeKind):
+            return
+        prober = Prober(
+            container,
+            partial(self._ask, container, run),
+            passed_startup=run.passed_startup,
+            on_verdict=partial(self._take_verdict, name, run),
+            on_failure=partial(self._note_failure, name),
+        )
+        self._probers[name] = prober
+        prober.start(max(self._config.clock() - (run.started_at or 0.0), 0.0))
+
+    async def _await_end(self, name: str, run: Run) -> None:
+        assert self.sandbox is not None
+        try:
+            exited = await self.sandbox.wait(process_id(name, run.attempt))
+        except KeeperLost:
+            if not run.is_over:
+                self.lose("the keeper of the pod's processes died, and with it this container; how it ended is unknown")
+            return
+        known = self._record.container(name)
+        if known.run is not run:
+            return
+        self.stop_probing(name)
+        self.unhealthy.pop(name, None)
+        known.mark_ended(adoption.ended_by(exited, message=self._last_words(name, run, exited)))
+        self.save()
+        self._wake()
+
+    async def _ask(self, container: Obj, run: Run, what: Obj, timeout: float) -> Answer:
+        if self.sandbox is None:
+            return Answer(False, "the container is gone")
+        return await handlers.ask(
+            self.sandbox,
+            process_id(container["name"], run.attempt),
+            self._pod(),
+            container,
+            what,
+            ip=self._record.ip or self._config.machine.host_ip,
+            timeout=timeout,
+        )
+
+    def _take_verdict(self, name: str, run: Run, verdict: Verdict) -> None:
+        if verdict.kind is ProbeKind.READINESS:
+            run.ready = verdict.ok
+        elif verdict.kind is ProbeKind.STARTUP and verdict.ok:
+            run.passed_startup = True
+        elif not verdict.ok:
+            self.unhealthy[name] = f"Container {name} failed {verdict.kind.spoken.lower()} probe, will be restarted"
+        self.save()
+        self._wake()
+
+    def _note_failure(self, name: str, kind: ProbeKind, text: str) -> None:
+        said = f"{kind.spoken} probe failed: {text}"
+        self._events.note(self._pod(), "Unhealthy", said, container=name, warning=True)
+
+    def _begin_post_start(self, name: str, run: Run) -> None:
+        container = lifecycle.find_container(self._pod(), name) or {}
+        hook = (container.get("lifecycle") or {}).get("postStart")
+        if hook:
+            run.hook = "running"
+            self.save()
+            self._spawn(self._post_start(container, run, hook))
+
+    async def _post_start(self, container: Obj, run: Run, hook: Obj) -> None:
+        answer = await self._ask(container, run, hook, HOOK_SECONDS)
+        run.hook = "done" if answer.ok else "failed"
+        if not answer.ok and not run.is_over:
+            name, said = container["name"], f"PostStartHook failed: {answer.text}"
+            self._events.note(self._pod(), "FailedPostStartHook", said, container=name, warning=True)
+            self.unhealthy[name] = f"Container {name} failed its postStart hook"
+        self.save()
+        self._wake()
+
+    async def _pre_stop(self, container: Obj, run: Run) -> None:
+        stopping = run.stopping
+        assert stopping is not None
+        answer = await self._ask(container, run, container["lifecycle"]["preStop"], HOOK_SECONDS)
+        if not answer.ok:
+            said = f"PreStopHook failed: {answer.text}"
+            self._events.note(self._pod(), "FailedPreStopHook", said, container=container["name"], warning=True)
+        stopping.hook = "done"
+        self.save()
+        self._wake()
+
+    def _last_words(self, name: str, run: Run, exited: Exited) -> str:
+        """What the container left in its termination message, or the end of its log where it asked for that."""
+        container = lifecycle.find_container(self._pod(), name) or {}
+        text = _head(self._folder.message_file(name, run.attempt), MOST_MESSAGE_BYTES)
+        falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        if text or not falls_back or exited.code == 0:
+            return text
+        return _log_end(self._folder.log_file(name, run.attempt))
+
+
+def _head(path: Path, most: int) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(most).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _log_end(path: Path) -> str:
+    try:
+        lines = path.read_bytes().splitlines()[-FALLBACK_LINES:]
+    except OSError:
+        return ""
+    texts = [line.split(b" ", 3)[3] for line in lines if line.count(b" ") >= 3]
+    return (b"\n".join(texts) + b"\n")[-FALLBACK_BYTES:].decode(errors="replace")

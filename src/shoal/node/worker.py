@@ -1,0 +1,379 @@
+"""One pod on this node, from the moment it is bound here until nothing of it is left.
+
+A worker is woken by events (the pod changed, a process ended, a probe's verdict, an object appeared, a moment
+was reached) and makes one pass: ask `lifecycle.decide`, take the actions, tell the API once. What it needs to
+go on after a crash is in the record before it acts, so a pass after a restart is an ordinary pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+import structlog
+
+from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of
+from shoal.node import lifecycle, volumes
+from shoal.node.config import NodeConfig
+from shoal.node.contents import is_written
+from shoal.node.events import Events
+from shoal.node.host import NODE_LABEL, OWN_LABEL, Host
+from shoal.node.lifecycle import (
+    Action,
+    BeginStop,
+    Condemn,
+    Kill,
+    RunPreStop,
+    Situation,
+    Start,
+    Terminate,
+    Waiting,
+)
+from shoal.node.preparing import CannotStart, Premises, process_spec, surroundings
+from shoal.node.publishing import Answered, Publisher
+from shoal.node.records import Outcome, PodFolder, PodRecord
+from shoal.node.references import references_of
+from shoal.node.resolving import hostname_of, neighbour
+from shoal.node.running import Runs
+from shoal.node.sandbox.port import KeeperLost, Sandbox, SandboxSpec
+from shoal.node.status import Place, pod_status
+
+log = structlog.get_logger(__name__)
+
+TERMINAL = ("Succeeded", "Failed")
+SANDBOX_RETRY_SECONDS = 5.0
+
+
+class PodWorker:
+    """`run` ends when nothing of the pod is left here. `update` and `gone` may be called at any time."""
+
+    def __init__(
+        self,
+        pod: Obj,
+        record: PodRecord,
+        folder: PodFolder,
+        sandbox: Sandbox | None,
+        *,
+        host: Host,
+        config: NodeConfig,
+        events: Events,
+    ) -> None:
+        self.pod = pod
+        self.record = record
+        self.folder = folder
+        self._host = host
+        self._config = config
+        self._events = events
+        self._awake = asyncio.Event()
+        self._listeners: set[Callable[[], None]] = set()
+        self.runs = Runs(lambda: self.pod, record, folder, config=config, events=events, wake=self.wake)
+        self._publisher = Publisher(host.cluster, pod)
+        self._premises = Premises(config, offered_env=host.environment())
+        self._blocked: dict[str, Waiting] = {}
+        self._pod_blocked: Waiting | None = None
+        self._retry_at: float | None = None
+        self._references_stale = True
+        self._maybe_gone = False
+        self._deleted = False  # the API was told that the pod may go
+        self._torn_down = False
+        self._said: set[tuple[str, int]] = set()  # back-offs of (container, attempt) that people were told of
+        # A pod that ended before this agent began has been told about; its record may not even be here any more.
+        self._silent = record.finished and (pod.get("status") or {}).get("phase") in TERMINAL
+        if sandbox is not None:
+            self.runs.settle(sandbox)
+
+    # What others tell the worker
+
+    def update(self, pod: Obj) -> None:
+        self._references_stale |= _differs(self.pod, pod)
+        self.pod = pod
+        self.wake()
+
+    def gone(self) -> None:
+        """The pod seems to be gone from the API."""
+        self._maybe_gone = True
+        self.wake()
+
+    def waiting_reason(self, name: str) -> str:
+        """Why a container has not been started, in one word, for those who ask for its logs."""
+        status = self._status()
+        for told in [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]:
+            if told["name"] == name and "waiting" in told["state"]:
+                return str(told["state"]["waiting"]["reason"])
+        return "ContainerCreating"
+
+    def wake(self) -> None:
+        self._awake.set()
+        for listener in list(self._listeners):
+            listener()
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Have `listener` called at every change; the result takes it back."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    # The story
+
+    async def run(self) -> None:
+        try:
+            while True:
+                self._awake.clear()
+                try:
+                    at = await self._pass()
+                except Exception:
+                    # A mistake of ours with one pod must not end the node; the next event or moment tries again.
+                    log.exception("pass over a pod broke", pod=str(self.record.key))
+                    at = self._config.clock() + SANDBOX_RETRY_SECONDS
+                if self._torn_down:
+                    return
+                await self._sleep_until(at)
+        finally:
+            self.runs.leave()
+            self._host.references.release(self.record.uid)
+
+    async def _pass(self) -> float | None:
+        """One pass; returns when to make the next if nothing happens before."""
+        if self._maybe_gone and await self._is_really_gone():
+            await self._tear_down()
+            return None
+        self._heed_the_api()
+        if self._references_stale:
+            await self._look_up_references()
+        wake_at = await self._advance()
+        answer = await self._tell()
+        if answer is Answered.GONE:
+            self._maybe_gone = True
+            return self._config.clock() + self._publisher.pause_seconds
+        pause = self._config.clock() + self._publisher.pause_seconds if answer is Answered.AGAIN else None
+        return min((at for at in (wake_at, pause, self._retry_at) if at is not None), default=None)
+
+    async def _advance(self) -> float | None:
+        """Act until there is nothing left to do now."""
+        while True:
+            decision = lifecycle.decide(
+                self.pod, self.record, self._situation(), now=self._config.clock(), backoff=self._config.backoff
+            )
+            for action in decision.actions:
+                await self._take(action)
+            if not decision.actions:
+                break
+        if decision.is_finished and not self.record.finished:
+            await self._finish()
+        self._note_backoffs()
+        return decision.wake_at
+
+    def _situation(self) -> Situation:
+        return Situation(self._blocked, self._pod_blocked, self.runs.unhealthy)
+
+    async def _sleep_until(self, at: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        timer = None if at is None else loop.call_later(max(at - self._config.clock(), 0.0), self._awake.set)
+        try:
+            await self._awake.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    # Actions
+
+    async def _take(self, action: Action) -> None:
+        match action:
+            case Start(name):
+                await self._start(name)
+            case BeginStop(name, grace, why):
+                self.record.container(name).mark_stopping(self._config.clock(), grace, why)
+                self.runs.stop_probing(name)
+                self.runs.unhealthy.pop(name, None)
+                self.runs.save()
+                spoken = why if why.startswith("Container ") else f"Stopping container {name}"
+                self._events.note(self.pod, "Killing", spoken, container=name)
+            case RunPreStop(name):
+                self.runs.run_pre_stop(name)
+            case Terminate(name):
+                # Signals go out before they are noted: after a crash a second one does no harm, a missing one would.
+                await self.runs.signal(name, signal.SIGTERM)
+                self._note_stop(name, termed=True)
+            case Kill(name):
+                await self.runs.signal(name, signal.SIGKILL)
+                self._note_stop(name, killed=True)
+            case Condemn(outcome):
+                self.condemn(outcome)
+
+    def _note_stop(self, name: str, *, termed: bool = False, killed: bool = False) -> None:
+        run = self.record.container(name).run
+        if run is None or run.stopping is None:
+            return
+        run.stopping.termed_at = self._config.clock() if termed else run.stopping.termed_at
+        run.stopping.killed = killed or run.stopping.killed
+        self.runs.save()
+
+    def condemn(self, outcome: Outcome) -> None:
+        self.record.outcome = outcome
+        self.runs.save()
+        self._events.note(self.pod, outcome.reason, outcome.message, warning=True)
+
+    async def _start(self, name: str) -> None:
+        container = lifecycle.find_container(self.pod, name)
+        assert container is not None
+        known = self.record.container(name)
+        meant = known.run is not None and known.run.started_at is None and not known.run.is_over
+        attempt = known.run.attempt if meant and known.run is not None else known.attempts
+        try:
+            spec = process_spec(self.pod, container, self.record, self.folder, self._premises, attempt)
+        except CannotStart as cannot:
+            self._block(name, cannot)
+            return
+        if not await self._ensure_sandbox():
+            return
+        if not meant:
+            known.mark_intended(self._config.clock(), lifecycle.next_backoff(known, self._config.backoff))
+            self.runs.save()
+            self.folder.drop_logs_before(name, attempt - 1)
+        await self.runs.start(name, spec)
+
+    def _block(self, name: str, cannot: CannotStart) -> None:
+        if cannot.is_volume:
+            self._pod_blocked = cannot.waiting
+            self._events.note(self.pod, "FailedMount", cannot.waiting.message, warning=True)
+        else:
+            self._blocked[name] = cannot.waiting
+            said = f"Error: {cannot.waiting.message}"
+            self._events.note(self.pod, "Failed", said, container=name, warning=True)
+
+    def _note_backoffs(self) -> None:
+        """Say once for every end that the container waits before it runs again."""
+        now = self._config.clock()
+        for name, known in self.record.containers.items():
+            if self.record.finished or known.run is None or not known.run.is_over:
+                continue
+            waits = lifecycle.restart_at(known, self._config.backoff) > now
+            if (
+                waits
+                and lifecycle.will_restart(self.pod, self.record, name)
+                and (name, known.attempts) not in self._said
+            ):
+                self._said.add((name, known.attempts))
+                said = f"Back-off restarting failed container {name} in pod {self.record.name}"
+                self._events.note(self.pod, "BackOff", said, container=name, warning=True)
+
+    async def _ensure_sandbox(self) -> bool:
+        """A place for the pod's processes; where it cannot be had now the pod waits and tries again."""
+        if self.runs.sandbox is not None:
+            return True
+        self.record.sandboxed_at = self._config.clock()
+        self.runs.save()
+        try:
+            self.runs.settle(await self._host.sandboxes.create(self._sandbox_spec()))
+        except (OSError, KeeperLost) as refused:
+            self._pod_blocked = Waiting("ContainerCreating", f"the pod's sandbox could not be made: {refused}")
+            self._retry_at = self._config.clock() + SANDBOX_RETRY_SECONDS
+            self._events.note(self.pod, "FailedCreatePodSandBox", self._pod_blocked.message, warning=True)
+            return False
+        return True
+
+    def _register_names(self) -> None:
+        self._host.names.register(self.record.uid, neighbour(self.pod, self.record.ip), self.folder.hosts_file)
+
+    def _sandbox_spec(self) -> SandboxSpec:
+        self._register_names()
+        return SandboxSpec(
+            id=self.record.uid,
+            hostname=self._config.machine.hostname if self._on_host_network else hostname_of(self.pod),
+            ip=self.record.ip,
+            hosts_file=self.folder.hosts_file,
+            labels={NODE_LABEL: self._config.name, OWN_LABEL: str(self.record.key)},
+        )
+
+    @property
+    def _on_host_network(self) -> bool:
+        return bool(self.pod["spec"].get("hostNetwork"))
+
+    # References
+
+    async def _look_up_references(self) -> None:
+        """Look again at everything the pod refers to; what was missing may be there, files may have to change."""
+        self._references_stale = False
+        self._blocked.clear()
+        self._pod_blocked = self._retry_at = None
+        if self.record.finished:
+            return
+        names, references = self._host.names, self._host.references
+        await names.synced()
+        if self.runs.sandbox is not None:
+            self._register_names()
+        lookup = await references.hold(self.record.uid, references_of(self.pod), self._references_changed)
+        self._premises = Premises(self._config, names.services(self.record.namespace), lookup, self._host.environment())
+        if self.runs.sandbox is not None and any(is_written(v) for v in self.pod["spec"].get("volumes") or ()):
+            volumes.refresh(self.pod, self.folder, surroundings(self.pod, self.record, self._premises))
+
+    def _references_changed(self) -> None:
+        self._references_stale = True
+        self.wake()
+
+    # Telling the API, and the end
+
+    def _heed_the_api(self) -> None:
+        """A verdict somebody else wrote (the node was given up, the pod was evicted) holds here too."""
+        if self._retry_at is not None and self._config.clock() >= self._retry_at:
+            self._references_stale = True
+        status = self.pod.get("status") or {}
+        if status.get("phase") in TERMINAL and not self.record.finished and self.record.outcome is None:
+            self.record.outcome = Outcome(status["phase"], status.get("reason") or "", status.get("message") or "")
+            self.runs.save()
+
+    async def _tell(self) -> Answered:
+        answer = Answered.DONE if self._silent else await self._publisher.publish(self._status())
+        if answer is not Answered.DONE or not (self.record.finished and is_leaving(self.pod)) or self._deleted:
+            return answer
+        answer = await self._publisher.delete_for_good()
+        self._deleted = answer is Answered.DONE
+        return answer
+
+    def _status(self) -> Obj:
+        place = Place(self._config.machine.host_ip, self._pod_ip)
+        now, backoff = self._config.clock(), self._config.backoff
+        return pod_status(self._view(), self.record, self._situation(), place, now=now, backoff=backoff)
+
+    @property
+    def _pod_ip(self) -> str:
+        if self._on_host_network:
+            return self._config.machine.host_ip
+        return self.record.ip if self.record.sandboxed_at or self.record.containers else ""
+
+    def _view(self) -> Obj:
+        """The pod with the conditions this node told last: a watch may still bring older ones."""
+        told = {c["type"]: c for c in self._publisher.told.get("conditions") or ()}
+        seen = {c["type"]: c for c in (self.pod.get("status") or {}).get("conditions") or ()}
+        return {**self.pod, "status": {"conditions": list({**seen, **told}.values())}}
+
+    async def _finish(self) -> None:
+        """Nothing runs and nothing will: free what the pod held. Its logs stay until the pod goes."""
+        await self.runs.close()
+        self._host.names.forget(self.record.uid)
+        self.record.finished = True
+        self.runs.save()
+
+    async def _is_really_gone(self) -> bool:
+        answer, pod = await self._publisher.look()
+        if answer is Answered.AGAIN:
+            self._retry_at = self._config.clock() + self._publisher.pause_seconds
+            return False
+        self._maybe_gone = False
+        if pod is not None:
+            self.update(pod)
+        return answer is Answered.GONE
+
+    async def _tear_down(self) -> None:
+        """The pod is gone: kill what is left of it and remove every trace."""
+        await self.runs.close()
+        self._host.names.forget(self.record.uid)
+        self.folder.remove()
+        volumes.forget(self.record.uid)
+        self._torn_down = True
+
+
+def _differs(old: Obj, new: Obj) -> bool:
+    """Whether anything changed that a volume, a variable or a start depends on; most changes are of the status."""
+    same = old["spec"] == new["spec"] and labels_of(old) == labels_of(new)
+    return not same or annotations_of(old) != annotations_of(new)
