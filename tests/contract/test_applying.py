@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kit.api import APPLY_PATCH, Obj, Space
 from kit.api_objects import cause, config_map, conflict, container, failure, invalid, pod, required, service
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kit.api import APPLY_PATCH, STRATEGIC_PATCH, TABLE, Answer, Obj, Space
 from kit.api_objects import boat, cause, conflict, failure, invalid, names, not_found, required, settled
 
@@ -293,9 +294,7 @@ def test_another_kind_is_refused(space: Space, fleet: str) -> None:
 def test_another_version_than_that_of_the_path_is_refused(space: Space, fleet: str) -> None:
     body = boat(fleet, "a", version="v9", spec={"size": 1})
     refused = space.post("boats", body, group=f"{fleet}/v1").failure()
-    told = (
-        f"the API version in the data ({fleet}/v9) does not match the expected API version ({fleet}/v1)"
-    )
+    told = f"the API version in the data ({fleet}/v9) does not match the expected API version ({fleet}/v1)"
     assert refused == failure(400, "BadRequest", told)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kit.api import Obj, Space
 from kit.api_objects import cause, config_map, container, failure, invalid, names, pod, required
 
-UNRECOGNIZED = "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error"
+UNRECOGNIZED = (
+    "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error"
+)
 ANY_OBJECT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 MALFORMED: dict[str, tuple[bytes, str]] = {
@@ -19,7 +22,7 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "a word": (b"x", "invalid character 'x' looking for beginning of value (78)"),
     "something after": (
         b'{"apiVersion":"v1","kind":"ConfigMap"} more',
-        "invalid character 'm' after top-level value ({\"apiVersion\":\"v1\",\"kind\":\"Con ...)",
+        'invalid character \'m\' after top-level value ({"apiVersion":"v1","kind":"Con ...)',
     ),
     "a kind that is no text": (
         b'{"kind":7}',

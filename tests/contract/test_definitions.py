@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kit.api import Api, Obj, Space
 from kit.api_objects import boat, cause, crd, invalid, names, required, serve, settled, version
 
@@ -14,7 +15,9 @@ SCHEMA = "spec.validation.openAPIV3Schema"
 
 def test_an_accepted_definition_says_so(server: Api, group: str) -> None:
     made = serve(server, crd(group))
-    conditions = {each["type"]: (each["status"], each["reason"], each["message"]) for each in made["status"]["conditions"]}
+    conditions = {
+        each["type"]: (each["status"], each["reason"], each["message"]) for each in made["status"]["conditions"]
+    }
     assert conditions == {
         "NamesAccepted": ("True", "NoConflicts", "no conflicts found"),
         "Established": ("True", "InitialNamesAccepted", "the initial names have been accepted"),
@@ -174,7 +177,7 @@ def test_a_pattern_that_does_not_parse_is_refused(server: Api, group: str) -> No
     (found,) = refused["details"]["causes"]
     assert found["field"] == f"{SCHEMA}.properties[a].pattern"
     # What follows is the parser's own sentence about it.
-    assert found["message"].startswith("Invalid value: \"(\": must be a valid regular expression, but isn't: ")
+    assert found["message"].startswith('Invalid value: "(": must be a valid regular expression, but isn\'t: ')
 
 
 BAD_DEFINITIONS: dict[str, tuple[Obj, list[tuple[str, str]]]] = {
@@ -224,7 +227,10 @@ def test_a_definition_that_makes_no_sense_is_refused(
 ) -> None:
     refused = server.post(DEFINITIONS, crd(group, **spec)).failure()
     # The value quoted in the middle is the server's own way of writing its structures down.
-    found = [(each["field"], each["message"].rsplit("]: ")[-1].rsplit('": ')[-1].rsplit("null: ")[-1]) for each in refused["details"]["causes"]]
+    found = [
+        (each["field"], each["message"].rsplit("]: ")[-1].rsplit('": ')[-1].rsplit("null: ")[-1])
+        for each in refused["details"]["causes"]
+    ]
     assert (refused["code"], found) == (422, wrong)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+
 from kit.api import Api, Space
 from kit.api_objects import cause, config_map, failure, invalid, names, not_found, pod, settled
 
@@ -231,9 +232,7 @@ def test_a_collection_is_deleted_by_selector(space: Space) -> None:
     made = [space.post("configmaps", config_map(name, labels={"x": name})).ok() for name in "abc"]
     answer = space.delete("configmaps", labelSelector="x in (a,b)").ok()
     assert answer["kind"] == "ConfigMapList"
-    assert [settled(item) for item in answer["items"]] == [
-        {"metadata": settled(each)["metadata"]} for each in made[:2]
-    ]
+    assert [settled(item) for item in answer["items"]] == [{"metadata": settled(each)["metadata"]} for each in made[:2]]
     assert names(space.get("configmaps").ok()) == ["c"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from kit.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Space
 from kit.api_objects import cause, config_map, invalid, names, pod, service, settled
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from kit.api import Obj, Space
 from kit.api_objects import cause, config_map, invalid, pod
 

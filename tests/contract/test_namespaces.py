@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kit.api import Api, Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, settled
 

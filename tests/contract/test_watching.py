@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kit.api import JSON, TABLE, Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, pod, seen
 
@@ -175,7 +176,11 @@ def test_the_old_paths_of_watches_work(space: Space) -> None:
 
 def test_a_watch_answers_as_a_chunked_json_stream(space: Space) -> None:
     with space.watch("configmaps", resourceVersion=now(space)) as watch:
-        assert (watch.status, watch.headers["Content-Type"], watch.headers["Transfer-Encoding"]) == (200, JSON, "chunked")
+        assert (watch.status, watch.headers["Content-Type"], watch.headers["Transfer-Encoding"]) == (
+            200,
+            JSON,
+            "chunked",
+        )
 
 
 def test_a_watch_can_tell_tables(space: Space) -> None:

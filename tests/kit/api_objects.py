@@ -110,7 +110,11 @@ BOAT_SCHEMA: Obj = {
         },
         "status": {
             "type": "object",
-            "properties": {"phase": {"type": "string"}, "replicas": {"type": "integer"}, "selector": {"type": "string"}},
+            "properties": {
+                "phase": {"type": "string"},
+                "replicas": {"type": "integer"},
+                "selector": {"type": "string"},
+            },
         },
     },
 }
