@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from shoal.kube.objects import Obj
@@ -31,7 +32,7 @@ def _steps(path: str) -> list[str | int]:
 
 def _put(obj: Any, steps: list[str | int], value: Any) -> None:
     here = obj
-    for step, following in zip(steps, steps[1:], strict=False):
+    for step, following in pairwise(steps):
         here = _below(here, step, [] if isinstance(following, int) else {})
     last = steps[-1]
     if value is GONE:

@@ -55,7 +55,7 @@ def amounts(obj: Obj, name: str) -> None:
     found = obj.get(name)
     if found:
         for resource, value in found.items():
-            found[resource] = _canonical_milli(str(value))
+            found[resource] = "0" if value is None else _canonical_milli(str(value))
 
 
 @lru_cache(maxsize=4096)

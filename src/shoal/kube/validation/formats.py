@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from shoal.kube import names
@@ -15,6 +16,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
+_WORTH_REMEMBERING = 64  # long values are rare, and many of them would fill the memory
 _BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
@@ -23,8 +25,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def named(rule: Callable[[str], list[str]], value: str, path: str) -> Iterable[Cause]:
     """What a rule of `shoal.kube.names` has against the value of a field."""
-    problems = rule(value)
+    problems = _remembered(rule, value) if len(value) < _WORTH_REMEMBERING else rule(value)
     return [invalid(path, value, problem) for problem in problems] if problems else ()
+
+
+@lru_cache(maxsize=8192)
+def _remembered(rule: Callable[[str], list[str]], value: str) -> tuple[str, ...]:
+    """The pods of a job repeat their labels, ports and variables: each is looked at once."""
+    return tuple(rule(value))
 
 
 def required_name(rule: Callable[[str], list[str]], value: Any, path: str) -> Iterable[Cause]:

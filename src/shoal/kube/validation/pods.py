@@ -181,7 +181,8 @@ def _dns(config: Obj | None, policy: Any, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers")
     for i, server in enumerate(servers):
         yield from address(server or "", f"{path}.nameservers[{i}]")
-    yield from _dns_searches((config or {}).get("searches") or [], f"{path}.searches")
+    searches = [search or "" for search in (config or {}).get("searches") or ()]
+    yield from _dns_searches(searches, f"{path}.searches")
     for i, option in enumerate(entries((config or {}).get("options"))):
         if not option.get("name"):
             yield required(f"{path}.options[{i}]", "must not be empty")

@@ -36,16 +36,20 @@ _STANDARD = _CONTAINER | _COUNTED | {
     "limits.memory", "limits.ephemeral-storage",
 }  # fmt: skip
 _HUGE = "hugepages-"
+_WORTH_REMEMBERING = 128
 
 
 def requirements(resources: Obj, path: str, claims: frozenset[str] = frozenset()) -> Iterator[Cause]:
     """`resources` of a container; `claims` are the names under the pod's resourceClaims."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, value in limits.items():
-        yield from _container_amount(name, value, f"{path}.limits[{name}]")
+        if not (len(name) < _WORTH_REMEMBERING and _is_sound(name, str(value))):
+            yield from _container_amount(name, value, f"{path}.limits[{name}]")
     for name, value in requests.items():
-        yield from _container_amount(name, value, f"{path}.requests[{name}]")
-        yield from _within_limit(name, value, limits, path)
+        if not (len(name) < _WORTH_REMEMBERING and _is_sound(name, str(value))):
+            yield from _container_amount(name, value, f"{path}.requests[{name}]")
+        if value != limits.get(name):
+            yield from _within_limit(name, value, limits, path)
     if resources.get("claims"):
         yield from _claims(entries(resources["claims"]), claims, f"{path}.claims")
     asked = limits.keys() | requests.keys()
@@ -92,6 +96,12 @@ def amount(name: str, value: Any, path: str) -> Iterator[Cause]:
         yield invalid(path, str(quantity), "must be an integer")
 
 
+@lru_cache(maxsize=4096)
+def _is_sound(name: str, value: str) -> bool:
+    """Whether nothing is to be said of this amount by itself; pods of a job repeat theirs."""
+    return not any(_container_amount(name, value, ""))
+
+
 def _container_amount(name: str, value: Any, path: str) -> Iterator[Cause]:
     for problem in _container_name(name):
         yield invalid(path, name, problem)
@@ -101,7 +111,6 @@ def _container_amount(name: str, value: Any, path: str) -> Iterator[Cause]:
         yield invalid(path, text, f"{text} is not positive integer multiple of {name}")
 
 
-@lru_cache(maxsize=1024)
 def _container_name(name: str) -> tuple[str, ...]:
     problems = names.qualified_name(name)
     if not problems and "/" not in name and name not in _STANDARD and not name.startswith((_HUGE, f"requests.{_HUGE}")):
@@ -119,8 +128,6 @@ def _within_limit(name: str, value: Any, limits: Mapping[str, Any], path: str) -
     if name not in limits:
         if not shared:
             yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-        return
-    if value == limits[name]:
         return
     request, limit = Quantity.parse(value), Quantity.parse(limits[name])
     if request != limit and not shared:
@@ -152,7 +159,6 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-@lru_cache(maxsize=1024)
 def _is_extended(name: str) -> bool:
     if _is_native(name) or name.startswith("requests."):
         return False
