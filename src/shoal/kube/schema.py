@@ -107,8 +107,22 @@ def is_clean(schema: Schema, value: Any) -> bool:
                     return False
         return True
     if wanted == "any":
-        return schema.values is None or all(is_clean(schema.values, part) for part in _objects(value))
+        if schema.custom:
+            return schema.preserve_unknown or _has_no_fields(value)
+        return schema.values is None or _either_fits(schema, schema.values, value)
     return _scalar_fits(schema, value)
+
+
+def _has_no_fields(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_has_no_fields(child) for child in value)
+    return not (isinstance(value, dict) and value)
+
+
+def _either_fits(schema: Schema, inner: Schema, value: Any) -> bool:
+    if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
+        return False
+    return all(is_clean(inner, part) for part in _objects(value))
 
 
 def _objects(value: Any) -> list[Obj]:
@@ -173,11 +187,8 @@ class _Place(NamedTuple):
 
     struct: str = ""
     path: str = ""
-    is_fixed: bool = False  # within a value that decodes itself: the outer decoder knows only where that stands
 
     def below(self, struct: str, field: str, inside: str) -> _Place:
-        if self.is_fixed:
-            return self
         step = f"{inside}.{field}" if inside else field
         return _Place(struct.rpartition(".")[2], f"{self.path}.{step}" if self.path else step)
 
@@ -192,10 +203,7 @@ def _decode(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
     if value is None:
         return
     if schema.type == "any":
-        if schema.values is not None:
-            for part in _objects(value):
-                within = _decode(schema.values, part, place._replace(is_fixed=True))
-                yield from (problem._replace(stops=True) for problem in within)
+        yield from _decode_either(schema, value, place)
     elif schema.type == "object":
         if isinstance(value, dict):
             yield from _decode_fields(schema, value, place)
@@ -210,6 +218,14 @@ def _decode(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
             yield _mismatch(schema, value, place)
     elif not _scalar_fits(schema, value):
         yield _scalar_problem(schema, value, place)
+
+
+def _decode_either(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
+    if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
+        yield _Problem("boolean or JSON schema expected", stops=True)
+    if schema.values is not None:
+        for part in _objects(value):
+            yield from (problem._replace(stops=True) for problem in _decode(schema.values, part, place))
 
 
 def _decode_fields(schema: Schema, value: Obj, place: _Place) -> Iterator[_Problem]:
@@ -259,15 +275,28 @@ def _json_type(value: Any) -> str:
 
 def unknown_fields(schema: Schema, obj: Any) -> list[str]:
     """The paths of fields the schema does not know, as strict decoding names them: `spec.containers[0].foo`."""
-    return [] if is_clean(schema, obj) else list(_unknown(schema, obj, ""))
+    if is_clean(schema, obj):
+        return []
+    found = list(_unknown(schema, obj, ""))
+    return sorted(found) if schema.custom else found
+
+
+def _items_of(schema: Schema) -> Schema | None:
+    """What items of a list must be. Where a custom schema declares nothing, it declares nothing all the way down."""
+    return schema if schema.custom and schema.type == "any" and not schema.preserve_unknown else schema.items
+
+
+def _has_fields(schema: Schema) -> bool:
+    return schema.type == "object" or _items_of(schema) is schema
 
 
 def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
     if isinstance(value, list):
-        if schema.items is not None:
+        item = _items_of(schema)
+        if item is not None:
             for index, child in enumerate(value):
-                yield from _unknown(schema.items, child, f"{path}[{index}]")
-    elif isinstance(value, dict) and schema.type == "object":
+                yield from _unknown(item, child, f"{path}[{index}]")
+    elif isinstance(value, dict) and _has_fields(schema):
         for name, child in value.items():
             here = f"{path}.{name}" if path else name
             below = schema.field(name)
@@ -291,10 +320,10 @@ def drop_unknown(schema: Schema, obj: Obj) -> Obj:
 def _known_part(schema: Schema, value: Any) -> Any:
     if schema.type == "any" and schema.values is not None:
         schema = Schema("array", items=schema.values) if isinstance(value, list) else schema.values
-    if isinstance(value, list) and schema.items is not None:
-        item = schema.items
-        return [_known_part(item, child) for child in value]
-    if not isinstance(value, dict) or schema.type != "object":
+    if isinstance(value, list):
+        item = _items_of(schema)
+        return value if item is None else [_known_part(item, child) for child in value]
+    if not isinstance(value, dict) or not _has_fields(schema):
         return value
     kept: Obj = {}
     for name, child in value.items():

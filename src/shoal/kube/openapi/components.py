@@ -119,7 +119,9 @@ def _scalar(schema: Schema) -> dict[str, Any]:
         return {"oneOf": [{"type": "string"}, {"type": "number"}]}
     if schema.format == "int-or-string":
         return {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}
-    described: dict[str, Any] = {} if schema.type == "any" else {"type": schema.type}
+    if schema.type == "any":
+        return {}
+    described: dict[str, Any] = {"type": schema.type}
     if schema.format:
         described["format"] = "date-time" if schema.format == "micro-time" else schema.format
     if schema.enum:

@@ -162,7 +162,7 @@ JSONSchemaDefinitions = [string]JSONSchemaProps
 JSONSchemaDependencies = [string]JSONSchemaPropsOrStringArray
 FieldValueErrorReason = string of FieldValueRequired FieldValueDuplicate FieldValueInvalid FieldValueForbidden
 JSON = any: Any JSON value.
-JSONSchemaPropsOrBool = either(JSONSchemaProps): A schema, or true or false.
+JSONSchemaPropsOrBool = either(JSONSchemaProps|bool): A schema, or true or false.
 JSONSchemaPropsOrArray = either(JSONSchemaProps): A schema, or a list of them.
 JSONSchemaPropsOrStringArray = either(JSONSchemaProps): A schema, or a list of field names.
 """

@@ -16,8 +16,8 @@ A line at the margin starts a type; `(atomic)` behind its name says that server-
 An indented line is a field, in three columns two or more spaces apart: the name (`!` where it is required),
 the type with its marks, the description. `...T` takes in the fields of T. The marks are @map(keys), @set,
 @atomic and @granular for how server-side apply merges, +merge(key) and +retainKeys for strategic merge patch, and
-=value for the default that the schema itself carries. `either(T)` is a T, a list of T, or something simpler. A
-list is atomic and a map granular where nothing is said.
+=value for the default that the schema itself carries. `either(T)` is a T or a list, `either(T|bool)` a T or a
+boolean. A list is atomic and a map granular where nothing is said.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ class Package:
             value = self._typed(name[8:])
             return Schema("object", values=value, go_type=f"map[string]{value.go_type}")
         if name.startswith("either("):
-            return Schema("any", values=self._typed(name[7:-1]))
+            other, _, simpler = name[7:-1].partition("|")
+            return Schema("any", "object-or-boolean" if simpler else "", values=self._typed(other))
         return self.schema(name)
 
     def _field(self, line: FieldLine) -> Schema:

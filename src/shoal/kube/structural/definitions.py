@@ -93,35 +93,65 @@ def _spec_problems(spec: Obj) -> Iterator[Cause]:
 
 def _versions_problems(versions: list[Obj]) -> Iterator[Cause]:
     for index, version in enumerate(versions):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        if not _schema_of(version):
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
     for index, version in enumerate(versions):
-        yield from _version_problems(version, f"spec.versions[{index}]")
+        path = f"spec.versions[{index}]"
+        name = version.get("name") or ""
+        if problems := dns_1035_label(name):
+            yield invalid(f"{path}.name", name, ",".join(problems))
+        if version.get("deprecationWarning") is not None and not version.get("deprecated"):
+            words = "can only be set for deprecated versions"
+            yield invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
+    for part, check in _PARTS.items():
+        for version, path in _places(versions, part):
+            yield from check(version, path)
     names = [version.get("name") for version in versions]
-    shown = [{key: value for key, value in version.items() if key != "schema"} for version in versions]
     if len(set(names)) != len(names):
-        yield invalid("spec.versions", shown, "must contain unique version names")
+        yield invalid("spec.versions", versions, "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        yield invalid("spec.versions", shown, "must have exactly one version marked as storage version")
+        yield invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+    if versions and (problems := dns_1035_label(names[0] or "")):
+        yield invalid("spec.version", names[0] or "", ",".join(problems))
 
 
-def _version_problems(version: Obj, path: str) -> Iterator[Cause]:
-    name = version.get("name") or ""
-    if problems := dns_1035_label(name):
-        yield invalid(f"{path}.name", name, ",".join(problems))
-    if version.get("deprecationWarning") is not None and not version.get("deprecated"):
-        words = "can only be set for deprecated versions"
-        yield invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
-    subresources = version.get("subresources") or {}
+def _places(versions: list[Obj], part: str) -> Iterator[tuple[Obj, str]]:
+    """Where one part of the versions is judged. What all have in common is said once, under the name it has for all."""
+    if versions and all(version.get(part) == versions[0].get(part) for version in versions):
+        yield versions[0], f"spec.{'validation' if part == 'schema' else part}"
+    else:
+        for index, version in enumerate(versions):
+            yield version, f"spec.versions[{index}].{part}"
+
+
+def _version_schema(version: Obj, path: str) -> Iterator[Cause]:
     schema = _schema_of(version)
     if schema:
-        has_status = subresources.get("status") is not None
-        yield from schema_problems(schema, f"{path}.schema.openAPIV3Schema", has_status=has_status)
-    if subresources.get("scale") is not None:
-        yield from _scale_problems(subresources["scale"], f"{path}.subresources")
+        has_status = (version.get("subresources") or {}).get("status") is not None
+        yield from schema_problems(schema, f"{path}.openAPIV3Schema", has_status=has_status)
+
+
+def _version_scale(version: Obj, path: str) -> Iterator[Cause]:
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is not None:
+        yield from _scale_problems(scale, path)
+
+
+def _version_columns(version: Obj, path: str) -> Iterator[Cause]:
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        yield from _column_problems(column, f"{path}.additionalPrinterColumns[{index}]")
-    yield from _selectable_problems(version.get("selectableFields") or [], schema, f"{path}.selectableFields")
+        yield from _column_problems(column, f"{path}[{index}]")
+
+
+def _version_selectable(version: Obj, path: str) -> Iterator[Cause]:
+    yield from _selectable_problems(version.get("selectableFields") or [], _schema_of(version), path)
+
+
+_PARTS = {
+    "schema": _version_schema,
+    "subresources": _version_scale,
+    "additionalPrinterColumns": _version_columns,
+    "selectableFields": _version_selectable,
+}
 
 
 def _scale_problems(scale: Obj, path: str) -> Iterator[Cause]:
@@ -170,7 +200,7 @@ def _selectable_problems(fields: list[Obj], schema: Obj, path: str) -> Iterator[
         for step in where.removeprefix(".").split("."):
             target = (target.get("properties") or {}).get(step) if target else None
         if target is None:
-            yield invalid(here, where, f"is an invalid path: does not refer to a valid field: {where}")
+            yield invalid(here, where, "is an invalid path: does not refer to a valid field")
         elif where.startswith(".metadata"):
             yield invalid(here, where, "must not point to fields in metadata")
         elif target.get("type") not in ("string", "boolean", "integer"):

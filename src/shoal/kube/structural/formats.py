@@ -17,7 +17,11 @@ from shoal.kube.names import dns_label, dns_subdomain
 _HEX = "[0-9a-fA-F]"
 _UUID = rf"{_HEX}{{8}}-?{_HEX}{{4}}-?%s-?%s-?{_HEX}{{12}}"
 _ANY4, _VARIANT = f"{_HEX}{{4}}", f"[89abAB]{_HEX}{{3}}"
-_DURATION = r"-?(?:\d+(?:\.\d*)?|\.\d+)\s*(?:ns|us|µs|μs|ms|s|m|h|d|w)"
+_UNITS = (
+    "ns|nanos?|nanoseconds?|us|µs|μs|micros?|microseconds?|ms|millis?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|"
+    "h|hrs?|hours?|d|days?|w|wks?|weeks?"
+)
+_DURATION = rf"(?:\d+(?:\.\d*)?|\.\d+)\s*(?:{_UNITS})\s*"
 
 
 def _matching(pattern: str) -> Callable[[str], bool]:

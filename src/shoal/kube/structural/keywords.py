@@ -18,13 +18,15 @@ _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "de
 _META_FIELDS = ("apiVersion", "kind", "metadata")
 
 
-def children(props: Obj, path: str) -> Iterator[tuple[str, Any]]:
-    """The schemas directly below one, with their paths."""
+def children(props: Obj, path: str, *, conditions: bool = True) -> Iterator[tuple[str, Any]]:
+    """The schemas directly below one, with their paths; those in conditions only where wanted."""
     for name, child in (props.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", child
-    for name in ("items", "additionalProperties", "not"):
+    for name in ("items", "additionalProperties", "not") if conditions else ("items", "additionalProperties"):
         if isinstance(props.get(name), dict):
             yield f"{path}.{name}", props[name]
+    if not conditions:
+        return
     for name in ("allOf", "anyOf", "oneOf"):
         for index, child in enumerate(props.get(name) or ()):
             yield f"{path}.{name}[{index}]", child

@@ -37,8 +37,28 @@ def compiled(pattern: str) -> re.Pattern[str]:
     translated = "".join(_translate(pattern))
     try:
         return re.compile(translated, re.ASCII)
-    except (re.error, OverflowError, RecursionError) as problem:
-        raise BadPattern(f"error parsing regexp: {problem}: `{pattern}`") from None
+    except re.error as problem:
+        raise BadPattern(f"error parsing regexp: {_in_words_of_go(problem, pattern)}") from None
+    except (OverflowError, RecursionError):
+        raise BadPattern(f"error parsing regexp: expression nests too deeply: `{pattern}`") from None
+
+
+def _in_words_of_go(problem: re.error, pattern: str) -> str:
+    at = pattern[problem.pos or 0 :]
+    words, shown = problem.msg, pattern
+    if words.startswith("missing )"):
+        words = "missing closing )"
+    elif words.startswith("unbalanced parenthesis"):
+        words = "unexpected )"
+    elif words.startswith("unterminated character set"):
+        words, shown = "missing closing ]", at
+    elif words.startswith("nothing to repeat"):
+        words, shown = "missing argument to repetition operator", at[:1]
+    elif words.startswith("multiple repeat"):
+        words, shown = "invalid nested repetition operator", pattern[(problem.pos or 1) - 1 :][:2]
+    elif words.startswith("bad character range"):
+        words, shown = "invalid character class range", words.removeprefix("bad character range ")
+    return f"{words}: `{shown}`"
 
 
 def _translate(pattern: str) -> list[str]:

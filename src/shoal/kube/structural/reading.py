@@ -16,12 +16,17 @@ _LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
     "minItems", "maxItems", "minProperties", "maxProperties",
 )  # fmt: skip
-_ANYTHING = Schema("any", custom=True, preserve_unknown=True)
+_UNDECLARED = Schema("any", custom=True)  # scalars are kept, fields of objects are not
 
 
 def schema_from(openapi: dict[str, Any]) -> Schema:
     """The schema of whole objects; a definition that `crd_problems` refuses may be read all the same."""
     return _read(openapi, is_resource=True)
+
+
+def schema_below(props: dict[str, Any]) -> Schema:
+    """The schema of one place within."""
+    return _read(props)
 
 
 def _read(props: dict[str, Any], *, is_resource: bool = False) -> Schema:
@@ -61,7 +66,7 @@ def _values_of(props: dict[str, Any]) -> Schema | None:
     declared = props.get("additionalProperties")
     if isinstance(declared, dict):
         return _read(declared)
-    return _ANYTHING if declared is True else None
+    return None if declared is None else _UNDECLARED
 
 
 def _items_of(props: dict[str, Any]) -> Schema | None:

@@ -12,17 +12,23 @@ from typing import Any
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
+from shoal.kube.schema import unknown_fields
 from shoal.kube.structural.keywords import children, keyword_problems
 from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+from shoal.kube.structural.reading import schema_below
+from shoal.kube.structural.values import validate
 from shoal.kube.validation.fields import forbidden, invalid, required
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 # With a status subresource the status is judged by properties.status alone: conditions at the root would be lost.
-_AT_ROOT = frozenset({
-    "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
-    "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items",
-    "properties", "externalDocs", "example", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations",
-})  # fmt: skip
+_AT_ROOT = {
+    "description": "Description", "type": "Type", "format": "Format", "title": "Title", "maximum": "Maximum",
+    "exclusiveMaximum": "ExclusiveMaximum", "minimum": "Minimum", "exclusiveMinimum": "ExclusiveMinimum",
+    "maxLength": "MaxLength", "minLength": "MinLength", "pattern": "Pattern", "maxItems": "MaxItems",
+    "minItems": "MinItems", "uniqueItems": "UniqueItems", "multipleOf": "MultipleOf", "required": "Required",
+    "items": "Items", "properties": "Properties", "externalDocs": "ExternalDocs", "example": "Example",
+    "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields", "x-kubernetes-validations": "XValidations",
+}  # fmt: skip
 # What a condition may not say, and how it is told so.
 _NOT_IN_CONDITIONS = {
     "type": "must be empty to be structural",
@@ -43,11 +49,26 @@ _NOT_IN_CONDITIONS = {
 
 def schema_problems(schema: Obj, path: str, *, has_status: bool) -> list[Cause]:
     """Every mistake in an openAPIV3Schema that stands at `path` of its definition."""
+    unstructured = [*_structure(schema, path, level="root"), *_completeness(schema, schema, path, path)]
     return [
         *_root_problems(schema, path, has_status=has_status),
-        *sorted([*_structure(schema, path, level="root"), *_completeness(schema, schema, path, path)], key=str),
+        *(sorted(unstructured, key=str) or _defaults(schema, path)),
         *keyword_problems(schema, path, is_root=True),
     ]
+
+
+def _defaults(props: Obj, path: str) -> Iterator[Cause]:
+    """A default is an ordinary value: it holds no unknown fields and is valid."""
+    default = props.get("default")
+    if default is not None:
+        schema = schema_below(props)
+        if unknown_fields(schema, default):
+            yield invalid(f"{path}.default", default, "must not have unknown fields")
+        for cause in validate(schema, default):
+            where = f"{path}.default.{cause.field}" if cause.field else f"{path}.default"
+            yield Cause(cause.reason, cause.message, where)
+    for below, child in children(props, path, conditions=False):
+        yield from _defaults(child, below)
 
 
 def schema_warnings(schema: Obj, path: str) -> Iterator[str]:
@@ -75,10 +96,10 @@ def _places(props: Any, path: str) -> Iterator[tuple[str, Obj]]:
 
 
 def _root_problems(schema: Obj, path: str, *, has_status: bool) -> Iterator[Cause]:
-    if has_status and not _AT_ROOT.issuperset(name for name, value in schema.items() if value):
-        listed = " ".join(name[:1].upper() + name[1:] for name in sorted(_AT_ROOT) if not name.startswith("x-"))
+    if has_status and any(value and name not in _AT_ROOT for name, value in schema.items()):
+        listed = " ".join(_AT_ROOT.values())
         words = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
-        yield invalid(path, "", words)
+        yield invalid(path, schema, words)
     if schema.get("nullable"):
         yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
 
@@ -88,7 +109,7 @@ def _root_problems(schema: Obj, path: str, *, has_status: bool) -> Iterator[Caus
 
 def _structure(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
     items, more = props.get("items"), props.get("additionalProperties")
-    if props.get("type") == "array" and items is None:
+    if props.get("type") == "array" and not isinstance(items, dict | list):
         yield required(f"{path}.items", "must be specified")
     if isinstance(items, dict):
         yield from _structure(items, f"{path}.items", level="item")

@@ -20,6 +20,9 @@ from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
 from shoal.kube.validation.fields import duplicate, invalid, not_supported, quote, required, too_long, too_many
 
 _MISSING: Any = object()
+_LARGEST_EXACT = 2**53 - 1  # a float up to here may stand for an integer
+_NUMBER_FORMATS = ("int32", "int64", "float", "double")
+_RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _NO_FIELD = "<nil>"  # a mistake of no single field is said to be here
 
 
@@ -39,6 +42,8 @@ def _check(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause
     if not schema.custom:
         yield from _check_metadata(schema, value, path)
         return
+    if isinstance(value, int) and value not in _RANGES["int64"]:
+        value = float(value)  # a number too large for an integer is read as a float
     rules = schema.rules
     yield from _check_type(schema, value, path)
     if value is not None:
@@ -86,10 +91,13 @@ def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
     if not types or (value is None and schema.nullable):
         return
     found = json_type(value)
-    whole = found == "number" and "integer" in types and value.is_integer()
+    whole = found == "number" and "integer" in types and value.is_integer() and abs(value) <= _LARGEST_EXACT
     if found in types or whole or (found == "integer" and "number" in types):
         return
-    yield _type_invalid(path, found, f"must be of type {','.join(types)}: {quote(found)}")
+    wanted = ",".join(types)
+    if schema.format in _NUMBER_FORMATS and found in ("boolean", "object", "number"):
+        wanted, found = schema.format, "float64" if found == "number" else ""
+    yield _type_invalid(path, found, f"must be of type {wanted}: {quote(found)}")
 
 
 def _type_invalid(path: str, value: str, words: str) -> Cause:
@@ -126,25 +134,23 @@ def _matches(pattern: str, text: str) -> bool:
         return False
 
 
-_RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
-
-
 def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Cause]:
     rules = schema.rules
     if schema.type == "integer":
-        form = schema.format or "int64"
-        if form in _RANGES and int(number) not in _RANGES[form]:
-            words = f"with format {schema.format}" if schema.format else "(default format)"
+        form = schema.format if schema.format in _RANGES else "int64"
+        if number != int(number) or int(number) not in _RANGES[form]:
+            words = f"with format {schema.format}" if schema.format in _RANGES else "(default format)"
             yield invalid(_NO_FIELD, "", f"Checked value must be of type integer {words} in {path}")
     factor, low, high = rules.get("multipleOf"), rules.get("minimum"), rules.get("maximum")
+    if isinstance(number, int):  # compared as integers, as the API server does
+        low, high = low if low is None else int(low), high if high is None else int(high)
     if factor and number % factor != 0:
         yield _out_of(path, number, "a multiple of", factor)
-    if low is not None and (number <= low if rules.get("exclusiveMinimum") else number < low):
-        yield _out_of(
-            path, number, "greater than" if rules.get("exclusiveMinimum") else "greater than or equal to", low
-        )
-    if high is not None and (number >= high if rules.get("exclusiveMaximum") else number > high):
-        yield _out_of(path, number, "less than" if rules.get("exclusiveMaximum") else "less than or equal to", high)
+    below, above = rules.get("exclusiveMinimum"), rules.get("exclusiveMaximum")
+    if low is not None and (number <= low if below else number < low):
+        yield _out_of(path, number, "greater than" if below else "greater than or equal to", low)
+    if high is not None and (number >= high if above else number > high):
+        yield _out_of(path, number, "less than" if above else "less than or equal to", high)
 
 
 def _out_of(path: str, number: int | float, relation: str, limit: int | float) -> Cause:
@@ -190,13 +196,17 @@ def _check_fields(schema: Schema, obj: dict[str, Any], path: str, before: Any) -
     for name, child in obj.items():
         here = f"{path}.{name}" if path else name
         below = schema.field(name)
-        if below is not None:
-            yield from _check(below, child, here, was.get(name, _MISSING))
-        elif "closed" in rules:
+        if "closed" in rules and name not in schema.fields:
             yield invalid(path, name, f"{path}.{name} in body is a forbidden property")
+        elif below is not None:
+            yield from _check(below, child, here, was.get(name, _MISSING))
     for name in schema.required:
         if name not in obj:
             yield required(f"{path}.{name}" if path else name)
+    if schema.embedded_resource:
+        for name in ("apiVersion", "kind"):
+            if not obj.get(name):
+                yield required(f"{path}.{name}")
 
 
 def _check_conditions(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
