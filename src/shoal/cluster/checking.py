@@ -112,6 +112,11 @@ def check_change(kind: Kind, new: Obj, old: Obj, subresource: str) -> None:
         raise invalid(kind, name_of(new), causes)
 
 
+def remarks(kind: Kind, obj: Obj) -> tuple[str, ...]:
+    """What the person should know about an object that is valid."""
+    return tuple(structural.crd_warnings(obj)) if kind == kinds.CUSTOM_RESOURCE_DEFINITION else ()
+
+
 def is_same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     """Whether a write changes nothing; the times in managedFields do not count."""
     if new == old:

@@ -188,10 +188,12 @@ class SimulatedCluster:
             kind, namespace, resource_version=resource_version, labels=labels, fields=fields, bookmarks=bookmarks,
             initial_events=initial_events, timeout_seconds=timeout_seconds,
         )  # fmt: skip
-        async with aclosing(cast(AsyncGenerator[WatchEvent, None], stream)):
-            async with aclosing(self._disturbed(kind, stream)) as disturbed:
-                async for event in disturbed:
-                    yield event
+        async with (
+            aclosing(cast(AsyncGenerator[WatchEvent, None], stream)),
+            aclosing(self._disturbed(kind, stream)) as disturbed,
+        ):
+            async for event in disturbed:
+                yield event
 
     async def _disturbed(self, kind: Kind, stream: AsyncIterator[WatchEvent]) -> AsyncGenerator[WatchEvent, None]:
         held: WatchEvent | None = None  # swapped: waits for the next

@@ -97,12 +97,12 @@ class Watch:
 
     async def __anext__(self) -> list[RawEvent]:
         while True:
+            if self._failure is None and (batch := self._take()):
+                return batch
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 self.close()
                 raise failure
-            if batch := self._take():
-                return batch
             if self._over:
                 raise StopAsyncIteration
             await self._sleep()

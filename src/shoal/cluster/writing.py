@@ -62,17 +62,18 @@ class Writer:
         self._check_namespace(resource, meta)
         key = self._name(resource, meta)
         warnings = _without_duplicate_owners(meta)
+        unasked = _unasked(resource, obj)
         checking.fill_defaults(kind, obj)
         meta["uid"] = core.new_uid()
         meta["creationTimestamp"] = core.now()
         if not tracked:
-            obj = self._tracked_first(resource, obj, options)
+            obj = self._tracked_first(resource, obj, options, unasked)
             meta = obj["metadata"]
         self._begin(resource, obj)
         checking.check_new(kind, obj)
         self._check_absent(resource, key, meta)
         stored = self._store(resource, obj, None, options)
-        return Written(resource.show(stored), created=True, warnings=warnings)
+        return Written(resource.show(stored), created=True, warnings=warnings + checking.remarks(kind, obj))
 
     def _place(self, resource: Resource, namespace: str, meta: Obj) -> None:
         if not resource.kind.namespaced:
@@ -116,10 +117,13 @@ class Writer:
         if rules.begin is not None:
             rules.begin(self._core, obj)
 
-    def _tracked_first(self, resource: Resource, obj: Obj, options: WriteOptions) -> Obj:
-        """A status given on create belongs to nobody: it is reset, or it was the kind's own."""
+    def _tracked_first(self, resource: Resource, obj: Obj, options: WriteOptions, unasked: list[str]) -> Obj:
+        """Nobody manages what admission filled in, nor a status given on create, which is reset or the kind's own."""
         status = obj.pop("status", None) if "status" in resource.kind.subresources else None
+        filled = {name: obj["spec"].pop(name) for name in unasked if name in obj["spec"]}
         obj = apply.track(schema_of(resource.kind), None, obj, manager=options.field_manager, now=self._core.now())
+        if filled:
+            obj["spec"].update(filled)
         if status is not None:
             obj["status"] = status
         return obj
@@ -193,6 +197,7 @@ class Writer:
             return Written(resource.show(stored), warnings=warnings)
         if _is_released(resource, new, stored, old):
             return Written(self._release(resource, key, new, stored, options), warnings=warnings)
+        warnings += checking.remarks(resource.kind, new)
         return Written(resource.show(self._store(resource, new, stored, options)), warnings=warnings)
 
     def _check_version(self, resource: Resource, new: Obj, stored: Stored) -> None:
@@ -253,6 +258,12 @@ class Writer:
         if not options.dry_run:
             self._core.remove(resource, key)
         return resource.show(last)
+
+
+def _unasked(resource: Resource, obj: Obj) -> list[str]:
+    spec = obj.get("spec") or {}
+    groups = (group for group in resource.rules.admission_fills if not any(name in spec for name in group))
+    return [name for group in groups for name in group]
 
 
 def _check_name(meta: Obj, key: Key) -> None:

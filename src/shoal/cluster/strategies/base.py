@@ -32,6 +32,8 @@ class Rules:
     unconditional_update: bool = True  # PUT without a resourceVersion
     create_on_update: bool = False  # PUT of an object that is not there
     keeps_first_status: bool = False  # a status given on create is kept
+    # Groups of spec fields that admission fills in: where a new object had none of a group, nobody manages it.
+    admission_fills: tuple[tuple[str, ...], ...] = ()
     status_writes_metadata: bool = True  # the status subresource also takes labels and annotations
     # Look-ups and fill-ins of admission, before validation: (core, new, old or None).
     admit: Callable[[Core, Obj, Obj | None], None] | None = None

@@ -96,4 +96,10 @@ def keep_beside_status(core: Core, new: Obj, old: Obj) -> None:
         status["observedGeneration"] = before["observedGeneration"]
 
 
-RULES = Rules(Generation.SPEC, admit=admit, begin=begin, keep_beside_status=keep_beside_status)
+RULES = Rules(
+    Generation.SPEC,
+    admission_fills=(("tolerations",), ("serviceAccountName", "serviceAccount")),
+    admit=admit,
+    begin=begin,
+    keep_beside_status=keep_beside_status,
+)
