@@ -168,6 +168,13 @@ def test_too_many_operations_are_refused() -> None:
     assert refused.value.message.endswith("The allowed maximum operations in a JSON patch is 10000, got 10001")
 
 
+def test_copying_cannot_double_an_object_without_end() -> None:
+    with pytest.raises(ApiError) as refused:
+        json_patch({"a": {"text": "x" * 1000}}, [{"op": "copy", "from": "/a", "path": "/a/again"}] * 100)
+    assert refused.value.code == 422
+    assert refused.value.causes[0].message.endswith("exceeding the limit 3145728")
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text("a~/1", max_size=3),
     lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text("ab~/0-", max_size=3), below, max_size=4),

@@ -7,6 +7,7 @@ its leading slash loses its first step) the RFC wins and the patch is refused.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from shoal.kube.objects import Obj
 from shoal.kube.patching.values import clone, does_not_fit, json_type, same
 
 MOST_OPERATIONS = 10_000
+MOST_COPIED_BYTES = 3 * 1024 * 1024  # by all copy operations together: copying can double an object each time
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 _MISSING = "missing value"
 
@@ -65,6 +67,14 @@ class _Document:
 
     def __init__(self, root: Any) -> None:
         self.root = root
+        self._copied_bytes = 0
+
+    def copied(self, value: Any) -> Any:
+        self._copied_bytes += len(json.dumps(value))
+        if self._copied_bytes > MOST_COPIED_BYTES:
+            grown = f"the accumulated size increase of copy is {self._copied_bytes}"
+            raise does_not_fit(f"Unable to complete the copy, {grown}, exceeding the limit {MOST_COPIED_BYTES}")
+        return clone(value)
 
     def holder(self, path: str) -> tuple[Any, str] | None:
         """The container that holds what the path names, and the last step; None where the way there is missing."""
@@ -178,7 +188,7 @@ def _copy(document: _Document, operation: Mapping[str, Any]) -> None:
     start, path = _path(operation, "copy", "from"), _path(operation, "copy")
     container, step = _at(document, start, f"copy operation does not apply: doc is missing from path: {start}")
     try:
-        value = clone(_get(container, step))
+        value = document.copied(_get(container, step))
         container, step = _at(document, path, f"copy operation does not apply: doc is missing destination path: {path}")
         _put(container, step, value)
     except _NoSuchPlace as nowhere:

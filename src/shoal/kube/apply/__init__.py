@@ -1,0 +1,193 @@
+"""Server-side apply and the ownership of fields (metadata.managedFields).
+
+`apply` merges a partial object into the live one, field by field, and remembers who applied what: a field another
+manager set to something else is a conflict unless forced, a field its last applier no longer mentions is removed.
+`track` does the bookkeeping of every other write: what a write changed now belongs to its writer.
+
+Both are pure; the time comes in as text. Checking versions, defaulting and validating the result is the caller's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.kube.apply import client_side
+from shoal.kube.apply.comparing import differences, spoken_of
+from shoal.kube.apply.fieldsets import FieldSet, difference, intersection, union
+from shoal.kube.apply.managers import (
+    APPLY,
+    UPDATE,
+    Entry,
+    Identity,
+    Managers,
+    all_fields,
+    are_entries,
+    capped,
+    conflict,
+    read,
+    without,
+    written,
+)
+from shoal.kube.apply.merging import Emptied, merged, prune
+from shoal.kube.apply.places import Place, place_of
+from shoal.kube.errors import bad_request
+from shoal.kube.objects import Obj
+from shoal.kube.patching.values import same, without_nulls
+from shoal.kube.schema import Schema
+
+__all__ = ["apply", "track"]
+
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+# What the system itself writes belongs to nobody.
+_UNOWNED_AT_ROOT = ("f:apiVersion", "f:kind")
+_UNOWNED_METADATA = frozenset(
+    (
+        ".", "f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName", "f:generation",
+        "f:managedFields", "f:resourceVersion",
+    )
+)  # fmt: skip
+
+
+def track(schema: Schema, live: Obj | None, new: Obj, *, manager: str, now: str, subresource: str = "") -> Obj:
+    """`new` with its managedFields as they are after an ordinary create, update or patch by `manager`.
+
+    `live` is None for a create. Inputs stay as they are; the result shares its unchanged parts with them. An
+    object whose managedFields somebody emptied stays untracked until it is applied to.
+    """
+    version = str(new.get("apiVersion", ""))
+    if live is None and not new["metadata"].get("managedFields"):
+        fields = _owned(differences(place_of(schema), {}, new)[0])
+        mine = {Identity(manager, UPDATE, version, subresource): Entry(fields, version, now)}
+        return _with_entries(new, written(mine))
+    entries = _entries(live, new, subresource)
+    if not entries:
+        return _with_entries(new, [])
+    changed, removed = differences(place_of(schema), _unmanaged(live or {}), _unmanaged(new))
+    if not changed and not removed:
+        return _with_entries(new, entries)
+    managers = without(read(entries), changed, removed)
+    taken = _owned(changed)
+    if taken:
+        mine_now = Identity(manager, UPDATE, version, subresource)
+        before = managers.get(mine_now)
+        managers[mine_now] = Entry(union(before.fields, taken) if before else taken, version, now)
+    return _with_entries(new, written(capped(managers)))
+
+
+def apply(
+    schema: Schema, live: Obj | None, applied: Obj, *, manager: str, force: bool, now: str, subresource: str = ""
+) -> Obj:
+    """The live object (None: not there yet) with the configuration applied to it by `manager`.
+
+    Raises 409 with a cause per field where another manager owns what would change and `force` is not given; 400
+    where the configuration has unknown fields, doubled list items or its own managedFields. A field given as
+    null is a field not given.
+    """
+    place = place_of(schema)
+    config = without_nulls(applied)
+    spoken = _spoken_of(place, config)
+    base = _unmanaged(live) if live is not None else {}
+    managers = _managers_before(place, live, base, now=now, subresource=subresource)
+    mine = Identity(manager, APPLY, "", subresource)
+    last = managers.pop(mine, None)
+    result: Obj = merged(place, base, config)
+    emptied: Emptied = []
+    if last is not None:
+        prune(place, result, last.fields, union(all_fields(managers.values()), spoken), emptied)
+    changed, removed = differences(place, base, result)
+    if not force:
+        _check_conflicts(place, base, managers, changed, manager)
+    managers = without(managers, changed, removed)
+    if emptied:
+        for holder, name in emptied:
+            del holder[name]
+        result = merged(place, result, config)  # what is applied as empty stays
+    is_change = not same(result, base)
+    time = now if is_change else last.time if last else None
+    fields = _owned(spoken)
+    if fields:
+        managers[mine] = Entry(fields, str(config.get("apiVersion", "")), time)
+    client_side.refresh(result, config, manager)
+    return _with_entries(result, written(managers))
+
+
+def _entries(live: Obj | None, new: Obj, subresource: str) -> list[Obj]:
+    """The entries a write starts from: those it sent, if it sent good ones, else those of the live object."""
+    kept = (live or {}).get("metadata", {}).get("managedFields") or []
+    sent = new["metadata"].get("managedFields")
+    if subresource or sent is None or sent == kept:
+        return kept
+    if sent in ([], [{}]):
+        return []
+    return sent if are_entries(sent) else kept
+
+
+def _managers_before(place: Place, live: Obj | None, base: Obj, *, now: str, subresource: str) -> Managers:
+    if live is None:
+        return {}
+    managers = read(live.get("metadata", {}).get("managedFields") or [])
+    if managers:
+        return managers
+    # Nobody kept count so far: all that is there belongs to whoever came before.
+    version = str(live.get("apiVersion", ""))
+    fields = _owned(differences(place, {}, base)[0])
+    return {Identity(BEFORE_FIRST_APPLY, UPDATE, version, subresource): Entry(fields, version, now)} if fields else {}
+
+
+def _spoken_of(place: Place, config: Obj) -> FieldSet:
+    if config.get("metadata", {}).get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    problems: list[str] = []
+    fields = spoken_of(place, config, problems)
+    if problems:
+        said = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+        raise bad_request(f"failed to create typed patch object ({_described(config)}): {said}")
+    return fields
+
+
+def _described(config: Obj) -> str:
+    meta = config.get("metadata") or {}
+    group, _, version = str(config.get("apiVersion", "")).rpartition("/")
+    return f"{meta.get('namespace', '')}/{meta.get('name', '')}; {group}/{version}, Kind={config.get('kind', '')}"
+
+
+def _check_conflicts(place: Place, base: Obj, managers: Managers, changed: FieldSet, manager: str) -> None:
+    found = _conflicts(managers, changed)
+    if found and manager == client_side.KUBECTL:
+        allowed = client_side.fields_of_last_applied(place, base)
+        found = {identity: left for identity, fields in found.items() if (left := difference(fields, allowed))}
+    if found:
+        raise conflict(found)
+
+
+def _conflicts(managers: Managers, changed: FieldSet) -> dict[Identity, FieldSet]:
+    found = {identity: intersection(entry.fields, changed) for identity, entry in managers.items()}
+    return {identity: fields for identity, fields in found.items() if fields}
+
+
+def _owned(fields: FieldSet) -> FieldSet:
+    """The fields without those that belong to nobody."""
+    result = {step: node for step, node in fields.items() if step not in _UNOWNED_AT_ROOT}
+    if "f:metadata" in result:
+        metadata = {step: node for step, node in result["f:metadata"].items() if step not in _UNOWNED_METADATA}
+        if metadata:
+            result["f:metadata"] = metadata
+        else:
+            del result["f:metadata"]
+    return result
+
+
+def _unmanaged(obj: Obj) -> Obj:
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or "managedFields" not in meta:
+        return obj
+    return {**obj, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
+
+
+def _with_entries(obj: Obj, entries: list[Any]) -> Obj:
+    meta = dict(obj.get("metadata") or {})
+    meta.pop("managedFields", None)
+    if entries:
+        meta["managedFields"] = entries
+    return {**obj, "metadata": meta}

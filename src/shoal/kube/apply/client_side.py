@@ -1,0 +1,55 @@
+"""Moving from `kubectl apply` to `kubectl apply --server-side` without conflicts with oneself.
+
+Client-side apply leaves its last configuration in an annotation. What that annotation says, and what still stands
+in the object just so, was kubectl's own: kubectl may take it over without force. From then on the annotation
+follows what kubectl applies, so that one can go back.
+"""
+
+from __future__ import annotations
+
+import json
+
+from shoal.kube.apply.comparing import differences, spoken_of
+from shoal.kube.apply.fieldsets import FieldSet, difference
+from shoal.kube.apply.places import Place
+from shoal.kube.objects import Obj, annotations_of
+from shoal.kube.patching.values import clone
+
+KUBECTL = "kubectl"
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+_MOST_BYTES = 256 * 1024  # of all annotations together
+
+
+def fields_of_last_applied(place: Place, live: Obj) -> FieldSet:
+    """The fields client-side apply set and nobody changed since; none where it was not used."""
+    try:
+        last = json.loads(annotations_of(live).get(ANNOTATION) or "null")
+    except ValueError:
+        return {}
+    if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
+        return {}
+    problems: list[str] = []
+    fields = spoken_of(place, last, problems)
+    if problems:
+        return {}
+    changed, removed = differences(place, last, live)
+    return difference(difference(fields, changed), removed)
+
+
+def refresh(result: Obj, config: Obj, manager: str) -> None:
+    """Let the annotation, where there is one, say what kubectl applied just now. Changes `result` in place."""
+    if manager != KUBECTL or not annotations_of(result).get(ANNOTATION):
+        return
+    said = clone(config)
+    annotations = (said.get("metadata") or {}).get("annotations") or {}
+    annotations.pop(ANNOTATION, None)
+    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False) + "\n"
+    others = sum(
+        len(name.encode()) + len(value.encode())
+        for name, value in annotations_of(result).items()
+        if name != ANNOTATION and isinstance(value, str)
+    )
+    if others + len(ANNOTATION) + len(text.encode()) > _MOST_BYTES:
+        del result["metadata"]["annotations"][ANNOTATION]
+    else:
+        result["metadata"]["annotations"][ANNOTATION] = text

@@ -1,0 +1,144 @@
+"""Sets of field paths, kept in the very form the API writes them: `fieldsV1`.
+
+A set is a tree of dictionaries. A key is one step of a path (`f:spec`, `k:{"name":"web"}`, `v:"a"`); the path
+belongs to the set when its node is empty or holds the key `.`, so that
+
+    {"f:spec": {"f:replicas": {}, "f:template": {".": {}, "f:metadata": {}}}}
+
+is the paths spec.replicas, spec.template and spec.template.metadata. The root is never a member: an empty root
+is the empty set. The operations return new trees that may share parts with their inputs and change neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+FieldSet = dict[str, Any]
+
+HERE = "."
+_STEPS = ("f:", "k:", "v:", "i:")
+
+
+def union(left: FieldSet, right: FieldSet) -> FieldSet:
+    """The paths in either."""
+    result = dict(left)
+    for step, node in right.items():
+        mine = result.get(step)
+        result[step] = node if mine is None else _joined(mine, node)
+    return result
+
+
+def _joined(left: FieldSet, right: FieldSet) -> FieldSet:
+    if left is right or left == right:
+        return left
+    result = union(left, right)
+    if (not left or not right) and HERE not in result:
+        result[HERE] = {}
+    return result
+
+
+def difference(left: FieldSet, right: FieldSet) -> FieldSet:
+    """The paths of `left` that are not in `right`."""
+    if not left or not right:
+        return left
+    result = {}
+    for step, node in left.items():
+        other = right.get(step)
+        if other is None:
+            result[step] = node
+        elif step != HERE and (rest := _reduced(node, other)) is not None:
+            result[step] = rest
+    return result
+
+
+def _reduced(left: FieldSet, right: FieldSet) -> FieldSet | None:
+    """A node without what the other node holds; None where nothing is left of it."""
+    is_member = (not left or HERE in left) and bool(right) and HERE not in right
+    below = {}
+    for step, node in left.items():
+        if step == HERE:
+            continue
+        other = right.get(step)
+        rest = node if other is None else _reduced(node, other)
+        if rest is not None:
+            below[step] = rest
+    if is_member:
+        return {HERE: {}, **below} if below else {}
+    return below or None
+
+
+def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
+    """The paths in both."""
+    result = {}
+    for step, node in left.items():
+        other = right.get(step)
+        if other is not None and (common := _common(node, other)) is not None:
+            result[step] = common
+    return result
+
+
+def _common(left: FieldSet, right: FieldSet) -> FieldSet | None:
+    below = intersection(
+        {step: node for step, node in left.items() if step != HERE},
+        {step: node for step, node in right.items() if step != HERE},
+    )
+    if is_member(left) and is_member(right):
+        return {HERE: {}, **below} if below else {}
+    return below or None
+
+
+def is_member(node: FieldSet | None) -> bool:
+    """Whether the path that leads to this node is in the set, and not only paths below it."""
+    return node is not None and (not node or HERE in node)
+
+
+def as_member(node: FieldSet | None) -> FieldSet:
+    """The node with its own path in the set."""
+    if not node:
+        return {}
+    return node if HERE in node else {HERE: {}, **node}
+
+
+def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
+    """The paths in words, as conflicts name them: `.spec.containers[name="web"].image`. Shallow ones first."""
+    steps = sorted(step for step in fields if step != HERE)
+    for step in steps:
+        if is_member(fields[step]):
+            yield prefix + _in_words(step)
+    for step in steps:
+        yield from paths(fields[step], prefix + _in_words(step))
+
+
+def _in_words(step: str) -> str:
+    kind, rest = step[:2], step[2:]
+    if kind == "f:":
+        return f".{rest}"
+    if kind == "k:":
+        keys = json.loads(rest)
+        return f"[{','.join(f'{name}={_written(value)}' for name, value in sorted(keys.items()))}]"
+    return f"[={rest}]" if kind == "v:" else f"[{rest}]"
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def is_field_set(value: Any) -> bool:
+    """Whether a value somebody sent is such a tree, and safe to walk."""
+    if not isinstance(value, dict):
+        return False
+    return all((step == HERE and node == {}) or (_is_step(step) and is_field_set(node)) for step, node in value.items())
+
+
+def _is_step(step: Any) -> bool:
+    if not isinstance(step, str) or not step.startswith(_STEPS):
+        return False
+    if step.startswith("f:"):
+        return True
+    try:
+        rest = json.loads(step[2:])
+    except ValueError:
+        return False
+    return isinstance(rest, dict) if step.startswith("k:") else isinstance(rest, int) or not step.startswith("i:")

@@ -1,0 +1,155 @@
+"""Who owns what: the entries of metadata.managedFields, and the refusal when two managers want one field.
+
+A manager is known by its name, how it writes (Apply or Update), the subresource it writes through and, for
+updates, the version it speaks. An entry is that, a set of fields, and the time it last took one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from shoal.kube.apply.fieldsets import FieldSet, difference, is_field_set, paths, union
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Obj
+
+APPLY = "Apply"
+UPDATE = "Update"
+MOST_UPDATERS = 10
+ANCIENT = "ancient-changes"
+
+
+class Identity(NamedTuple):
+    """What a manager is known by. An applier stays the same whichever version it speaks: its `version` is ''."""
+
+    name: str
+    operation: str
+    version: str = ""
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        name = json.dumps(self.name, ensure_ascii=False)
+        if self.subresource:
+            name = f'{name} with subresource "{self.subresource}"'
+        return f"{name} using {self.version}" if self.operation == UPDATE else name
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one manager owns. `time` is None for an applier that never changed anything."""
+
+    fields: FieldSet
+    version: str
+    time: str | None
+
+
+Managers = dict[Identity, Entry]
+
+
+def are_entries(entries: Any) -> bool:
+    """Whether a managedFields list somebody sent is well formed, and safe to read."""
+    return isinstance(entries, list) and all(map(_is_entry, entries))
+
+
+def read(entries: Iterable[Obj]) -> Managers:
+    """The managers in a well-formed managedFields list, such as every stored object has."""
+    managers: Managers = {}
+    for entry in entries:
+        operation, version = entry["operation"], entry["apiVersion"]
+        known_version = "" if operation == APPLY else version
+        identity = Identity(entry.get("manager", ""), operation, known_version, entry.get("subresource", ""))
+        managers[identity] = Entry(entry.get("fieldsV1") or {}, version, entry.get("time"))
+    return managers
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
+        return False
+    texts = (entry.get("manager", ""), entry.get("apiVersion"), entry.get("subresource", ""), entry.get("time") or "")
+    return all(isinstance(text, str) for text in texts) and is_field_set(entry.get("fieldsV1") or {})
+
+
+def written(managers: Managers) -> list[Obj]:
+    """The managedFields list: appliers first, then by time and name."""
+    found = [(identity, entry) for identity, entry in managers.items() if entry.fields]
+    found.sort(key=lambda one: (one[0].operation, one[1].time or "", one[0].name, one[1].version, one[0].subresource))
+    return [_entry(identity, entry) for identity, entry in found]
+
+
+def _entry(identity: Identity, entry: Entry) -> Obj:
+    result: Obj = {"manager": identity.name, "operation": identity.operation, "apiVersion": entry.version}
+    if entry.time is not None:
+        result["time"] = entry.time
+    result["fieldsType"] = "FieldsV1"
+    result["fieldsV1"] = entry.fields
+    if identity.subresource:
+        result["subresource"] = identity.subresource
+    return result
+
+
+def without(managers: Managers, *gone: FieldSet) -> Managers:
+    """The managers after they lost these fields; one that owns nothing any more is forgotten."""
+    left: Managers = {}
+    for identity, entry in managers.items():
+        fields = entry.fields
+        for lost in gone:
+            fields = difference(fields, lost)
+        if fields:
+            left[identity] = entry if fields is entry.fields else replace(entry, fields=fields)
+    return left
+
+
+def capped(managers: Managers) -> Managers:
+    """At most so many updaters: the oldest of one version are remembered together."""
+    updaters = sorted(
+        (identity for identity in managers if identity.operation == UPDATE),
+        key=lambda identity: (managers[identity].time or "", identity),
+    )
+    surplus = len(updaters) - MOST_UPDATERS
+    if surplus <= 0:
+        return managers
+    result = dict(managers)
+    for version in dict.fromkeys(identity.version for identity in updaters):
+        oldest = [identity for identity in updaters if identity.version == version][: surplus + 1]
+        if surplus <= 0 or len(oldest) < 2:
+            continue
+        surplus -= len(oldest) - 1
+        fields: FieldSet = {}
+        for identity in oldest:
+            fields = union(fields, result[identity].fields)
+        time = result[oldest[-1]].time
+        for identity in oldest:
+            del result[identity]
+        result[Identity(ANCIENT, UPDATE, version)] = Entry(fields, version, time)
+    return result
+
+
+def conflict(found: Mapping[Identity, FieldSet]) -> ApiError:
+    """409: these managers own fields the applied configuration would change."""
+    wanted = [(identity, path) for identity in sorted(found) for path in paths(found[identity])]
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {identity}", "field": path}
+        for identity, path in wanted
+    ]
+    if len(wanted) == 1:
+        identity, path = wanted[0]
+        text = f"Apply failed with 1 conflict: conflict with {identity}: {path}"
+    else:
+        text = f"Apply failed with {len(wanted)} conflicts: {_listed(found)}"
+    return ApiError(409, "Conflict", text, {"causes": causes})
+
+
+def _listed(found: Mapping[Identity, FieldSet]) -> str:
+    lines: list[str] = []
+    for identity in sorted(found):
+        lines += [f"conflicts with {identity}:", *(f"- {path}" for path in paths(found[identity]))]
+    return "\n".join(lines)
+
+
+def all_fields(entries: Iterable[Entry]) -> FieldSet:
+    fields: FieldSet = {}
+    for entry in entries:
+        fields = union(fields, entry.fields)
+    return fields

@@ -1,0 +1,102 @@
+"""Laying an applied configuration over the live object, and taking away what its manager stopped applying.
+
+Both follow the places of the schema: fields are joined, keyed lists are joined item by item, everything owned
+whole is replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.kube.apply.fieldsets import FieldSet, is_member
+from shoal.kube.apply.places import Doubled, Form, Place
+from shoal.kube.patching.values import clone
+
+_EITHER = (Form.FIELDS, Form.FREE)
+_LISTS = (Form.KEYED, Form.SET)
+
+
+def merged(place: Place, live: Any, applied: Any) -> Any:
+    """The live value with the applied one laid over it; shares nothing with either."""
+    if place.form in _EITHER and isinstance(live, dict) and isinstance(applied, dict):
+        result = {name: value if name in applied else clone(value) for name, value in live.items()}
+        for name, value in applied.items():
+            result[name] = merged(place.below(name)[1], live.get(name), value)
+        return result
+    if place.form in _LISTS and isinstance(live, list) and isinstance(applied, list):
+        return _merged_lists(place, live, applied)
+    return clone(applied)
+
+
+def _merged_lists(place: Place, live: list[Any], applied: list[Any]) -> list[Any]:
+    """Applied items in the order applied; items only the live list has keep their place before the next shared one."""
+    old, new = place.steps(live), place.steps(applied)
+    if old is None or new is None:
+        return [clone(item) for item in applied]
+    waiting = list(new)
+    result: list[Any] = []
+    shared = iter([step for step in new if step in old])
+    expected = next(shared, None)
+    for step in old:
+        if step not in new:
+            result.extend(_copies(old[step]))
+        elif step == expected:
+            # Everything applied up to this item comes now, before what follows it in the live list.
+            while waiting:
+                ready = waiting.pop(0)
+                result.append(_merged_item(place, old.get(ready), new[ready]))
+                if ready == step:
+                    break
+            expected = next((s for s in shared if s in waiting), None)
+    result.extend(_merged_item(place, old.get(step), new[step]) for step in waiting)
+    return result
+
+
+def _merged_item(place: Place, old: Any, new: Any) -> Any:
+    return clone(new) if old is None or type(old) is Doubled else merged(place.item(), old, new)
+
+
+def _copies(found: Any) -> list[Any]:
+    return [clone(item) for item in found] if type(found) is Doubled else [clone(found)]
+
+
+Emptied = list[tuple[dict[str, Any], str]]
+
+
+def prune(place: Place, value: Any, last: FieldSet, owned: FieldSet, emptied: Emptied) -> None:
+    """Remove, in place, what the manager applied last time and nobody owns now.
+
+    `last` is what it applied then, `owned` what anybody owns now, itself included. A declared field goes with
+    all it contains once nobody owns anything in it; an item or an entry goes once nobody owns it itself. Maps and
+    lists that lost their last part this way are noted in `emptied`: they should go as well, but only after
+    ownership is settled, because their owners did not lose them.
+    """
+    if place.form in _EITHER and isinstance(value, dict):
+        for name in list(value):
+            known = place.named(name)
+            step, below = known or place.below(name)
+            is_full = bool(value[name])
+            if not _stays(step, below, value[name], last, owned, emptied, is_declared=known is not None):
+                del value[name]
+            elif is_full and not value[name]:
+                emptied.append((value, name))
+    elif place.form in _LISTS and isinstance(value, list):
+        value[:] = [item for item in value if _item_stays(place, item, last, owned, emptied)]
+
+
+def _item_stays(place: Place, item: Any, last: FieldSet, owned: FieldSet, emptied: Emptied) -> bool:
+    step = place.step(item)
+    return step is None or _stays(step, place.item(), item, last, owned, emptied, is_declared=False)
+
+
+def _stays(
+    step: str, place: Place, value: Any, last: FieldSet, owned: FieldSet, emptied: Emptied, *, is_declared: bool
+) -> bool:
+    """Whether what is behind this step stays; what goes below it is removed on the way."""
+    before, now = last.get(step), owned.get(step)
+    if before is None:
+        return True
+    if (is_declared or is_member(before)) and not (now is not None and (is_declared or is_member(now))):
+        return False
+    prune(place, value, before, now or {}, emptied)
+    return True

@@ -1,0 +1,171 @@
+"""The schema as ownership sees it: at each place a value is owned whole, or field by field, or item by item.
+
+A `Place` is compiled from a `Schema` on first use and kept, because every write of every object walks them.
+Children are compiled when they are first met: a schema may contain itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from functools import lru_cache
+from json.encoder import encode_basestring
+from typing import Any
+
+from shoal.kube.schema import Schema
+
+
+class Form(IntEnum):
+    """How the value at a place is owned."""
+
+    WHOLE = 0  # a plain value, or a list or map declared atomic
+    FIELDS = 1  # an object, field by field
+    KEYED = 2  # a list of objects known by their keys
+    SET = 3  # a list of plain values, each known by itself
+    FREE = 4  # nothing is declared: objects are owned field by field, everything else whole
+
+
+# Fields that are there, though empty, in every object of a built-in kind as an API server sees it: filling them
+# does not count as adding them.
+_ALWAYS_AT_ROOT = frozenset({"metadata", "spec", "status", "source"})
+_ALWAYS_BELOW = {"io.k8s.api.core.v1.PersistentVolumeClaimSpec": frozenset({"resources"})}
+_NOTHING: frozenset[str] = frozenset()
+_SET = Form.SET
+
+
+class Place:
+    """One place in objects of a kind."""
+
+    __slots__ = ("_depth", "_item", "_named", "_schema", "_values", "always", "form", "keys", "takes_anything")
+
+    def __init__(self, schema: Schema, depth: int) -> None:
+        self._schema = schema
+        self._depth = depth
+        self._named: dict[str, tuple[str, Place]] = {}
+        self._values: Place | None = None
+        self._item: Place | None = None
+        self.form = _form(schema)
+        self.takes_anything = self.form is Form.FREE or schema.preserve_unknown
+        self.always = _always(schema, depth)
+        self.keys = tuple(sorted((key, _default(schema, key)) for key in _keys(schema)))
+
+    def named(self, name: str) -> tuple[str, Place] | None:
+        """The step and the place of a declared field."""
+        known = self._named.get(name)
+        if known is None:
+            below = self._schema.fields.get(name)
+            if below is None:
+                return None
+            known = self._named[name] = (f"f:{name}", Place(below, self._depth + 1))
+        return known
+
+    def below(self, name: str) -> tuple[str, Place]:
+        """The step and the place of any field: declared, an entry of a map, or unknown."""
+        return self._named.get(name) or self.named(name) or (f"f:{name}", self.values())
+
+    def values(self) -> Place:
+        if self._values is None:
+            self._values = _FREE if self._schema.values is None else Place(self._schema.values, self._depth + 1)
+        return self._values
+
+    def declares_values(self) -> bool:
+        return self._schema.values is not None or self.takes_anything
+
+    def item(self) -> Place:
+        if self._item is None:
+            self._item = Place(self._schema.items or _ANYTHING, self._depth + 1)
+        return self._item
+
+    def step(self, item: Any) -> str | None:
+        """The step to an item of this list; None where the item has no identity (it lacks every key)."""
+        if self.form is _SET:
+            if isinstance(item, dict | list) or item is None:
+                return None
+            return f"v:{_text(item)}"
+        if not isinstance(item, dict):
+            return None
+        shown = ""
+        for key, default in self.keys:
+            value = item.get(key, default)
+            if value is not None:
+                shown += f',"{key}":{_text(value)}'
+        return f"k:{{{shown[1:]}}}" if shown else None
+
+    def steps(self, items: list[Any]) -> dict[str, Any] | None:
+        """The items by their steps, doubled ones as a `Doubled`; None where one has no identity."""
+        found: dict[str, Any] = {}
+        for item in items:
+            step = self.step(item)
+            if step is None:
+                return None
+            if step in found:
+                before = found[step]
+                found[step] = Doubled((*(before if type(before) is Doubled else (before,)), item))
+            else:
+                found[step] = item
+        return found
+
+
+class Doubled(tuple[Any, ...]):
+    """Items that share one identity. Nothing can be said of them one by one, so they are owned together."""
+
+    __slots__ = ()
+
+
+def _text(value: Any) -> str:
+    return encode_basestring(value) if type(value) is str else json.dumps(value, ensure_ascii=False)
+
+
+def _form(schema: Schema) -> Form:
+    if schema.type == "array":
+        if schema.list_type == "map" or (schema.list_type == "atomic" and _joins_objects(schema)):
+            return Form.KEYED
+        return Form.SET if schema.list_type == "set" else Form.WHOLE
+    if schema.type == "object":
+        if schema.map_type == "atomic":
+            return Form.WHOLE
+        return Form.FIELDS if schema.fields or schema.values is not None else Form.FREE
+    return Form.FREE if schema.type == "any" and schema.format != "int-or-string" else Form.WHOLE
+
+
+def _joins_objects(schema: Schema) -> bool:
+    return "merge" in schema.patch_strategy and bool(schema.patch_key)
+
+
+def _keys(schema: Schema) -> tuple[str, ...]:
+    if schema.list_keys:
+        return schema.list_keys
+    return (schema.patch_key,) if schema.patch_key else ()
+
+
+def _default(schema: Schema, key: str) -> Any:
+    below = schema.items.fields.get(key) if schema.items is not None else None
+    return below.default if below is not None else None
+
+
+def _always(schema: Schema, depth: int) -> frozenset[str]:
+    if schema.custom or depth > 1:
+        return _NOTHING
+    return frozenset(_empty_fields(schema.fields, _ALWAYS_AT_ROOT if depth == 0 else _below_root(schema)))
+
+
+def _below_root(schema: Schema) -> frozenset[str]:
+    return _ALWAYS_BELOW.get(schema.component, _NOTHING) | frozenset(schema.required)
+
+
+def _empty_fields(fields: Mapping[str, Schema], names: frozenset[str]) -> Iterator[str]:
+    for name in names:
+        below = fields.get(name)
+        if below is not None and (below.type == "array" or below.fields):
+            yield name
+
+
+_ANYTHING = Schema()
+_FREE = Place(_ANYTHING, 99)
+
+
+@lru_cache(maxsize=512)
+def place_of(schema: Schema) -> Place:
+    """The root place of a kind."""
+    return Place(schema, 0)
