@@ -26,6 +26,7 @@ class ScriptedNode:
     pods: dict[str, dict[str, Usage]] = field(default_factory=dict)  # by uid
     more: dict[tuple[str, str], asyncio.Queue[str | None]] = field(default_factory=dict)  # what a follower sees later
     stopped: list[str] = field(default_factory=list)  # commands whose client went away
+    left: asyncio.Event = field(default_factory=asyncio.Event)  # set when the last of them did
 
     async def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
         self.asked.append(options)
@@ -50,6 +51,7 @@ class ScriptedNode:
             return await getattr(self, f"_{program}")(words, request, streams)
         except asyncio.CancelledError:
             self.stopped.append(program)
+            self.left.set()
             raise
 
     async def usage(self) -> NodeUsage:
