@@ -1,0 +1,168 @@
+"""A whole cluster in this process: the store, the API on top, the loops beside, the nodes below.
+
+`host` is the story from opening the folder to leaving it. It may be cut anywhere: pods live in sandboxes of their
+own, the store commits before it answers, and the next start finds both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network
+from typing import Any
+
+from shoal.apiserver import kubeconfig
+from shoal.apiserver.app import Application, build
+from shoal.apiserver.certificates import Certificate, ensure
+from shoal.apiserver.serving import Server, ServingRefused
+from shoal.cli.folders import DataFolder, Running
+from shoal.cluster.clock import SystemClock
+from shoal.cluster.core import Settings
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.kube.kinds import NODE
+from shoal.kube.objects import name_of
+from shoal.node.agent import Agent
+from shoal.node.config import NodeConfig, split
+from shoal.node.host import Host
+from shoal.node.images import Images
+from shoal.node.machine import measure
+from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.port import Network
+from shoal.operator.loops import run_all
+from shoal.operator.standard import standard_loops
+
+LOOPBACK_SERVICES = IPv4Network("127.96.0.0/16")
+
+
+@dataclass(frozen=True, slots=True)
+class HostConfig:
+    """What a cluster on this machine is told."""
+
+    nodes: int = 1
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    network: Network | None = None  # None: the better one that works here
+    host: str = "127.0.0.1"
+    port: int = 0  # 0: the last one, else any
+    certificate: Certificate | None = None  # None: one of our own
+    images: Images = field(default_factory=Images)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A cluster that answers."""
+
+    url: str
+    network: Network
+    nodes: tuple[NodeConfig, ...]
+
+
+async def host(data: DataFolder, config: HostConfig, on_ready: Callable[[Hosted], None]) -> None:
+    """Run until SIGTERM or SIGINT."""
+    stop = _signalled()
+    sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 1. where pods can live
+    try:
+        async with _stored(data, sandboxes.network) as cluster, _served(data, config, cluster) as server:  # 2. the API
+            nodes = _nodes(data, config)
+            await _forget_other_nodes(cluster, {node.name for node in nodes})
+            shared = Host(cluster, sandboxes)
+            agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
+            cluster.nodes.update({agent.config.name: agent for agent in agents})
+            loops = run_all(standard_loops(cluster, volumes=data.volumes, clock=SystemClock()))
+            async with _all_running(
+                loops, shared.run(), *(agent.run() for agent in agents)
+            ) as broken:  # 3. loops, nodes
+                await _unless(broken, *(agent.ready.wait() for agent in agents))
+                data.announce(Running(os.getpid(), server.url, time.time()))
+                on_ready(Hosted(server.url, sandboxes.network, tuple(nodes)))
+                await _unless(broken, stop.wait())
+    finally:
+        await sandboxes.close()
+
+
+@asynccontextmanager
+async def _stored(data: DataFolder, network: Network) -> AsyncIterator[EmbeddedCluster]:
+    """What the cluster knew. Services get addresses that the pods' network can reach."""
+    settings = Settings() if network is Network.ISOLATED else Settings(service_network=LOOPBACK_SERVICES)
+    cluster = await EmbeddedCluster.open(data.store, settings=settings)
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
+
+
+@asynccontextmanager
+async def _served(data: DataFolder, config: HostConfig, cluster: EmbeddedCluster) -> AsyncIterator[Server]:
+    certificate = config.certificate or ensure(data.certificates, config.host)
+    token = data.token()
+    server = await _listening(data, config, build(cluster, token=token), certificate)
+    kubeconfig.write(
+        data.kubeconfig, server=server.url, token=token, context=f"shoal-{data.name}", ca_pem=certificate.authority()
+    )
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def _listening(data: DataFolder, config: HostConfig, app: Application, certificate: Certificate) -> Server:
+    """On the port asked for; else on the last one, so that kubeconfigs handed out keep working; else on any."""
+    last = 0 if config.port else data.last_port()
+    server = Server(app, config.host, config.port or last, ssl=certificate.context())
+    try:
+        await server.start()
+    except ServingRefused:
+        if not last:
+            raise
+        server = Server(app, config.host, 0, ssl=certificate.context())
+        await server.start()
+    return server
+
+
+def _nodes(data: DataFolder, config: HostConfig) -> list[NodeConfig]:
+    machine = measure(data.path)
+    name = re.sub(r"[^a-z0-9-]+", "-", machine.hostname.lower()).strip("-") or "node"
+    whole = NodeConfig(name, data.path, machine, capacity=config.capacity, images=config.images)
+    return split(whole, config.nodes)
+
+
+async def _forget_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
+    """Nodes of an earlier start that was split another way; a loop then ends the pods that ran there."""
+    for node in (await cluster.list(NODE)).items:
+        if name_of(node) not in ours:
+            await cluster.delete(NODE, name_of(node))
+
+
+@asynccontextmanager
+async def _all_running(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Future[Any]]:
+    """The parts run beside the body, and stop when it ends; the future fails as soon as one of them does."""
+    together = asyncio.gather(*parts)
+    try:
+        yield together
+    finally:
+        together.cancel()
+        await asyncio.gather(together, return_exceptions=True)
+
+
+async def _unless(broken: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) -> None:
+    """Wait for all of `awaited`, or raise what broke a part meanwhile."""
+    hoped = asyncio.ensure_future(asyncio.gather(*awaited))
+    try:
+        await asyncio.wait((broken, hoped), return_when=asyncio.FIRST_COMPLETED)
+        if broken.done():
+            broken.result()
+    finally:
+        hoped.cancel()
+
+
+def _signalled() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop

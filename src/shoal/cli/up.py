@@ -1,0 +1,182 @@
+"""`shoal up`: a cluster on this machine, in this terminal or behind it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoal.cli.folders import DataFolder, data_option
+
+if TYPE_CHECKING:
+    from shoal.cli.hosting import HostConfig, Hosted
+
+READY = b"ready\n"
+
+
+def _capacity(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    from shoal.cli.config import check_amount
+
+    found: dict[str, str] = {}
+    for pair in given:
+        name, separator, amount = pair.partition("=")
+        if not separator or not name:
+            raise click.BadParameter(f"{pair!r} should be NAME=AMOUNT, for example nvidia.com/gpu=4")
+        try:
+            check_amount(name, amount)
+        except ValueError as mistake:
+            raise click.BadParameter(str(mistake)) from None
+        found[name] = amount
+    return found
+
+
+@click.command("up")
+@data_option
+@click.option("--detach", "-d", is_flag=True, help="Return once the cluster is ready; it goes on in the background.")
+@click.option("--nodes", type=click.IntRange(1, 64), help="Split the machine into this many nodes.  [default: 1]")
+@click.option(
+    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=_capacity,
+    help="Declare a resource of each node, for trying things out: --capacity nvidia.com/gpu=4",
+)  # fmt: skip
+@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where the API listens.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: that of the last time, or any]"
+)
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
+@click.option("--ready-fd", type=int, hidden=True)
+def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) -> None:
+    """Start a cluster on this machine.
+
+    It speaks the Kubernetes API and runs pods as processes. What it stores stays in the folder: a cluster that was
+    stopped or killed goes on where it was.
+
+    \b
+    shoal up --detach
+    export KUBECONFIG=$(shoal kubeconfig --path)
+    kubectl get nodes
+    """
+    data = DataFolder(folder)
+    data.make()
+    config = _configured(options)
+    if detach:
+        _detached(data)
+    else:
+        _foreground(data, config, ready_fd)
+
+
+def _configured(options: dict[str, Any]) -> HostConfig:
+    """The file, then what was said on the command line."""
+    from shoal.apiserver.certificates import Certificate
+    from shoal.apiserver.serving import ServingRefused, is_loopback
+    from shoal.cli.config import default_file, load
+    from shoal.cli.hosting import HostConfig
+    from shoal.node.sandbox.port import Network
+
+    loaded = load(options["file"] or default_file())
+    settings = loaded.settings
+    network = options["network"] or settings.network
+    certificate, key = options["tls_cert"], options["tls_key"]
+    if bool(certificate) != bool(key):
+        raise click.UsageError("--tls-cert and --tls-key go together.")
+    try:
+        open_to_others = not is_loopback(options["bind"])
+    except ServingRefused as refused:
+        raise click.UsageError(f"--bind: {refused}") from None
+    if open_to_others and not certificate:
+        raise click.UsageError(
+            f"--bind {options['bind']} can be reached from other machines. Give --tls-cert and --tls-key, so that they "
+            "can tell this server from another, or leave --bind out."
+        )
+    return HostConfig(
+        nodes=options["nodes"] or settings.nodes,
+        capacity={**settings.capacity, **options["capacity"]},
+        network=None if network == "auto" else Network(network),
+        host=options["bind"],
+        port=settings.port if options["port"] is None else options["port"],
+        certificate=Certificate(certificate, key) if certificate else None,
+        images=loaded.images,
+    )
+
+
+def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> None:
+    import asyncio
+
+    from shoal.apiserver.serving import ServingRefused
+    from shoal.cli.hosting import host
+    from shoal.cli.logging import log_to
+    from shoal.cluster.store.journal import StoreBroken, StoreInUse
+    from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad
+
+    began = time.monotonic()
+
+    def ready(hosted: Hosted) -> None:
+        if ready_fd is None:
+            _greet(data, hosted, time.monotonic() - began)
+        else:
+            os.write(ready_fd, READY)
+            os.close(ready_fd)
+
+    with data.held(), log_to(data.log):
+        try:
+            asyncio.run(host(data, config, ready))
+        except (ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad) as refused:
+            raise click.ClickException(str(refused)) from None
+    if ready_fd is None:
+        click.echo("Stopped. `shoal up` starts it again where it was.")
+
+
+def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
+    click.echo(f"{click.style('Cluster is up', fg='green')} at {hosted.url} after {seconds:.1f} s")
+    for node in hosted.nodes:
+        room = node.allocatable
+        gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
+        click.echo(f"  node {node.name}: {room['cpu']} cpu, {room['memory']} memory{gpus}")
+    click.echo(f"  pods: {hosted.network} network; what is kept: {data.path}")
+    click.echo(f"  export KUBECONFIG={data.kubeconfig}")
+    click.echo("Stop it with Ctrl-C or `shoal down`.")
+
+
+def _detached(data: DataFolder) -> None:
+    """Start the same command again without us, and wait for its word or its end."""
+    with data.held():
+        pass  # say at once that it is taken, rather than through the other process
+    began = time.monotonic()
+    reading, writing = os.pipe()
+    words = [word for word in sys.argv[1:] if word not in ("-d", "--detach")]
+    with data.log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "shoal", *words, "--ready-fd", str(writing)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[writing],
+            start_new_session=True,
+        )
+    os.close(writing)
+    with os.fdopen(reading, "rb") as word:
+        is_ready = word.read() == READY
+    if not is_ready:
+        code = process.wait()
+        raise click.ClickException(f"the cluster did not start (code {code}). {_last_words(data.log)}")
+    running = data.running()
+    where = running.url if running else "its address"
+    click.echo(f"{click.style('Cluster is up', fg='green')} at {where} after {time.monotonic() - began:.1f} s")
+    click.echo(f"  export KUBECONFIG={data.kubeconfig}")
+    click.echo("Stop it with `shoal down`.")
+
+
+def _last_words(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if line.startswith("Error: ")), None)
+    return said.removeprefix("Error: ") if said else f"Its log is {log}."
