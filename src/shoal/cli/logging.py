@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
+import structlog.typing
 
 LARGEST_BYTES = 4 << 20
 KEPT = 3
@@ -18,7 +19,7 @@ KEPT = 3
 def log_to(path: Path) -> Iterator[None]:
     """Everything said through structlog or logging, with time and level; secrets are never logged anywhere."""
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=LARGEST_BYTES, backupCount=KEPT)
-    shared = [
+    shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
