@@ -80,6 +80,13 @@ def is_clean(schema: Schema, value: Any) -> bool:
     A clean object has no `type_problem`, no `unknown_fields`, and `drop_unknown` leaves it as it is. The one walk
     of the hot path: whoever needs all three answers asks this first.
     """
+    try:
+        return _is_clean(schema, value)
+    except RecursionError:
+        return False
+
+
+def _is_clean(schema: Schema, value: Any) -> bool:
     wanted = schema.type
     if wanted == "object":
         if value.__class__ is not dict:
@@ -94,23 +101,24 @@ def is_clean(schema: Schema, value: Any) -> bool:
             elif child.__class__ is str and below.type == "string":
                 if below.format and not _text_fits(below, child):
                     return False
-            elif not is_clean(below, child):
+            elif not _is_clean(below, child):
                 return False
         return True
     if wanted == "array":
-        if value.__class__ is not list:
-            return False
-        item = schema.items
-        if item is not None:
-            for child in value:
-                if not is_clean(item, child):
-                    return False
-        return True
+        return value.__class__ is list and _items_are_clean(schema.items, value)
     if wanted == "any":
         if schema.custom:
             return schema.preserve_unknown or _has_no_fields(value)
         return schema.values is None or _either_fits(schema, schema.values, value)
     return _scalar_fits(schema, value)
+
+
+def _items_are_clean(item: Schema | None, values: list[Any]) -> bool:
+    if item is None:
+        return True
+    if item.type == "string" and not item.format:
+        return all(child.__class__ is str for child in values)
+    return all(_is_clean(item, child) for child in values)
 
 
 def _has_no_fields(value: Any) -> bool:
@@ -122,7 +130,7 @@ def _has_no_fields(value: Any) -> bool:
 def _either_fits(schema: Schema, inner: Schema, value: Any) -> bool:
     if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
         return False
-    return all(is_clean(inner, part) for part in _objects(value))
+    return all(_is_clean(inner, part) for part in _objects(value))
 
 
 def _objects(value: Any) -> list[Obj]:
@@ -164,8 +172,15 @@ def type_problem(schema: Schema, obj: Any) -> str | None:
         return _custom_type_problem(schema, obj)
     if is_clean(schema, obj):
         return None
+    try:
+        return _first(_decode(schema, obj, _Place()))
+    except RecursionError:
+        return "exceeded max depth"
+
+
+def _first(problems: Iterator[_Problem]) -> str | None:
     first = None
-    for problem in _decode(schema, obj, _Place()):
+    for problem in problems:
         if problem.stops:
             return problem.words
         first = first or problem.words
@@ -178,8 +193,7 @@ def _custom_type_problem(schema: Schema, obj: Any) -> str | None:
     metadata = schema.fields.get("metadata")
     if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
         return None
-    problems = list(_decode(metadata, obj["metadata"], _Place()))
-    return next((p.words for p in problems if p.stops), problems[0].words if problems else None)
+    return _first(_decode(metadata, obj["metadata"], _Place()))
 
 
 class _Place(NamedTuple):
@@ -307,7 +321,7 @@ def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
 
 
 def drop_unknown(schema: Schema, obj: Obj) -> Obj:
-    """`obj` without unknown fields and, in a built-in kind, without nulls, which decode to nothing.
+    """`obj` without unknown fields and, in a built-in kind, without nulls, which decode to the zero value.
 
     `obj` is never changed; it is returned itself where there is nothing to drop.
     """
@@ -322,7 +336,7 @@ def _known_part(schema: Schema, value: Any) -> Any:
         schema = Schema("array", items=schema.values) if isinstance(value, list) else schema.values
     if isinstance(value, list):
         item = _items_of(schema)
-        return value if item is None else [_known_part(item, child) for child in value]
+        return value if item is None else [_known_part(item, _filled(item, child)) for child in value]
     if not isinstance(value, dict) or not _has_fields(schema):
         return value
     kept: Obj = {}
@@ -331,7 +345,19 @@ def _known_part(schema: Schema, value: Any) -> Any:
         if child is None and below is not None and not schema.custom and name in schema.fields:
             continue
         if below is not None:
-            kept[name] = _known_part(below, child)
+            kept[name] = _known_part(below, _filled(below, child))
         elif schema.preserve_unknown:
             kept[name] = child
     return kept
+
+
+_ZERO: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
+
+
+def _filled(schema: Schema, value: Any) -> Any:
+    """A null among the items of a list or the values of a map stands for the zero value of their type."""
+    if value is not None or schema.custom or schema.format in ("date-time", "micro-time"):
+        return value
+    if schema.format == "quantity":
+        return "0"
+    return {} if schema.fields else _ZERO.get(schema.type)

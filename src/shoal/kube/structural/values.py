@@ -7,6 +7,8 @@ under an older schema can still be touched elsewhere.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -43,7 +45,7 @@ def _check(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause
         yield from _check_metadata(schema, value, path)
         return
     if isinstance(value, int) and value not in _RANGES["int64"]:
-        value = float(value)  # a number too large for an integer is read as a float
+        value = _as_float(value)
     rules = schema.rules
     yield from _check_type(schema, value, path)
     if value is not None:
@@ -60,6 +62,14 @@ def _check(schema: Schema, value: Any, path: str, before: Any) -> Iterator[Cause
         yield not_supported(path, value, choices)
     if isinstance(value, dict):
         yield from _check_fields(schema, value, path, before)
+
+
+def _as_float(number: int) -> float:
+    """A number too large for an integer is read as a float."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, number)
 
 
 def _check_metadata(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
@@ -138,7 +148,7 @@ def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Ca
     rules = schema.rules
     if schema.type == "integer":
         form = schema.format if schema.format in _RANGES else "int64"
-        if number != int(number) or int(number) not in _RANGES[form]:
+        if not float(number).is_integer() or int(number) not in _RANGES[form]:
             words = f"with format {schema.format}" if schema.format in _RANGES else "(default format)"
             yield invalid(_NO_FIELD, "", f"Checked value must be of type integer {words} in {path}")
     factor, low, high = rules.get("multipleOf"), rules.get("minimum"), rules.get("maximum")
