@@ -289,8 +289,8 @@ def _keep_metadata(new: Obj, old: Obj) -> None:
         new["uid"] = old["uid"]
     if old.get("deletionTimestamp"):
         new["deletionTimestamp"] = old["deletionTimestamp"]
-    else:
-        new.pop("deletionTimestamp", None)
+    elif new.get("deletionTimestamp") is None:
+        new.pop("deletionTimestamp", None)  # any other value is an attempt to delete by writing, and refused
     if new.get("deletionGracePeriodSeconds") is None:
         carry(new, old, "deletionGracePeriodSeconds")
     if new.get("managedFields") is None and "managedFields" in old:

@@ -9,6 +9,7 @@ from shoal.cluster.strategies.base import Rules
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError, Cause, invalid
 from shoal.kube.objects import Obj, name_of
+from shoal.kube.validation import validate_addresses
 
 if TYPE_CHECKING:
     from shoal.cluster.core import Core
@@ -33,6 +34,8 @@ def admit(core: Core, service: Obj, old: Obj | None) -> None:
     if not _address(spec) and before.get("clusterIP"):
         spec["clusterIP"], spec["clusterIPs"] = before["clusterIP"], before.get("clusterIPs") or [before["clusterIP"]]
         return
+    if old is None and (mistakes := validate_addresses(service)):
+        raise invalid(kinds.SERVICE, name_of(service), mistakes)
     wanted = _address(spec)
     if wanted == HEADLESS:
         spec["clusterIPs"] = [HEADLESS]

@@ -97,6 +97,11 @@ def validate_update(
     return list(dict.fromkeys((rule or partial(metadata.on_update, kind))(new, old)))
 
 
+def validate_addresses(service: Obj) -> list[Cause]:
+    """What is wrong with the addresses a new Service asks for; to be asked before one is given out."""
+    return list(services.addresses(service.get("spec") or {}, []))
+
+
 def validate_binding(binding: Obj) -> list[Cause]:
     """What is wrong with a Binding, the request that places a pod."""
     return list(pod_updates.binding(binding))

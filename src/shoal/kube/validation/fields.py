@@ -21,6 +21,7 @@ _ESCAPES = {
     '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t",
     "\v": "\\v",
 }  # fmt: skip
+_UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def quote(text: str) -> str:
@@ -50,7 +51,13 @@ def render(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return as_json(value)
+
+
+def as_json(value: Any) -> str:
+    """JSON as an API server writes it into a message: safe to be put into a page."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.translate(_UNSAFE)
 
 
 def _with(words: str, detail: str) -> str:
@@ -76,7 +83,7 @@ def not_found(path: str, value: Any, detail: str = "") -> Cause:
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
     listed = ", ".join(quote(choice) for choice in supported)
     detail = f"supported values: {listed}" if listed else ""
-    return Cause("FieldValueNotSupported", _with(f"Unsupported value: {render(value)}", detail), path)
+    return Cause("FieldValueNotSupported", _with(f"Unsupported value: {as_json(value)}", detail), path)
 
 
 def forbidden(path: str, detail: str) -> Cause:

@@ -59,6 +59,15 @@ def on_status(new: Obj, old: Obj) -> Iterator[Cause]:
     yield from metadata.on_update(SERVICE, new, old)
 
 
+def addresses(spec: Obj, known: list[str]) -> Iterator[Cause]:
+    """What is wrong with the addresses a person chose; `known` are those the Service has already.
+
+    A server looks at these before it gives out an address, and at nothing else where they make no sense.
+    """
+    if spec.get("type") != "ExternalName":
+        yield from _addresses(spec, known)
+
+
 def is_headless(spec: Obj) -> bool:
     return bool(spec.get("clusterIPs") == ["None"])
 
