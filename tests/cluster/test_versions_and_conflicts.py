@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kit.cluster_objects import config_map, define, key, machinery, obj, pod, refusal
 
+from kit.cluster_objects import config_map, define, key, machinery, obj, pod, refusal
 from shoal.cluster.port import PatchType
 from shoal.cluster.records import WriteOptions
 from shoal.kube import kinds
@@ -33,7 +33,9 @@ def test_a_created_object_has_what_the_server_gives_it():
 
 def test_what_the_client_says_about_system_fields_is_ignored_on_create():
     cluster = machinery()
-    sent = config_map("a", metadata={"uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "deletionTimestamp": "2001-01-01T00:00:00Z"})  # fmt: skip
+    long_ago = "2001-01-01T00:00:00Z"
+    said = {"uid": "mine", "creationTimestamp": long_ago, "deletionTimestamp": long_ago}
+    sent = config_map("a", metadata=said)
     meta = cluster.create(kinds.CONFIG_MAP, "default", sent).stored.obj()["metadata"]
     assert (meta["uid"] != "mine", meta["creationTimestamp"], "deletionTimestamp" in meta) == (
         True, "2030-01-01T00:00:00Z", False,
@@ -69,7 +71,7 @@ def test_a_put_without_a_version_is_refused_for_custom_resources():
     cluster.create(widget, "default", obj("w", spec={}))
     assert refusal(cluster.update, widget, key("w"), obj("w", spec={"size": 1})) == (
         422, "Invalid",
-        'widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0x0: '
+        'widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: '
         "must be specified for an update",
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
 from kit.cluster_objects import (
     cluster_key,
     config_map,
@@ -18,7 +19,6 @@ from kit.cluster_objects import (
     so_far,
     told,
 )
-
 from shoal.cluster.port import DeleteOptions, PatchType
 from shoal.cluster.records import WatchOptions
 from shoal.cluster.store import HistoryLimits
@@ -210,14 +210,18 @@ async def test_a_cancelled_reader_leaves_nothing_behind():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"initial_events": True}, "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
-        ({"resource_version_match": "NotOlderThan"}, "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"),
+        ({"initial_events": True}, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+        (
+            {"resource_version_match": "NotOlderThan"},
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
     ],
     ids=["initial events without a match", "a match without initial events"],
-)  # fmt: skip
+)
 def test_options_that_make_no_sense_are_refused(options, message):
-    code, reason, said = refusal(machinery().watch, kinds.POD, None, WatchOptions(**options))
-    assert (code, reason, said) == (422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {message}')
+    assert refusal(machinery().watch, kinds.POD, None, WatchOptions(**options)) == (
+        422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: {message}',
+    )  # fmt: skip
 
 
 async def test_a_pod_that_goes_at_once_is_modified_then_deleted():
