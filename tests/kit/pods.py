@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal.cluster.port import Cluster
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Obj, key_of, uid_of
+from shoal.kube.objects import Obj
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
 from shoal.node.lifecycle import BackOff
@@ -94,6 +94,3 @@ def phase_is(*phases: str) -> Callable[[Obj | None], bool]:
 
 def is_gone(pod: Obj | None) -> bool:
     return pod is None
-
-
-__all__ = ["container", "is_gone", "key_of", "phase_is", "pod", "running_agent", "stored", "uid_of", "wait_for_pod"]

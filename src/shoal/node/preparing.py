@@ -98,7 +98,7 @@ def _spec(
     argv = command_line(container, config.images.command(image), variables)
     if not container.get("command") and not config.images.command(image):
         raise CannotStart(Waiting("ImageNotConfigured", config.images.missing_command(image, name)))
-    caller = {**premises.offered_env, **config.caller_env}
+    caller = {**config.caller_env, **premises.offered_env}  # the caller's own proxy is out of a pod's reach
     image_env = config.images.env(image, caller.get("PATH", os.defpath))
     uid, gid = _user(pod, container)
     log_file = folder.log_file(name, attempt)

@@ -36,6 +36,7 @@ from shoal.node.records import Outcome, PodFolder, PodRecord
 from shoal.node.references import references_of
 from shoal.node.resolving import hostname_of, neighbour
 from shoal.node.running import Runs
+from shoal.node.sandbox.kept import SandboxFailed
 from shoal.node.sandbox.port import KeeperLost, Sandbox, SandboxSpec
 from shoal.node.status import Place, pod_status
 
@@ -265,7 +266,7 @@ class PodWorker:
         self.runs.save()
         try:
             self.runs.settle(await self._host.sandboxes.create(self._sandbox_spec()))
-        except (OSError, KeeperLost) as refused:
+        except (OSError, KeeperLost, SandboxFailed) as refused:
             self._pod_blocked = Waiting("ContainerCreating", f"the pod's sandbox could not be made: {refused}")
             self._retry_at = self._config.clock() + SANDBOX_RETRY_SECONDS
             self._events.note(self.pod, "FailedCreatePodSandBox", self._pod_blocked.message, warning=True)
