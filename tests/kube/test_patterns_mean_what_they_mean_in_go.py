@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+
+MATCHES = [
+    (r"^a$", "a", True),
+    (r"^a$", "a\n", False),
+    (r"^a\z", "a", True),
+    (r"[[:alpha:]]+", "12a", True),
+    (r"^[[:digit:]x]+$", "1x2", True),
+    (r"^\d+$", "١٢", False),
+    (r"^[^]a]$", "b", True),
+    (r"^[]a]$", "]", True),
+    (r"^\Qa.b\E$", "a.b", True),
+    (r"^\Qa.b\E$", "axb", False),
+    (r"(?i)^ABC$", "abc", True),
+    (r"^(?i:A)b$", "ab", True),
+    (r"^(?P<x>a)(?<y>b)$", "ab", True),
+    (r"^(?:a|b)$", "b", True),
+    (r"[$]", "cost: $", True),
+    (r"\$$", "5$", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text", "expected"), MATCHES, ids=[f"{p} on {t!r}" for p, t, _ in MATCHES])
+def test_a_pattern_matches(pattern: str, text: str, expected: bool) -> None:
+    assert (compiled(pattern).search(text) is not None) is expected
+
+
+REFUSED = [
+    (r"(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+    (r"(?!a)", "invalid or unsupported Perl syntax: `(?!`"),
+    (r"(?<=a)b", "invalid or unsupported Perl syntax: `(?<=`"),
+    (r"(a)\1", r"invalid escape sequence: `\1`"),
+    (r"a(", "missing closing ): `a(`"),
+    (r"a)", "unexpected ): `a)`"),
+    (r"a[b", "missing closing ]: `[b`"),
+    (r"*a", "missing argument to repetition operator: `*`"),
+    (r"a**", "invalid nested repetition operator: `**`"),
+    (r"[z-a]", "invalid character class range: `z-a`"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "words"), REFUSED, ids=[case[0] for case in REFUSED])
+def test_what_go_refuses_is_refused_in_its_words(pattern: str, words: str) -> None:
+    with pytest.raises(BadPattern) as refused:
+        compiled(pattern)
+    assert str(refused.value) == f"error parsing regexp: {words}"
+
+
+@pytest.mark.parametrize("pattern", [r"\p{Greek}", r"[\pL]", r"a(?i)b", r"(?U)a+", r"(?m)^a$", r"[[:^alpha:]]"])
+def test_what_only_go_can_match_is_told_apart(pattern: str) -> None:
+    with pytest.raises(Unmatchable):
+        compiled(pattern)
