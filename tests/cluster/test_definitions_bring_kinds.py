@@ -75,7 +75,7 @@ def test_names_in_use_are_not_accepted_until_they_are_free():
     cluster.create(CRD, "", other)
     where = key("gadgets.example.com", "")
     assert conditions(cluster, where) == {
-        "NamesAccepted": ("False", "SingularConflict"),
+        "NamesAccepted": ("False", "ListKindConflict"),
         "Established": ("False", "NotAccepted"),
     }
     assert cluster.find("example.com", "v1", "gadgets") is None

@@ -123,7 +123,14 @@ def test_binding_places_a_pod_once():
     placed = cluster.bind(key("p"), binding).obj()
     assert (placed["spec"]["nodeName"], placed["status"]["conditions"]) == (
         "n1",
-        [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2030-01-01T00:00:00Z"}],
+        [
+            {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+            }
+        ],
     )
     assert refusal(cluster.bind, key("p"), binding) == (
         409, "Conflict",

@@ -58,11 +58,11 @@ class _View:
 
 
 def page(
-    store: Store, table: Table, kind: Kind, namespace: str | None, claim: Claim | None, options: ListOptions
+    store: Store, table: Table, namespace: str | None, claim: Claim | None, options: ListOptions
 ) -> StoredPage:
     """`claim` covers labels, fields and namespace. Call with everything committed."""
     token = _read_token(options.continue_token) if options.continue_token else None
-    view = _view(store, table, kind, options, token)
+    view = _view(store, table, options, token)
     first, last = view.bounds(namespace, token.start if token else "")
     plain = not options.labels and not options.fields
     limit = options.limit
@@ -115,8 +115,8 @@ def _unsupported(match: str, supported: str) -> Cause:
     return Cause("FieldValueNotSupported", message, "resourceVersionMatch")
 
 
-def _view(store: Store, table: Table, kind: Kind, options: ListOptions, token: _Token | None) -> _View:
-    wanted = _exact_revision(store, kind, options, token)
+def _view(store: Store, table: Table, options: ListOptions, token: _Token | None) -> _View:
+    wanted = _exact_revision(store, options, token)
     if wanted is None or wanted == store.committed:
         return _View(table.order, table.objects, store.committed)
     if wanted < store.compacted:
@@ -127,9 +127,9 @@ def _view(store: Store, table: Table, kind: Kind, options: ListOptions, token: _
     return _View(sorted(map(order_of, objects)), objects, wanted)
 
 
-def _exact_revision(store: Store, kind: Kind, options: ListOptions, token: _Token | None) -> int | None:
+def _exact_revision(store: Store, options: ListOptions, token: _Token | None) -> int | None:
     """The revision a list must be served at; None for the present."""
-    asked = parse_version(kind, options.resource_version)
+    asked = parse_version(options.resource_version, about="invalid resource version: ")
     if token is not None:
         if asked:
             raise bad_request("specifying resource version is not allowed when using continue")
@@ -150,18 +150,18 @@ def _not_ahead(store: Store, revision: int) -> int:
 def too_large_version(asked: int, current: int) -> ApiError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
-    return ApiError(504, "Timeout", f"Too large resource version: {asked}, current: {current}", details)
+    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
 
 
-def parse_version(kind: Kind, text: str) -> int:
-    """A resourceVersion parameter as a number; '' reads as 0."""
+def parse_version(text: str, *, about: str = "") -> int:
+    """A resourceVersion parameter as a number; '' reads as 0. `about` begins the sentence of a refusal."""
     if not text:
         return 0
     if text.isascii() and text.isdigit() and int(text) < 1 << 64:
         return int(text)
     why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
     message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
-    raise invalid(kind, "", [Cause("FieldValueInvalid", message, "resourceVersion")])
+    raise bad_request(f"{about}resourceVersion: {message}")
 
 
 def _write_token(revision: int, after: Key) -> str:

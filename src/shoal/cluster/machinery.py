@@ -131,7 +131,7 @@ class Machinery:
         options = options or ListOptions()
         listing.check_options(options)
         claim = selection.claim(kind, namespace, options.labels, options.fields)
-        page = listing.page(self.store, resource.table, kind, namespace, claim, options)
+        page = listing.page(self.store, resource.table, namespace, claim, options)
         if resource.face is None:
             return page
         items = [resource.show(stored) for stored in page.items]
@@ -149,8 +149,7 @@ class Machinery:
     # Writing
 
     def create(self, kind: Kind, namespace: str, obj: Obj, options: WriteOptions | None = None) -> Written:
-        resource = self._core.resource(kind)
-        self._expirer.sweep()
+        resource = self._with(kind)
         return self._attempt(lambda: self._writer.create(resource, namespace, obj, options or WriteOptions()))
 
     def update(
@@ -178,7 +177,7 @@ class Machinery:
         return self._attempt(lambda: self._editor.patch(resource, key, patch, patch_type, options, subresource))
 
     def delete(self, kind: Kind, key: Key, options: DeleteOptions | None = None) -> Deleted:
-        resource = self._core.resource(kind)
+        resource = self._with(kind)
         return self._attempt(lambda: self._remover.delete(resource, key, options or DeleteOptions()))
 
     def delete_collection(
@@ -212,7 +211,8 @@ class Machinery:
         self._flush()
         return self._core.resource(kind)
 
-    def _with(self, kind: Kind, subresource: str) -> Resource:
+    def _with(self, kind: Kind, subresource: str = "") -> Resource:
+        self._expirer.sweep()
         resource = self._core.resource(kind)
         if subresource and subresource not in resource.kind.subresources:
             raise no_such_path()

@@ -62,7 +62,7 @@ class Watch:
 
     def _begin(self, options: WatchOptions) -> None:
         store = self._store
-        revision = parse_version(self._kind, options.resource_version)
+        revision = parse_version(options.resource_version)
         wants_state = options.initial_events or (options.initial_events is None and revision == 0)
         if wants_state:
             if revision > store.committed:
@@ -171,8 +171,8 @@ class Watch:
 
     def _time_is_up(self) -> None:
         self._ready = self._take()
-        if self._bookmarks:
-            self._remark()
+        if self._bookmarks and self._position == self._table.visible and not self._failure:
+            self._ready.append(self._bookmark())  # the client resumes from here
         self._stop()
 
     def _stop(self) -> None:
