@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
 from shoal.kube.schema import drop_unknown, type_problem
 from shoal.kube.schemas import schema_of
-from shoal.kube.structural import accepted, crd_problems, crd_warnings, kinds_of
+from shoal.kube.structural import accepted, apply_defaults, crd_problems, crd_warnings, kinds_of, prune, validate
 
 ROOT = "spec.validation.openAPIV3Schema"
 AT_A = f"{ROOT}.properties[spec].properties[a]"
@@ -425,12 +426,16 @@ VALUES = st.recursive(
 )
 
 
-@given(st.dictionaries(WORDS, VALUES, max_size=5), made.json)
-def test_no_schema_however_odd_breaks_anything(schema: Obj, value: object) -> None:
-    crd = definition(version(schema))
+@given(st.dictionaries(WORDS, VALUES, max_size=5), made.objects)
+def test_no_schema_however_odd_breaks_anything(openapi: Obj, obj: Obj) -> None:
+    crd = definition(version(openapi))
     declared = schema_of(CUSTOM_RESOURCE_DEFINITION)
     if type_problem(declared, crd) is None:
         crd = drop_unknown(declared, crd)
         crd_warnings(crd)
         if crd_problems(crd) == []:
-            assert [kind.kind for kind in kinds_of(crd)] == ["Widget"]
+            (kind,) = kinds_of(crd)
+            kept = copy.deepcopy(prune(schema_of(kind), obj))
+            apply_defaults(schema_of(kind), kept)
+            assert validate(schema_of(kind), kept, kept) == []
+            validate(schema_of(kind), kept)

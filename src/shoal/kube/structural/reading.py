@@ -8,9 +8,11 @@ and metadata without having to declare them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shoal.kube.schema import Schema
+from shoal.kube.schemas import named
 
 _LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern",
@@ -76,23 +78,13 @@ def _items_of(props: dict[str, Any]) -> Schema | None:
 
 def _with_resource_fields(fields: dict[str, Schema]) -> dict[str, Schema]:
     """What a definition says of metadata can only restrict names, so the real metadata stands in its place."""
-    from shoal.kube.schemas import named
-
     pod = named("Pod").fields
     declared = fields.get("metadata")
     shared = {name: fields.get(name) or pod[name] for name in ("apiVersion", "kind")}
     metadata = pod["metadata"]
-    if declared is not None and declared.fields:
-        shared["metadata"] = _restricted(metadata, declared)
-    else:
-        shared["metadata"] = metadata
+    restricts = declared is not None and declared.fields
+    shared["metadata"] = replace(metadata, rules={"restricts": declared}) if restricts else metadata
     return {**shared, **{name: below for name, below in fields.items() if name not in shared}}
-
-
-def _restricted(metadata: Schema, declared: Schema) -> Schema:
-    from dataclasses import replace
-
-    return replace(metadata, rules={"restricts": declared})
 
 
 def _rules_of(props: dict[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,8 @@ _NOT_IN_CONDITIONS = {
 def schema_problems(schema: Obj, path: str, *, has_status: bool) -> list[Cause]:
     """Every mistake in an openAPIV3Schema that stands at `path` of its definition."""
     unstructured = [*_structure(schema, path, level="root"), *_completeness(schema, schema, path, path)]
+    if any(props.get("$ref") for _, props in _places(schema, path)):
+        unstructured = []  # what a reference stands for is not known, so neither is what is missing there
     return [
         *_root_problems(schema, path, has_status=has_status),
         *(sorted(unstructured, key=str) or _defaults(schema, path)),
