@@ -7,7 +7,6 @@ version. Custom resources come and go with their definitions, also when a write 
 from __future__ import annotations
 
 import random
-import uuid
 from dataclasses import dataclass, replace
 from datetime import datetime
 from ipaddress import IPv4Network
@@ -149,6 +148,8 @@ class Core:
         version = next(v["name"] for v in definition["spec"]["versions"] if v.get("storage"))
         # The version objects are stored in need not be one that is served.
         home = next((kind for kind in served if kind.version == version), replace(served[0], version=version))
+        # What any version selects by is taken out of every object.
+        home = replace(home, selectable=tuple(dict.fromkeys(path for kind in served for path in kind.selectable)))
         self._customs[definition["metadata"]["name"]] = list(served)
         for kind in served:
             self._serve(kind, home, VersionFace(kind, home))
@@ -181,7 +182,11 @@ class Core:
         return self.clock.now()
 
     def new_uid(self) -> str:
-        return str(uuid.UUID(int=self.chance.getrandbits(128), version=4))
+        """A random UUID of version 4, as `uuid.uuid4` would give from our own chance."""
+        bits = self.chance.getrandbits(128)
+        bits = bits & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62
+        text = f"{bits:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def stored(self, resource: Resource, key: Key) -> Stored:
         found = resource.table.objects.get(key)

@@ -58,7 +58,10 @@ def fields_of(kind: Kind, key: Key, obj: Obj) -> dict[str, str]:
     if kind.namespaced:
         found["metadata.namespace"] = key.namespace
     for name, path in _paths(kind.resource, kind.selectable):
-        found[name] = _text(name, at_path(obj, *path))
+        value: Any = obj
+        for step in path:
+            value = value.get(step) if value.__class__ is dict else None
+        found[name] = value if value.__class__ is str else _text(name, value)
     if kind.resource == kinds.EVENT.resource:
         found["source"] = str(at_path(obj, "source", "component") or obj.get("reportingComponent") or "")
     return found
@@ -107,6 +110,6 @@ def _known(kind: Kind) -> tuple[str, ...]:
 
 
 def _unsupported(kind: Kind, name: str) -> str:
-    if kind.resource in _FIELDS or kind.resource in _RENAMED or kind.selectable:
+    if kind.custom or kind.resource in _FIELDS or kind.resource in _RENAMED:
         return f"field label not supported: {name}"
     return f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'

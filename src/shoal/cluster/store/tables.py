@@ -28,7 +28,7 @@ class HistoryLimits:
     """How much past is kept: whichever bound is met first. Superseded versions count with their bytes."""
 
     changes: int = 100_000
-    superseded_bytes: int = 48 << 20
+    superseded_bytes: int = 32 << 20
 
 
 class Table:

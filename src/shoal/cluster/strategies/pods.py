@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cluster.strategies.base import Generation, Rules, carry
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
+from shoal.kube.defaults import pods as pod_defaults
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Key, Obj, name_of
 from shoal.kube.quantity import Quantity
@@ -60,28 +61,37 @@ def begin(core: Core, pod: Obj) -> None:
             [], "PodScheduled", False, now=core.now(), reason="SchedulingGated",
             message="Scheduling is blocked due to non-empty scheduling gates",
         )  # fmt: skip
+        pod_defaults.conditions(status)
     pod["status"] = status
 
 
 def quality(spec: Obj) -> str:
     """Guaranteed, Burstable or BestEffort, as kubectl shows it."""
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    asked = [container.get("resources") or {} for container in containers]
-    if not any(_measured(r, "requests") or _measured(r, "limits") for r in asked):
+    asked_for_any, all_fixed = False, True
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        limits, requests = _measured(resources, "limits"), _measured(resources, "requests")
+        asked_for_any = asked_for_any or bool(limits or requests)
+        fixed = len(limits) == len(_MEASURED) and all(
+            name not in requests or _equal(requests[name], limit) for name, limit in limits.items()
+        )
+        all_fixed = all_fixed and fixed
+    if not asked_for_any:
         return "BestEffort"
-    return "Guaranteed" if all(map(_is_fixed, asked)) else "Burstable"
+    return "Guaranteed" if all_fixed else "Burstable"
 
 
-def _measured(resources: Obj, which: str) -> dict[str, Quantity]:
+def _measured(resources: Obj, which: str) -> dict[str, str]:
     amounts: dict[str, Any] = resources.get(which) or {}
-    found = {name: Quantity.parse(str(amounts[name])) for name in _MEASURED if name in amounts}
-    return {name: amount for name, amount in found.items() if amount.milli() > 0}
+    return {name: str(amounts[name]) for name in _MEASURED if name in amounts and not _is_zero(str(amounts[name]))}
 
 
-def _is_fixed(resources: Obj) -> bool:
-    limits = _measured(resources, "limits")
-    requests = _measured(resources, "requests")
-    return len(limits) == len(_MEASURED) and all(requests.get(name, limit) == limit for name, limit in limits.items())
+def _is_zero(amount: str) -> bool:
+    return amount[:1] in "0+-." and not Quantity.parse(amount).milli() > 0
+
+
+def _equal(one: str, other: str) -> bool:
+    return one == other or Quantity.parse(one) == Quantity.parse(other)
 
 
 def keep_beside_status(core: Core, new: Obj, old: Obj) -> None:
