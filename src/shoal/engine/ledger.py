@@ -1,0 +1,324 @@
+"""What must survive a crash: one small record per job, changed only by methods named after what happened.
+
+Records are immutable; a change gives a new record and leaves untouched parts the same objects, so that "nothing
+changed" is an identity test. They are msgspec structs rather than dataclasses because a pass over a thousand tasks
+copies thousands of them and a struct is copied ten times as fast. Times are whole seconds in UTC.
+
+`bare` gives the part a compact ledger stores (ranges, counters, settled bodies); what it leaves out is found again
+by looking at the bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.engine.policies import Memory
+from shoal.engine.words import Action, Happening, Intent, Outcome, Stage, TaskRef
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class AttemptState(msgspec.Struct, frozen=True):
+    """One try of a task; its body is a pod, known by uid."""
+
+    number: int = 0
+    started: datetime | None = None
+    ran: datetime | None = None
+    completed: datetime | None = None
+    uid: str | None = None
+    node: str | None = None  # None until the body was seen
+    ip: str | None = None
+    host_ip: str | None = None
+    outcome: Outcome | None = None
+
+
+class TaskState(msgspec.Struct, frozen=True):
+    """One place in a role and its current attempt."""
+
+    index: int
+    instance: str = ""  # a uuid; a task dropped and added again gets another
+    stage: Stage = Stage.WAITING
+    since: datetime | None = None  # of the stage
+    started: datetime | None = None
+    ran: datetime | None = None
+    completed: datetime | None = None
+    dropped: bool = False  # scaled away; never cleared
+    charged: int = 0  # retries that cost budget; attempt.number counts all
+    born: bool = False  # had a body in this run that nobody accounted for yet
+    not_before: datetime | None = None  # a delayed retry
+    attempt: AttemptState = AttemptState()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self.attempt.outcome
+
+    @property
+    def uid(self) -> str | None:
+        return self.attempt.uid
+
+    @property
+    def is_done(self) -> bool:
+        return self.stage is Stage.DONE
+
+    def at(self, stage: Stage, now: datetime) -> TaskState:
+        """On that stage; the stamps that belong to it are set. The same stage again changes nothing."""
+        if stage is self.stage:
+            return self
+        if stage is Stage.RUNNING:
+            attempt = replace(self.attempt, ran=now)
+            return replace(self, stage=stage, since=now, attempt=attempt, ran=self.ran or now)
+        if stage is Stage.OVER:
+            return replace(self, stage=stage, since=now, attempt=replace(self.attempt, completed=now))
+        if stage is Stage.DONE:
+            return replace(self, stage=stage, since=now, completed=now)
+        return replace(self, stage=stage, since=now)
+
+    def judged(self, outcome: Outcome) -> TaskState:
+        """The attempt's outcome; the first one stays."""
+        if self.attempt.outcome is not None:
+            return self
+        return replace(self, attempt=replace(self.attempt, outcome=outcome))
+
+    def embodied(self, uid: str) -> TaskState:
+        return replace(self, born=True, attempt=replace(self.attempt, uid=uid))
+
+    def retried(self, now: datetime, *, charged: bool, not_before: datetime | None = None) -> TaskState:
+        """The next attempt, waiting for its body."""
+        return replace(
+            self,
+            stage=Stage.WAITING,
+            since=now,
+            completed=None,
+            charged=self.charged + charged,
+            born=False,
+            not_before=not_before,
+            attempt=AttemptState(number=self.attempt.number + 1, started=now),
+        )
+
+    def vacated(self, now: datetime) -> TaskState:
+        """The same attempt without a body: an absence that means nothing."""
+        return replace(
+            self, stage=Stage.WAITING, since=now, born=False, attempt=replace(self.attempt, uid=None, node=None)
+        )
+
+
+class RoleState(msgspec.Struct, frozen=True):
+    """A role's tasks, by rising index."""
+
+    name: str
+    instance: str = ""
+    force_after_seconds: int | None = None  # the spec's value, kept for when the role leaves the spec
+    tasks: tuple[TaskState, ...] = ()
+    ok_count: int = 0  # finished members without a place of their own (random names)
+    bad_count: int = 0
+
+    def find(self, index: int) -> TaskState | None:
+        if 0 <= index < len(self.tasks) and self.tasks[index].index == index:
+            return self.tasks[index]
+        return next((task for task in self.tasks if task.index == index), None)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One try of the whole job. `intent` is set when it closes and says why."""
+
+    number: int = 0
+    stage: Stage = Stage.WAITING
+    since: datetime | None = None
+    started: datetime | None = None
+    ran: datetime | None = None
+    completed: datetime | None = None
+    anchor: str | None = None  # uid of the object that owns the bodies
+    intent: Intent | None = None
+    outcome: Outcome | None = None
+    delay_seconds: int | None = None  # over, and the next run is decided: it opens this long after `since`
+    at_deadline: bool = False  # closed by the deadline
+    last: bool = False  # closed for a restart that used the last permit
+
+    @property
+    def is_open(self) -> bool:
+        return self.intent is None
+
+    @property
+    def is_ended(self) -> bool:
+        return self.stage is Stage.DONE
+
+    def at(self, stage: Stage, now: datetime) -> Run:
+        if stage is self.stage:
+            return self
+        if stage is Stage.RUNNING:
+            return replace(self, stage=stage, since=now, ran=self.ran or now)
+        if stage is Stage.OVER:
+            return replace(self, stage=stage, since=now, completed=now)
+        return replace(self, stage=stage, since=now)
+
+
+class Why(msgspec.Struct, frozen=True):
+    """Why a subject is settled, and for which task: it can raise nothing more."""
+
+    role: str
+    index: int
+    reason: str  # restart, retry, dropped, counted, latched
+    ok: bool | None = None
+
+
+class Due(msgspec.Struct, frozen=True):
+    """A reaction that waits for its time."""
+
+    at: datetime
+    action: Action
+    event: Happening
+    role: str = ""
+    index: int = -1
+    uid: str = ""
+    outcome: Outcome | None = None
+
+
+class Round(msgspec.Struct, frozen=True):
+    """The published group: rises when its members change or a new round is asked for."""
+
+    number: int = 0
+    members: tuple[tuple[str, int, str], ...] = ()  # role, index, uid of the body in rank order
+    asked: str = ""  # the last signal that asked for a round
+
+
+class Stamps(msgspec.Struct, frozen=True):
+    """Times of the job itself, over all its runs."""
+
+    started: datetime | None = None
+    ran: datetime | None = None
+    clock_from: datetime | None = None  # all bodies of the run were created
+    held: datetime | None = None  # last held since; set means it has been held at least once
+    ended: datetime | None = None
+
+
+class JobState(msgspec.Struct, frozen=True):
+    """The ledger of one job. `JobState()` is that of a job nobody has looked at yet."""
+
+    run: Run = Run()
+    roles: tuple[RoleState, ...] = ()
+    charges: Mapping[str, int] = _NOTHING  # "" for the job, else a role's name
+    settled: Mapping[str, Why] = _NOTHING  # by uid of a body, or a latch such as role:worker
+    due: Mapping[str, Due] = _NOTHING
+    handled: tuple[str, ...] = ()  # uids of commands whose effect is in here
+    stamps: Stamps = Stamps()
+    round: Round = Round()
+    frozen: Mapping[str, int] = _NOTHING
+    memo: Any = None  # the guard's
+
+    @property
+    def is_new(self) -> bool:
+        return self.stamps.started is None
+
+    @property
+    def is_ended(self) -> bool:
+        return self.run.is_ended
+
+    @property
+    def is_held(self) -> bool:
+        return self.run.intent is Intent.HOLD
+
+    @property
+    def charged(self) -> int:
+        return self.charges.get("", 0)
+
+    def role(self, name: str) -> RoleState | None:
+        return next((role for role in self.roles if role.name == name), None)
+
+    def task(self, ref: TaskRef) -> TaskState | None:
+        role = self.role(ref.role)
+        return role.find(ref.index) if role else None
+
+    def with_tasks(self, changed: Mapping[str, Mapping[int, TaskState]]) -> JobState:
+        """The given tasks replaced, all at once; roles without a change stay the same objects."""
+        if not changed:
+            return self
+        return replace(self, roles=tuple(_with_tasks(role, changed.get(role.name)) for role in self.roles))
+
+    def with_charge(self, *scopes: str) -> JobState:
+        charges = dict(self.charges)
+        for scope in scopes:
+            charges[scope] = charges.get(scope, 0) + 1
+        return replace(self, charges=charges)
+
+    def settle(self, subjects: Mapping[str, Why]) -> JobState:
+        """These can raise nothing more; subjects settled before stay as they were."""
+        fresh = {uid: why for uid, why in subjects.items() if uid not in self.settled}
+        return replace(self, settled={**self.settled, **fresh}) if fresh else self
+
+    def unsettle(self, subjects: Iterable[str]) -> JobState:
+        gone = set(subjects) & self.settled.keys()
+        if not gone:
+            return self
+        return replace(self, settled={uid: why for uid, why in self.settled.items() if uid not in gone})
+
+    def close(self, intent: Intent, now: datetime, outcome: Outcome | None = None) -> JobState:
+        """The run closes, or the reason it is closed for rises; delayed reactions lapse."""
+        run = self.run
+        if run.intent is not None and run.intent >= intent:
+            return self
+        stage = run.stage
+        if Stage.PREPARING <= stage <= Stage.RUNNING:
+            stage = Stage.CLOSING
+        elif stage is Stage.OVER:  # a resting run gets another reason; it has drained already
+            stage = Stage.OVER
+        closed = replace(run, intent=intent, outcome=outcome or run.outcome, delay_seconds=None)
+        return replace(self, run=closed.at(stage, now), due=_NOTHING if self.due else self.due)
+
+
+def _with_tasks(role: RoleState, changed: Mapping[int, TaskState] | None) -> RoleState:
+    if not changed:
+        return role
+    return replace(role, tasks=tuple([changed.get(task.index, task) for task in role.tasks]))
+
+
+def ranges(indexes: Iterable[int]) -> str:
+    """Rising indexes as text: `0-3,7`."""
+    spans: list[list[int]] = []
+    for index in sorted(indexes):
+        if spans and spans[-1][1] == index - 1:
+            spans[-1][1] = index
+        else:
+            spans.append([index, index])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def indexes(text: str) -> tuple[int, ...]:
+    """The indexes that `ranges` wrote."""
+    found: list[int] = []
+    for span in filter(None, text.split(",")):
+        low, _, high = span.partition("-")
+        found.extend(range(int(low), int(high or low) + 1))
+    return tuple(found)
+
+
+def bare(state: JobState, memory: Memory) -> JobState:
+    """What a ledger of that memory keeps: everything for RECORD, else only tasks with something to say."""
+    if memory is Memory.RECORD:
+        return state
+    roles = tuple(
+        replace(role, tasks=tuple(task for task in (_bare(task, memory) for task in role.tasks) if _is_notable(task)))
+        for role in state.roles
+    )
+    return replace(state, roles=roles)
+
+
+def _bare(task: TaskState, memory: Memory) -> TaskState:
+    outcome = task.attempt.outcome if task.is_done else None
+    return TaskState(
+        task.index,
+        stage=Stage.DONE if task.is_done else Stage.WAITING,
+        dropped=task.dropped,
+        charged=task.charged,
+        born=task.born and memory is Memory.ROSTER,
+        not_before=task.not_before,
+        attempt=AttemptState(number=task.attempt.number, outcome=outcome),
+    )
+
+
+def _is_notable(task: TaskState) -> bool:
+    return task.is_done or task.dropped or task.born or task.not_before is not None or task.attempt.number > 0

@@ -1,0 +1,200 @@
+"""What the operator shows the engine: bodies, anchor, groups, companions, commands, signals and receipts.
+
+All of it is plain data taken from caches; `bodies.body_from` turns a pod into a Body. A Body says whose it is by
+its stamp (job uid, run, attempt) and owner, never by its name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from shoal.engine.words import TaskRef
+
+_NOTHING: Mapping[Any, Any] = {}
+
+
+class Phase(Enum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+
+
+class Container(msgspec.Struct, frozen=True):
+    """A container's current state; `code` is None while it has not terminated."""
+
+    name: str
+    init: bool = False
+    code: int | None = None
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    finished: datetime | None = None
+    restarts: int = 0
+
+
+class Body(msgspec.Struct, frozen=True):
+    """A pod as the engine sees it."""
+
+    uid: str
+    name: str
+    role: str
+    index: int | None  # None: random names without an index
+    run: int = 0  # the stamp
+    attempt: int = 0
+    owned: bool = True  # our job, or an anchor of our job, controls it
+    orphan: bool = False  # nobody controls it, and it matches
+    phase: Phase = Phase.PENDING
+    reason: str = ""
+    message: str = ""
+    leaving: bool = False
+    leaving_since: datetime | None = None  # deletionTimestamp less the grace period
+    node: str = ""
+    ip: str = ""
+    host_ip: str = ""
+    containers: tuple[Container, ...] = ()  # init containers first
+    created: datetime | None = None
+    ready: bool = False
+    ready_since: datetime | None = None
+    restarts_in_place: bool = False  # its restartPolicy is not Never
+    conditions: frozenset[str] = frozenset()  # types whose status is True
+    marked: bool = False  # carries the mark of a doomed body
+    finalizer: bool = False  # carries our finalizer
+    deletion_cost: int = 0
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase is Phase.SUCCEEDED or self.phase is Phase.FAILED
+
+    @property
+    def restarts(self) -> int:
+        return sum(container.restarts for container in self.containers)
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """The object found under the anchor's name."""
+
+    uid: str
+    owned: bool = True
+    leaving: bool = False
+
+
+class Group(msgspec.Struct, frozen=True):
+    uid: str
+    key: str = ""
+    digest: str = ""
+    admitted: bool = False
+    unknown: bool = False  # some members run and the rest cannot be placed
+    leaving: bool = False
+    owned: bool = True
+
+
+class CompanionRef(msgspec.Struct, frozen=True):
+    """Which companion: its policy's name, and the role or task it stands beside."""
+
+    name: str
+    role: str = ""
+    index: int = -1
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A companion that exists."""
+
+    uid: str
+    digest: str = ""
+    leaving: bool = False
+    owned: bool = True
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A request object aimed at this job; `word` is looked up in Policies.commands."""
+
+    uid: str
+    word: str
+    role: str = ""
+    index: int = -1
+
+
+class SignalKind(Enum):
+    ROUND_CLOSED = "round closed"
+    STORE_LOST = "store lost"
+    GROUP_DONE = "group done"
+    ROUND_WANTED = "round wanted"
+
+
+class Signal(msgspec.Struct, frozen=True):
+    """A fact from inside the workload. The same key is the same fact, however often it is shown."""
+
+    kind: SignalKind
+    key: str
+
+
+class AnchorRef(msgspec.Struct, frozen=True):
+    """The anchor as the target of a write or the subject of a receipt."""
+
+
+class GroupRef(msgspec.Struct, frozen=True):
+    key: str = ""
+
+
+class JobRef(msgspec.Struct, frozen=True):
+    """The job object itself."""
+
+
+class CommandRef(msgspec.Struct, frozen=True):
+    uid: str
+
+
+Target = TaskRef | AnchorRef | GroupRef | CompanionRef | JobRef | CommandRef
+
+
+class Created(msgspec.Struct, frozen=True):
+    """A create was answered with this uid."""
+
+    target: Target
+    uid: str
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """A delete was accepted."""
+
+    target: Target
+    uid: str = ""
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """A confirming delete found nothing under that name (uid ''), or no longer that uid."""
+
+    target: Target
+    uid: str = ""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A create was answered with an error. An answer that may have been lost on the way has code 0."""
+
+    target: Target
+    code: int = 0
+    text: str = ""
+
+
+Receipt = Created | Accepted | Gone | Refused
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """Everything the engine may know of the world in one pass."""
+
+    bodies: tuple[Body, ...] = ()
+    anchor: Anchor | None = None
+    groups: Mapping[str, Group] = _NOTHING  # by key
+    companions: Mapping[CompanionRef, Seen] = _NOTHING
+    commands: tuple[Command, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+    opened: frozenset[str] = frozenset()  # keys of WishGates others have opened
+    nonce: str = ""  # randomness for this pass: uuids and delays derive from it

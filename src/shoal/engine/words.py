@@ -1,0 +1,174 @@
+"""The words of the engine: what can happen to a task or a run, how it ended, and what may be done about it.
+
+Nothing here knows a job language. A dialect says in these words what its manifest asks for (policies.py, model.py)
+and reads in these words what became of it (ledger.py). Codes, phrases and texts are the dialect's and travel inside
+an Outcome; the engine looks at nature and `final` only.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum, IntEnum
+from typing import Any
+
+import msgspec
+
+
+class TaskRef(msgspec.Struct, frozen=True, order=True):
+    """One place in a role. Members without an index of their own (random names) are numbered by the engine."""
+
+    role: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+class Nature(Enum):
+    """What an end means for a retry. The order of the letters in a retry word is that of the members."""
+
+    OK = "ok"
+    TRANSIENT = "transient"
+    UNKNOWN = "unknown"
+    PERMANENT = "permanent"
+    LOST = "lost"
+    CONFLICT = "conflict"  # transient, and better not tried again at once
+
+    @property
+    def is_ok(self) -> bool:
+        return self is Nature.OK
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """The task whose end decided about the run, and the rule it satisfied."""
+
+    role: str
+    index: int
+    text: str = ""
+
+
+class ContainerEnd(msgspec.Struct, frozen=True):
+    """How one container ended, as the outcome of its task remembers it."""
+
+    name: str
+    code: int
+    reason: str = ""
+    message: str = ""
+    signal: int = 0
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """What the pod itself said about its end; kept with the outcome because the pod will be gone."""
+
+    reason: str = ""
+    message: str = ""
+    containers: tuple[ContainerEnd, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How an attempt, a run or a job ended. Written once, never changed."""
+
+    nature: Nature
+    code: int = 0
+    phrase: str = ""
+    text: str = ""
+    attributes: tuple[str, ...] = ()  # the dialect's own refinement of the nature, kept for its report
+    final: bool = False  # no retry policy may answer it (a stop, a cut, a dropped task)
+    trigger: Trigger | None = None
+    detail: Detail | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        return self.nature is Nature.OK
+
+    def because_of(self, trigger: Trigger) -> Outcome:
+        return msgspec.structs.replace(self, trigger=trigger, detail=None)
+
+
+class Happening(Enum):
+    """Kinds of events a reaction may name. ANY stands in rules only."""
+
+    TASK_PENDING = "task pending"  # only with a delay, counted from the body's creation
+    TASK_FAILED = "task failed"
+    TASK_LOST = "task lost"
+    ROLE_SUCCEEDED = "role succeeded"
+    ROLE_EXHAUSTED = "role exhausted"  # its containers used up their restarts in place
+    GROUP_UNKNOWN = "group unknown"
+    STORE_LOST = "store lost"
+    ROUND_CLOSED = "round closed"
+    GROUP_DONE = "group done"
+    ANY = "any"
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A fact nobody has dealt with yet."""
+
+    kind: Happening
+    at: datetime
+    role: str = ""
+    index: int = -1
+    uid: str = ""  # the body, group or signal it is about
+    code: int | None = None
+
+
+class Action(Enum):
+    """What a reaction or a command may ask for."""
+
+    RESTART_TASK = "restart task"
+    RESTART_PARTITION = "restart partition"
+    RESTART_ROLE = "restart role"
+    RESTART_RUN = "restart run"
+    HOLD = "hold"
+    RELEASE = "release"
+    COMPLETE = "complete"
+    FAIL = "fail"
+    TERMINATE = "terminate"
+
+
+RESTARTS = frozenset({Action.RESTART_TASK, Action.RESTART_PARTITION, Action.RESTART_ROLE, Action.RESTART_RUN})
+ENDINGS = frozenset({Action.COMPLETE, Action.FAIL, Action.TERMINATE})
+
+
+class Intent(IntEnum):
+    """Why a run is closed. It only rises; a release alone lowers HOLD to RESTART."""
+
+    RESTART = 1
+    HOLD = 2
+    END = 3
+
+
+class Stage(IntEnum):
+    """The ladder a task attempt and a run climb; a later stage is a larger number."""
+
+    WAITING = 0  # wanted, not created
+    REQUESTED = 1  # created, not seen yet
+    PREPARING = 2  # there, not running
+    RUNNING = 3
+    CLOSING = 4  # its end is decided and stored, nobody has been asked to go
+    ASKED = 5  # the delete was accepted
+    LEAVING = 6  # has a deletion timestamp
+    OVER = 7  # gone; what comes next is not decided
+    DONE = 8  # final
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """What the ledger is about to forget; told before the ledger is written, at least once."""
+
+    kind: NoticeKind
+    role: str = ""
+    record: Any = None  # the TaskState or JobState as it was
+
+
+class NoticeKind(Enum):
+    TASK_RETRY = "task retry"
+    TASK_REMOVED = "task removed"
+    JOB_RETRY = "job retry"
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """One decision in plain words. `subject` is a task such as worker-3, a role, or '' for the job itself."""
+
+    subject: str
+    reason: str  # one CamelCase word, the reason of the Kubernetes Event
+    text: str
+    warning: bool = False

@@ -1,0 +1,122 @@
+"""What a pass asks for. Writes are undressed: they say what, the dialect says how it looks when they are executed.
+
+The order in a step is the order of execution: marks and finalizers, deletes, anchor and groups, companions, bodies,
+then what ends the job object itself. The ledger is stored before the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from shoal.engine.ledger import JobState
+from shoal.engine.observed import Target
+from shoal.engine.policies import Propagation
+from shoal.engine.words import Notice, Sentence, TaskRef
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """What is true for everything dressed in one pass. The same object is shared by all writes of a step."""
+
+    run: int = 0
+    anchor: str = ""  # uid of the run's anchor
+    sizes: Mapping[str, int] = {}
+    resumed: bool = False  # the job has been held before
+    round: int = 0
+    frozen: Mapping[str, int] = {}
+
+
+class Create(msgspec.Struct, frozen=True):
+    """Make the body of a task, or the anchor. Answered by Created or Refused."""
+
+    target: Target
+    setting: Setting
+    attempt: int = 0
+    instance: str = ""  # of the task
+    role_instance: str = ""
+    rank: int = 0  # position among all tasks, roles in order
+    failures: int = 0  # charged so far; rides on the body under Memory.FINALIZER
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Bring a group or companion to its setting; the object carries the digest afterwards."""
+
+    target: Target
+    setting: Setting
+    digest: str = ""
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Delete exactly that uid ('' with `confirm`: whatever of ours is found under the name).
+
+    `confirm` asks for a live look that it is gone, answered by Gone; otherwise the answer is Accepted.
+    """
+
+    target: Target
+    uid: str = ""
+    grace_seconds: int | None = None
+    propagation: Propagation | None = None
+    confirm: bool = False
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Put the mark of a doomed body on it before it is deleted."""
+
+    target: TaskRef
+    uid: str
+
+
+class Free(msgspec.Struct, frozen=True):
+    """Take our finalizer off a body that is counted."""
+
+    target: TaskRef
+    uid: str
+
+
+class Adopt(msgspec.Struct, frozen=True):
+    """Make an orphan ours."""
+
+    target: TaskRef
+    uid: str
+
+
+class PatchBody(msgspec.Struct, frozen=True):
+    """A guard's decoration."""
+
+    uid: str
+    patch: Mapping[str, Any]
+
+
+class RestartInPlace(msgspec.Struct, frozen=True):
+    uid: str
+
+
+Write = Create | Apply | Delete | Mark | Free | Adopt | PatchBody | RestartInPlace
+
+
+class Door(msgspec.Struct, frozen=True):
+    """Whether a role may get bodies now, and the sentence why not."""
+
+    role: str
+    open: bool = True
+    sentence: str = ""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one pass decided.
+
+    Execute in this order: tell `notices`; store `state` in one conditional write if it is not the ledger you passed
+    in; execute `writes`, collecting receipts; publish status and `sentences`. If `again`, pass once more at once
+    (with the receipts); else when something changes, or at `wake_at`.
+    """
+
+    state: JobState
+    notices: tuple[Notice, ...] = ()
+    writes: tuple[Write, ...] = ()
+    sentences: tuple[Sentence, ...] = ()
+    doors: tuple[Door, ...] = ()
+    wake_at: datetime | None = None
+    again: bool = False
