@@ -7,16 +7,22 @@ The same questions with two sets of rules: built-in kinds have theirs in `shoal.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from shoal.kube import defaults, kinds, structural, validation
-from shoal.kube.errors import ApiError, bad_request, invalid
+from shoal.kube.errors import ApiError, Cause, bad_request, invalid
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Obj, name_of
+from shoal.kube.objects import Obj, at_path, name_of
 from shoal.kube.schema import drop_unknown, is_clean, type_problem, unknown_fields
 from shoal.kube.schemas import schema_of
+
+_CONDITION_TIMES = ("lastProbeTime", "lastTransitionTime")
+_EVENT_TIMES = (
+    "eventTime", "firstTimestamp", "lastTimestamp", "deprecatedFirstTimestamp", "deprecatedLastTimestamp",
+)  # fmt: skip
 
 
 class Shape:
@@ -34,6 +40,7 @@ def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = Fals
     if not isinstance(obj, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): not an object")
     _check_type_meta(kind, obj)
+    _take_own_nulls(kind, obj)
     schema = schema_of(kind)
     if is_clean(schema, obj):
         return Shape(obj, [])
@@ -47,6 +54,24 @@ def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = Fals
     return Shape(_kept(kind, obj), said)
 
 
+def _take_own_nulls(kind: Kind, obj: Obj) -> None:
+    """Some times stand as null until somebody sets them. The defaults write them again; without them here an
+    object the server itself made needs no second look."""
+    if kind.plural == kinds.POD.plural and not kind.group:
+        conditions = at_path(obj, "status", "conditions")
+        for condition in conditions if isinstance(conditions, list) else ():
+            if isinstance(condition, dict):
+                _drop_nulls(condition, _CONDITION_TIMES)
+    elif kind.plural == kinds.EVENT.plural:
+        _drop_nulls(obj, _EVENT_TIMES)
+
+
+def _drop_nulls(obj: Obj, names: tuple[str, ...]) -> None:
+    for name in names:
+        if obj.get(name, "") is None:
+            del obj[name]
+
+
 def _kept(kind: Kind, obj: Obj) -> Obj:
     if kind.custom:
         return structural.prune(schema_of(kind), obj)
@@ -54,21 +79,29 @@ def _kept(kind: Kind, obj: Obj) -> Obj:
 
 
 def _check_type_meta(kind: Kind, obj: Obj) -> None:
-    version = obj.get("apiVersion")
-    if version is None:
-        obj["apiVersion"] = kind.api_version
-    elif version != kind.api_version:
-        raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
-        )
-    found = obj.setdefault("kind", kind.kind)
-    if found != kind.kind:
-        raise bad_request(
-            f'{found} in version "{kind.version}" cannot be handled as a {kind.kind}: no kind "{found}" is registered '
-            f'for version "{kind.api_version}"'
-        )
+    version = obj.get("apiVersion") or kind.api_version
+    found = obj.get("kind") or kind.kind
+    if version != kind.api_version or found != kind.kind:
+        raise _of_another_type(kind, obj, version, found)
+    obj["apiVersion"], obj["kind"] = version, found
     if obj.get("metadata") is None:
         obj["metadata"] = {}
+
+
+def _of_another_type(kind: Kind, obj: Obj, version: Any, found: Any) -> ApiError:
+    if kind.custom and version != kind.api_version:
+        told = f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+        return bad_request(told)
+    if kind.custom:
+        given = replace(kind, kind=str(found))
+        wrong = Cause("FieldValueInvalid", f'Invalid value: "{found}": must be {kind.kind}', "kind")
+        return invalid(given, str((obj.get("metadata") or {}).get("name") or ""), [wrong])
+    short = str(version).rpartition("/")[2]
+    why = f'no kind "{found}" is registered for version "{version}"'
+    if any((each.api_version, each.kind) == (version, found) for each in kinds.BUILT_IN):
+        family = kind.group.partition(".")[0] or "core"
+        why = f"converting ({short}.{found}) to ({family}.{kind.kind}): unknown conversion"
+    return bad_request(f'{found} in version "{short}" cannot be handled as a {kind.kind}: {why}')
 
 
 def _undecodable(kind: Kind, obj: Obj, problem: str, patched: bool) -> ApiError:
@@ -86,14 +119,27 @@ def patch_refused(obj: Obj, problem: str) -> ApiError:
 
 
 def fill_defaults(kind: Kind, obj: Obj) -> None:
+    _drop_empty(obj["metadata"], _EMPTY_IS_ABSENT)
     if kind.custom:
         structural.apply_defaults(schema_of(kind), obj)
     else:
+        _drop_empty(obj, _EMPTY_DATA_IS_ABSENT)
         defaults.apply_defaults(kind, obj)
 
 
-def check_new(kind: Kind, obj: Obj) -> None:
-    causes = validation.validate_create(kind, obj)
+# An API server does not tell an empty map or list here from one that was never given.
+_EMPTY_IS_ABSENT = ("labels", "annotations", "finalizers", "ownerReferences")
+_EMPTY_DATA_IS_ABSENT = ("data", "binaryData")
+
+
+def _drop_empty(obj: Obj, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in obj and not obj[name]:
+            del obj[name]
+
+
+def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False) -> None:
+    causes = validation.validate_create(kind, obj, allow_loopback=allow_loopback)
     if kind.custom:
         causes += structural.validate(schema_of(kind), obj)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
@@ -102,8 +148,8 @@ def check_new(kind: Kind, obj: Obj) -> None:
         raise invalid(kind, name_of(obj), causes)
 
 
-def check_change(kind: Kind, new: Obj, old: Obj, subresource: str) -> None:
-    causes = validation.validate_update(kind, new, old, subresource)
+def check_change(kind: Kind, new: Obj, old: Obj, subresource: str, *, allow_loopback: bool = False) -> None:
+    causes = validation.validate_update(kind, new, old, subresource, allow_loopback=allow_loopback)
     if kind.custom:
         causes += structural.validate(schema_of(kind), new, old)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):

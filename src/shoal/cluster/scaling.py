@@ -18,6 +18,7 @@ from shoal.cluster.writing import Writer
 from shoal.kube.errors import ApiError, Cause, bad_request, conflict, invalid, no_such_path
 from shoal.kube.kinds import Kind, Scale
 from shoal.kube.objects import Key, Obj, at_path, uid_of
+from shoal.kube.patching import merge_patch
 
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -59,10 +60,10 @@ class Scaler:
         version = (scale.get("metadata") or {}).get("resourceVersion")
 
         def change(live: Obj) -> Obj:
-            _set(live, where.spec_replicas, replicas)
+            changed = merge_patch(live, _at(where.spec_replicas, replicas))
             if version:
-                live["metadata"]["resourceVersion"] = version
-            return live
+                changed["metadata"]["resourceVersion"] = version
+            return changed
 
         written = self._writer.change(resource, key, change, options, "scale")
         return Written(_record(resource, written.stored), warnings=written.warnings)
@@ -124,8 +125,10 @@ def _number(obj: Obj, path: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _set(obj: Obj, path: str, value: int) -> None:
+def _at(path: str, value: int) -> Obj:
+    """An object with nothing but `value` at `path`."""
     *outer, last = _steps(path)
-    for step in outer:
-        obj = obj.setdefault(step, {})
-    obj[last] = value
+    found: Obj = {last: value}
+    for step in reversed(outer):
+        found = {step: found}
+    return found

@@ -39,6 +39,8 @@ class Writer:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        # Where Services have 127.x.y.z addresses the pods behind them do too.
+        self._lives_on_loopback = core.settings.service_network.is_loopback
 
     # Creating
 
@@ -70,7 +72,7 @@ class Writer:
             obj = self._tracked_first(resource, obj, options, unasked)
             meta = obj["metadata"]
         self._begin(resource, obj)
-        checking.check_new(kind, obj)
+        checking.check_new(kind, obj, allow_loopback=self._lives_on_loopback)
         self._check_absent(resource, key, meta)
         stored = self._store(resource, obj, None, options)
         return Written(resource.show(stored), created=True, warnings=warnings + checking.remarks(kind, obj))
@@ -179,10 +181,10 @@ class Writer:
         *,
         tracked: bool = False,
     ) -> Written:
-        """Replace the stored object by what `make` makes of it, under all the rules of an update."""
+        """Replace the stored object by what `make` makes of it (changing nothing in it), by the rules of an update."""
         stored = self._core.stored(resource, key)
         old = resource.live(stored)
-        new = make(resource.live(stored))
+        new = make(old)
         self._place(resource, key.namespace, new["metadata"])
         self._check_version(resource, new, stored)
         warnings = _without_duplicate_owners(new["metadata"])
@@ -192,7 +194,7 @@ class Writer:
                 schema_of(resource.kind), old, new,
                 manager=options.field_manager, now=self._core.now(), subresource=subresource,
             )  # fmt: skip
-        checking.check_change(resource.kind, new, old, subresource)
+        checking.check_change(resource.kind, new, old, subresource, allow_loopback=self._lives_on_loopback)
         if checking.is_same(new, old):
             return Written(resource.show(stored), warnings=warnings)
         if _is_released(resource, new, stored, old):
@@ -274,9 +276,7 @@ def _check_name(meta: Obj, key: Key) -> None:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
     namespace = meta.get("namespace")
     if key.namespace and namespace and namespace != key.namespace:
-        raise bad_request(
-            f"the namespace of the object ({namespace}) does not match the namespace on the request ({key.namespace})"
-        )
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _keep_metadata(new: Obj, old: Obj) -> None:
@@ -343,7 +343,7 @@ def _leaving_namespace(resource: Resource, name: str, namespace: str) -> ApiErro
 
 
 def _version_missing(resource: Resource, name: str) -> ApiError:
-    message = "Invalid value: 0x0: must be specified for an update"
+    message = "Invalid value: 0: must be specified for an update"
     error = invalid(resource.kind, name, [Cause("FieldValueInvalid", message, "metadata.resourceVersion")])
     error.message = f'{resource.kind.resource} "{name}" is invalid: metadata.resourceVersion: {message}'
     error.details = {**(error.details or {}), "kind": resource.kind.plural}
