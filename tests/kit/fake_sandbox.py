@@ -1,8 +1,8 @@
 """Sandboxes without processes, for faults that real ones cannot be made to have at a chosen moment.
 
-A process does what its first argument says: `exit 3` ends at once with 3, `exits 1,0` ends with the code of its
-attempt, `run` runs until it is told to stop, `deaf` only dies by SIGKILL. Sandboxes outlive the agent that made
-them, as real ones do: give the same `FakeSandboxes` to the next agent.
+A process does what its first argument says: `exit 3` ends at once with 3, `exits 1,0,never` ends with the code of
+its attempt or not at all, `run` runs until it is told to stop, `deaf` only dies by SIGKILL. Sandboxes outlive the
+agent that made them, as real ones do: give the same `FakeSandboxes` to the next agent.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class FakeSandbox:
                 return int(code)
             case ("exits", codes):
                 listed = codes.split(",")
-                return int(listed[min(attempt, len(listed) - 1)])
+                code = listed[min(attempt, len(listed) - 1)]
+                return None if code == "never" else int(code)
         return None
 
     def end(self, process: str, code: int | None = None, signal: int | None = None, *, oom: bool = False) -> None:

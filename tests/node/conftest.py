@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.pods import config
 
+from kit.pods import config
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.node.config import NodeConfig
 from shoal.node.sandbox.keepers import Keepers

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.pods import container, is_gone, phase_is, pod, running_agent, wait_for_pod
 
+from kit.pods import container, is_gone, phase_is, pod, running_agent, wait_for_pod
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.port import ExecRequest, LogOptions, Streams
 from shoal.kube.conditions import is_true
@@ -57,10 +57,16 @@ async def test_variables_and_arguments_come_from_everywhere(
         {"name": "BOTH", "value": "$(NAME)-$(SECRET)-$(NOBODY)-$$(NAME)"},
     ]
     script = container(
-        "main", "sh", "-c", 'echo "$A|$BOTH|$CPUS|$HOSTNAME|$CUDA_VISIBLE_DEVICES|$1"', "x", "$(NAME)",
-        env=env, envFrom=[{"configMapRef": {"name": "cm"}}],
+        "main",
+        "sh",
+        "-c",
+        'echo "$A|$BOTH|$CPUS|$HOSTNAME|$CUDA_VISIBLE_DEVICES|$1"',
+        "x",
+        "$(NAME)",
+        env=env,
+        envFrom=[{"configMapRef": {"name": "cm"}}],
         resources={"limits": {"cpu": "1500m", "nvidia.com/gpu": "2"}},
-    )  # fmt: skip
+    )
     async with running_agent(cluster, keepers, real_config(capacity={"nvidia.com/gpu": "4"})) as agent:
         await cluster.create(POD, pod("p", script, restartPolicy="Never"), "default")
         said = await log_of(agent, await finished(cluster))
@@ -87,7 +93,8 @@ async def test_volumes_of_every_kind_are_where_they_belong(
     }
     script = """
     echo hi > /v/empty/x; cat /v/empty/x /v/host/file /v/map/deep/a /v/all/a /v/all/k /v/pod/name /v/one
-    df --output=fstype,size /v/memory | tail -1; echo kept > /v/claim/kept; echo no 2>/dev/null > /v/all/a || echo read-only
+    df --output=fstype,size /v/memory | tail -1; echo kept > /v/claim/kept
+    echo no 2>/dev/null > /v/all/a || echo read-only
     """
     mounts = [{"name": name, "mountPath": f"/v/{name}"} for name in volumes]
     mounts.append({"name": "all", "mountPath": "/v/one", "subPath": "b"})
@@ -206,10 +213,13 @@ async def test_probes_gate_readiness_and_restart_what_is_stuck(
         "test -e /v/again || touch /v/alive; touch /v/again; exec sleep 1000",
         volumeMounts=[{"name": "v", "mountPath": "/v"}],
         startupProbe={"exec": {"command": ["test", "-e", "/v/again"]}, "periodSeconds": 1},
-        livenessProbe={"exec": {"command": ["sh", "-c", "rm -f /v/alive && ! test -e /v/dead"]}, "periodSeconds": 1,
-                       "failureThreshold": 1},
+        livenessProbe={
+            "exec": {"command": ["sh", "-c", "rm -f /v/alive && ! test -e /v/dead"]},
+            "periodSeconds": 1,
+            "failureThreshold": 1,
+        },
         readinessProbe={"exec": {"command": ["test", "-e", "/v/again"]}, "periodSeconds": 1},
-    )  # fmt: skip
+    )
     made = pod("p", probed, volumes=[{"name": "v", "emptyDir": {}}], terminationGracePeriodSeconds=0)
     async with running_agent(cluster, keepers, real_config()):
         await cluster.create(POD, made, "default")
@@ -302,8 +312,12 @@ async def test_a_command_runs_beside_the_container(
 async def test_the_agent_can_be_replaced_while_a_pod_runs(
     cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
 ) -> None:
-    made = pod("p", sh("mkfifo /v/go; echo up; read x < /v/go; exit 4", volumeMounts=[{"name": "v", "mountPath": "/v"}]),
-               volumes=[{"name": "v", "emptyDir": {}}], restartPolicy="Never")  # fmt: skip
+    made = pod(
+        "p",
+        sh("mkfifo /v/go; echo up; read x < /v/go; exit 4", volumeMounts=[{"name": "v", "mountPath": "/v"}]),
+        volumes=[{"name": "v", "emptyDir": {}}],
+        restartPolicy="Never",
+    )
     async with running_agent(cluster, keepers, real_config()) as agent:
         await cluster.create(POD, made, "default")
         running = await wait_for_pod(cluster, "p", phase_is("Running"))

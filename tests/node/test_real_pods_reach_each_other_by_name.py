@@ -8,8 +8,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
-from kit.pods import container, phase_is, pod, running_agent, wait_for_pod
 
+from kit.pods import container, phase_is, pod, running_agent, wait_for_pod
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.port import LogOptions

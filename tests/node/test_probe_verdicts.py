@@ -1,0 +1,79 @@
+"""How answers of probes become verdicts, and what is asked when."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kit.pods import container
+from shoal.kube.objects import Obj
+from shoal.node.probe_results import Answer, ProbeKind, Tally, Timing, next_at, timing_of
+from shoal.node.probes import Prober, Verdict
+
+YES, NO = Answer(True), Answer(False, "no")
+
+TALLIES: dict[str, tuple[Timing, list[Answer], list[bool | None]]] = {
+    "one success is enough": (Timing(), [YES], [True]),
+    "three failures in a row": (Timing(), [NO, NO, NO], [None, None, False]),
+    "a success in between starts the count again": (Timing(), [NO, NO, YES, NO, NO], [None, None, True, True, True]),
+    "several successes where asked for": (Timing(successes=2, failures=1), [NO, YES, YES], [False, False, True]),
+}
+
+
+@pytest.mark.parametrize("case", TALLIES, ids=str)
+def test_thresholds_turn_answers_into_a_verdict(case: str) -> None:
+    timing, answers, expected = TALLIES[case]
+    tally, seen = Tally(timing), []
+    for answer in answers:
+        tally = tally.count(answer)
+        seen.append(tally.verdict)
+    assert seen == expected
+
+
+def test_the_first_question_comes_after_the_delay_and_the_next_after_the_period() -> None:
+    timing = timing_of({"initialDelaySeconds": 5, "periodSeconds": 3})
+    assert (next_at(100.0, None, timing), next_at(100.0, 107.5, timing)) == (105.0, 110.5)
+
+
+async def verdicts(holder: Obj, script: dict[str, list[Answer]], count: int) -> list[tuple[str, bool]]:
+    """What a prober says when its questions are answered from a script; the last answer repeats."""
+    heard: list[tuple[str, bool]] = []
+    enough = asyncio.Event()
+
+    def hear(verdict: Verdict) -> None:
+        heard.append((verdict.kind, verdict.ok))
+        if len(heard) == count:
+            enough.set()
+
+    async def ask(probe: Obj, timeout: float) -> Answer:
+        answers = script[probe["exec"]["command"][0]]
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    prober = Prober(holder, ask, passed_startup=False, on_verdict=hear, on_failure=lambda *_: None)
+    prober.start(0.0)
+    await enough.wait()
+    prober.stop()
+    return heard
+
+
+def probe(name: str, **more: Any) -> Obj:
+    return {"exec": {"command": [name]}, "periodSeconds": 0.001, **more}
+
+
+async def test_the_others_wait_for_the_startup_probe() -> None:
+    holder = container("a", startupProbe=probe("s"), livenessProbe=probe("l"), readinessProbe=probe("r"))
+    heard = await verdicts(holder, {"s": [NO, YES], "l": [YES], "r": [YES]}, 3)
+    assert heard == [(ProbeKind.STARTUP, True), (ProbeKind.LIVENESS, True), (ProbeKind.READINESS, True)]
+
+
+async def test_a_failed_startup_probe_is_final() -> None:
+    holder = container("a", startupProbe=probe("s", failureThreshold=2), livenessProbe=probe("l"))
+    assert await verdicts(holder, {"s": [NO], "l": [YES]}, 1) == [(ProbeKind.STARTUP, False)]
+
+
+async def test_readiness_comes_and_goes() -> None:
+    holder = container("a", readinessProbe=probe("r", failureThreshold=1))
+    heard = await verdicts(holder, {"r": [YES, YES, NO, YES]}, 3)
+    assert [ok for _, ok in heard] == [True, False, True]
