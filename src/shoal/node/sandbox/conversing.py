@@ -88,15 +88,16 @@ class Conversation:
         if not self.is_open:
             return
         self.close()
-        for answer in self._asked.values():
-            if not answer.done():
-                answer.set_exception(wire.Closed("the other side is gone"))
         self._on_closed()
 
     def close(self) -> None:
-        """Stop listening; no `on_closed` for one's own leaving."""
-        if self.is_open:
-            self.is_open = False
-            self._loop.remove_reader(self._number)
-            self._loop.remove_writer(self._number)
-            self._channel.close()
+        """Stop listening; no `on_closed` for one's own leaving. Questions still open end as Closed."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._loop.remove_reader(self._number)
+        self._loop.remove_writer(self._number)
+        self._channel.close()
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(wire.Closed("the conversation is over"))

@@ -129,12 +129,15 @@ def upstream_for(scheme: str, host: str, port: int) -> Upstream | None:
     return Upstream(url)
 
 
-def start(fabric: int) -> socket.socket:
-    """Fork the doorway; the socket is the fabric's end. The caller must have a single thread and no loop yet."""
+def start(fabric: int, *, closing: list[int]) -> socket.socket:
+    """Fork the doorway; the socket is the fabric's end. `closing`: descriptors that are the fabric's alone. The
+    caller must have a single thread and no loop yet."""
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
         try:
             ours.close()
+            for fd in closing:
+                os.close(fd)
             main(theirs.detach(), fabric)
         finally:
             os._exit(0)

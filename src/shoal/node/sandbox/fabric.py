@@ -32,7 +32,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
     """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
     _settle(config["folder"])
     agent = wire.Channel(socket.socket(fileno=fds[0]))
-    outside = doorway.start(os.getpid()) if config["isolated"] else None
+    outside = doorway.start(os.getpid(), closing=fds) if config["isolated"] else None
     try:
         namespaces = _enter(config, fds[1:])
         bridge = _build(config) if config["isolated"] else None
@@ -126,7 +126,10 @@ class Fabric:
 
         conversation = Conversation(channel, on_message=hear, on_closed=hang_up)
         self._agents.add(conversation)
-        conversation.send({"event": "hello", "pid": os.getpid()}, [os.dup(fd) for fd in self._namespaces])
+        conversation.send(
+            {"event": "hello", "pid": os.getpid(), "isolated": self._config["isolated"]},
+            [os.dup(fd) for fd in self._namespaces],
+        )
 
     async def _answer(self, agent: Conversation, message: dict[str, Any]) -> None:
         refused: list[str] = []
@@ -138,6 +141,7 @@ class Fabric:
             self._pods.update(message["pods"])
         with suppress(wire.Closed):  # an agent that left does not want the answer
             agent.send({"n": message["n"], "refused": refused})
+        self._end_if_useless()
 
     def _end_if_useless(self) -> None:
         if not self._agents and not self._pods:

@@ -114,7 +114,13 @@ class Keeper:
         self._channels.append(channel)
         self._loop.watch(channel.fileno(), lambda events: self._hear(channel, events))
         processes = {charge.id: _state(charge) for charge in self._charges.values()}
-        hello = {"event": "hello", "spec": self._config["spec"], "keeper": os.getpid(), "processes": processes}
+        hello = {
+            "event": "hello",
+            "spec": self._config["spec"],
+            "isolated": self._config["isolated"],
+            "keeper": os.getpid(),
+            "processes": processes,
+        }
         self._say(channel, hello)
 
     def _hear(self, channel: wire.Channel, events: int) -> None:

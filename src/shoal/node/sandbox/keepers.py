@@ -59,23 +59,27 @@ class Keepers:
 
     def __init__(self, folder: Path, zygote: Zygote, *, network: Network, lock: int) -> None:
         self._folder = folder
-        self._zygote = zygote
+        self.zygote = zygote
         self._network = network
         self._lock = lock
-        self._cluster = "shoal-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+        self.cluster = "shoal-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         self._sandboxes: dict[str, KeptSandbox] = {}
-        self._fabric = FabricLink(zygote, folder, self._fabric_config())
+        self.fabric = FabricLink(zygote, folder, self._fabric_config())
 
     @classmethod
     async def open(cls, folder: Path, *, network: Network | None = None, python: str = sys.executable) -> Keepers:
         """`network` None: isolated where this machine allows it, loopback where not."""
         folder, lock = _take(folder)
-        zygote = Zygote(python)
+        zygote = Zygote(python, folder)
+        keepers = None
         try:
             await zygote.start()
             keepers = cls(folder, zygote, network=_choose(network, zygote.allowed), lock=lock)
-            await keepers._fabric.find()
+            await keepers.fabric.find()
+            keepers._agree_with_fabric(wanted=network)
         except BaseException:
+            if keepers is not None:
+                await keepers.fabric.leave(wait=False)
             await zygote.stop()
             os.close(lock)
             raise
@@ -85,10 +89,19 @@ class Keepers:
         return {
             "folder": str(self._folder),
             "isolated": self._network is Network.ISOLATED,
-            "privilege": self._zygote.allowed["privilege"],
+            "privilege": self.zygote.allowed["privilege"],
             "gateway": GATEWAY,
             "prefix": PREFIX,
         }
+
+    def _agree_with_fabric(self, *, wanted: Network | None) -> None:
+        """Pods from an earlier life live in a network of one kind; new ones join them there."""
+        found = Network.ISOLATED if self.fabric.is_isolated else Network.LOOPBACK
+        if wanted is not None and wanted is not found:
+            raise NetworkNotToBeHad(
+                f"pods of this cluster still run on the {found} network. Stop them, or leave the choice as it was."
+            )
+        self._network = found
 
     @property
     def network(self) -> Network:
@@ -97,12 +110,12 @@ class Keepers:
     @property
     def allowed(self) -> Mapping[str, Any]:
         """What the trial at the start found this machine to allow."""
-        return self._zygote.allowed
+        return self.zygote.allowed
 
     def environment(self) -> Mapping[str, str]:
         if self._network is Network.LOOPBACK:
             return {}
-        proxy = self._fabric.proxy_url
+        proxy = self.fabric.proxy_url
         inside = ipaddress.ip_network(f"{GATEWAY}/{PREFIX}", strict=False)
         direct = f"localhost,127.0.0.1,::1,.svc,.cluster.local,{inside}"
         told = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": direct}
@@ -117,7 +130,7 @@ class Keepers:
         await self.forget(spec.id)
         folder = self._folder / spec.id
         folder.mkdir(mode=0o700)
-        await self._fabric.ready()
+        await self.fabric.ready()
         sandbox = await self._fork_keeper(spec, folder)
         self._sandboxes[spec.id] = sandbox
         self._tell_pods()
@@ -128,15 +141,15 @@ class Keepers:
             **self._fabric_config(),
             "folder": str(folder),
             "spec": spec_as_json(spec),
-            "cgroup": self._zygote.allowed["cgroup"],
-            "cluster": self._cluster,
+            "cgroup": self.zygote.allowed["cgroup"],
+            "cluster": self.cluster,
         }
         for attempt in (1, 2):
             ours, theirs = socket.socketpair()
-            fds = [theirs.detach(), *(os.dup(fd) for fd in self._fabric.namespaces)]
+            fds = [theirs.detach(), *(os.dup(fd) for fd in self.fabric.namespaces)]
             sandbox = self._meet(ours, folder)
             try:
-                await self._zygote.send({"do": "keep", "config": config}, fds)
+                await self.zygote.send({"do": "keep", "config": config}, fds)
                 await sandbox.meet()
             except KeeperLost:
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
@@ -151,7 +164,7 @@ class Keepers:
         raise AssertionError("unreachable: the second attempt returns or raises")
 
     def _meet(self, sock: socket.socket, folder: Path) -> KeptSandbox:
-        return KeptSandbox(sock, folder, isolated=self._network is Network.ISOLATED, on_gone=self._note_gone)
+        return KeptSandbox(sock, folder, on_gone=self._note_gone)
 
     def _note_gone(self, sandbox: KeptSandbox) -> None:
         for name, known in list(self._sandboxes.items()):
@@ -161,7 +174,7 @@ class Keepers:
 
     def _tell_pods(self) -> None:
         specs = [sandbox.spec for sandbox in self._sandboxes.values()]
-        self._fabric.tell_pods({spec.ip or spec.id: str(spec.hosts_file) for spec in specs})
+        self.fabric.tell_pods({spec.ip or spec.id: str(spec.hosts_file) for spec in specs})
 
     async def adopt(self) -> tuple[list[KeptSandbox], list[LostSandbox]]:
         kept: list[KeptSandbox] = []
@@ -195,7 +208,7 @@ class Keepers:
     async def _clean_up(self, record: journal.Record) -> LostSandbox:
         await until_gone(kill_leftovers(record))
         spec = spec_from_json(record.spec)
-        remove_groups(self._zygote.allowed["cgroup"], self._cluster, spec.id)
+        remove_groups(self.zygote.allowed["cgroup"], self.cluster, spec.id)
         states = {name: _as_lost(name, state_of(name, told)) for name, told in record.processes.items()}
         return LostSandbox(spec, states)
 
@@ -209,15 +222,15 @@ class Keepers:
     # -- services, and leaving
 
     async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:
-        for sentence in await self._fabric.serve(services):
+        for sentence in await self.fabric.serve(services):
             _log.warning("service address %s", sentence)
 
     async def close(self) -> None:
         is_empty = not self._sandboxes
         for sandbox in self._sandboxes.values():
             sandbox.leave()
-        await self._fabric.leave(wait=is_empty)
-        await self._zygote.stop()
+        await self.fabric.leave(wait=is_empty)
+        await self.zygote.stop()
         os.close(self._lock)
 
 

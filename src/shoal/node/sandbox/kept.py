@@ -64,10 +64,10 @@ class KeptSandbox:
     """Implements `port.Sandbox`."""
 
     def __init__(
-        self, sock: socket.socket, folder: Path, *, isolated: bool, on_gone: Callable[[KeptSandbox], None]
+        self, sock: socket.socket, folder: Path, *, on_gone: Callable[[KeptSandbox], None] = lambda _: None
     ) -> None:
         self._folder = folder
-        self._isolated = isolated
+        self._isolated = False
         self._on_gone = on_gone
         self._spec: SandboxSpec | None = None
         self._keeper = 0
@@ -99,6 +99,7 @@ class KeptSandbox:
             case "hello":
                 self._spec = spec_from_json(message["spec"])
                 self._keeper = message["keeper"]
+                self._isolated = message["isolated"]
                 for process, told in message["processes"].items():
                     self._note(process, told)
                 if not self._met.done():
@@ -108,9 +109,15 @@ class KeptSandbox:
             case "state":
                 self._note(message["process"], message)
             case "executed":
-                ended = self._executions.pop(message["execution"], None)
-                if ended is not None and not ended.done():
+                # A short command may be over before whoever asked for it has read the answer.
+                ended = self._execution(message["execution"])
+                if not ended.done():
                     ended.set_result(message["code"])
+
+    def _execution(self, number: int) -> asyncio.Future[int]:
+        if number not in self._executions:
+            self._executions[number] = asyncio.get_running_loop().create_future()
+        return self._executions[number]
 
     def _note(self, process: str, told: Mapping[str, Any]) -> None:
         state = self._states[process] = state_of(process, told)
@@ -176,7 +183,8 @@ class KeptSandbox:
         if "error" in answer:
             raise ProcessLookupError(answer["error"])
         number = answer["execution"]
-        ended = self._executions.setdefault(number, asyncio.get_running_loop().create_future())
+        ended = self._execution(number)
+        ended.add_done_callback(lambda _: self._executions.pop(number, None))
 
         async def kill() -> None:
             await self._ask({"do": "kill_execution", "execution": number})

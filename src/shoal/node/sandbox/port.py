@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal as signals
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -150,7 +150,7 @@ class Sandboxes(Protocol):
 
     async def create(self, spec: SandboxSpec) -> Sandbox: ...
 
-    async def adopt(self) -> tuple[list[Sandbox], list[LostSandbox]]:
+    async def adopt(self) -> tuple[Sequence[Sandbox], Sequence[LostSandbox]]:
         """Those still kept from an earlier life, and those whose keeper died, with what is on record."""
         ...
 

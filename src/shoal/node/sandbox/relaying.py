@@ -4,6 +4,8 @@ the answer must find the server told so."""
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 
 CHUNK = 1 << 18
 
@@ -32,4 +34,6 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def abort(connection: Connection) -> None:
+    """Close with a reset, so that the other side does not take what it has for all there is."""
+    connection[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection[1].transport.abort()

@@ -7,6 +7,8 @@ what it no longer holds stops listening, what it holds anew begins, and connecti
 from __future__ import annotations
 
 import asyncio
+import os
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from shoal.node.sandbox import rtnetlink
@@ -29,6 +31,7 @@ class Services:
         self._turns: dict[Address, int] = {}
         self._servers: dict[Address, asyncio.Server] = {}
         self._addresses: set[str] = set()
+        self._open: Counter[str] = Counter()  # connections by address
         self._one_at_a_time = asyncio.Lock()
 
     def has(self, ip: str) -> bool:
@@ -47,12 +50,13 @@ class Services:
                 try:
                     self._servers[address] = await self._listen(address)
                 except OSError as error:
-                    refused.append(f"{address[0]}:{address[1]} cannot be served: {error.strerror}")
+                    refused.append(f"{address[0]}:{address[1]} cannot be served: {os.strerror(error.errno or 0)}")
             return sorted(refused)
 
     def _carry(self, wanted: set[str]) -> None:
-        """Have exactly these addresses on the bridge."""
+        """Have these addresses on the bridge, and those that open connections still use."""
         if self._net is not None:
+            wanted = wanted | {ip for ip in self._addresses if self._open[ip]}
             for ip in self._addresses - wanted:
                 self._net.delete_address(self._bridge, ip, 32)
             for ip in wanted - self._addresses:
@@ -61,7 +65,13 @@ class Services:
 
     async def _listen(self, address: Address) -> asyncio.Server:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._pass_on(address, (reader, writer))
+            self._open[address[0]] += 1
+            try:
+                await self._pass_on(address, (reader, writer))
+            finally:
+                self._open[address[0]] -= 1
+                if address not in self._table:
+                    self._carry({host for host, _ in self._table})
 
         return await asyncio.start_server(serve, *address, limit=CHUNK, backlog=1024)
 

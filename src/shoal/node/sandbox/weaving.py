@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.node.sandbox import fabric, wire
+from shoal.node.sandbox import fabric, keeper, wire
 from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.front import PROXY_PORT
-from shoal.node.sandbox.kept import SandboxFailed, until_gone
+from shoal.node.sandbox.kept import KeptSandbox, SandboxFailed, until_gone
+from shoal.node.sandbox.port import KeeperLost
 from shoal.node.sandbox.zygote_link import Zygote, close_all
 
 Services = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
@@ -33,6 +35,7 @@ class FabricLink:
         self._talk: Conversation | None = None
         self._hello: asyncio.Future[None] | None = None
         self._pid = 0
+        self.is_isolated = False
         self.namespaces: list[int] = []
         self._services: Services = {}
         self._pods: Mapping[str, str] = {}
@@ -45,11 +48,28 @@ class FabricLink:
     async def find(self) -> None:
         """The fabric of an earlier life, or a new one."""
         try:
-            sock = wire.connect(str(self._folder), fabric.SOCKET)
-        except OSError:
+            await self._meet(wire.connect(str(self._folder), fabric.SOCKET))
+        except (OSError, SandboxFailed):  # none, or one that was just about to end
+            if self._config["isolated"]:
+                self.namespaces = await self._namespaces_of_a_keeper()
             await self._begin()
-        else:
-            await self._meet(sock)
+
+    async def _namespaces_of_a_keeper(self) -> list[int]:
+        """Where a fabric died before its pods: the network they are in. None where there are no pods either."""
+        for path in sorted(self._folder.glob(f"*/{keeper.SOCKET}")):
+            try:
+                sandbox = KeptSandbox(wire.connect(str(path.parent), keeper.SOCKET), path.parent)
+            except OSError:
+                continue
+            try:
+                await sandbox.meet()
+                namespaces = await sandbox.namespaces()
+            except KeeperLost:
+                continue
+            sandbox.leave()
+            if namespaces:
+                return namespaces
+        return []
 
     async def ready(self) -> None:
         if self._repair is not None:
@@ -72,6 +92,7 @@ class FabricLink:
             close_all(self.namespaces)
             self.namespaces = fds
             self._pid = message["pid"]
+            self.is_isolated = message["isolated"]
             if not self._hello.done():
                 self._hello.set_result(None)
         elif message.get("event") == "failed" and not self._hello.done():
@@ -106,6 +127,13 @@ class FabricLink:
             return []  # its successor is being started and will be told
         refused: list[str] = answer["refused"]
         return refused
+
+    async def kill(self, *, replace: bool = True) -> None:
+        """End the fabric's process, not its network; another takes over unless told otherwise."""
+        if not replace and self._talk is not None:
+            self._talk.close()
+        os.kill(self._pid, signal.SIGKILL)
+        await until_gone([self._pid])
 
     async def leave(self, *, wait: bool) -> None:
         """`wait`: no pod is left, so the fabric ends too; until it has."""

@@ -64,7 +64,6 @@ class Channel:
             except BlockingIOError:
                 return
             except OSError as error:
-                self.close()
                 raise Closed(str(error)) from error
             _close_all(fds)
             if sent == len(data):

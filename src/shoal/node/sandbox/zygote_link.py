@@ -15,6 +15,7 @@ from shoal.node.sandbox import wire
 from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.kept import until_gone
 
+# The folder at the end is for people who look at the list of processes.
 # Isolated and without site packages: fast, small, and nothing of the caller's environment gets in.
 _BEGIN = "import sys; sys.path.append(sys.argv[1]); from shoal.node.sandbox.zygote import main; main(int(sys.argv[2]))"
 
@@ -26,13 +27,19 @@ class ZygoteFailed(Exception):
 class Zygote:
     """A zygote and the conversation with it."""
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, folder: Path) -> None:
         self._python = python
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._talk: Conversation | None = None
         self._hello: asyncio.Future[Mapping[str, Any]] | None = None
         self._starting = asyncio.Lock()
         self.allowed: Mapping[str, Any] = {}
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "start the zygote first"
+        return self._process.pid
 
     async def start(self) -> None:
         async with self._starting:
@@ -41,7 +48,7 @@ class Zygote:
             await self.stop()
             ours, theirs = socket.socketpair()
             root = str(Path(shoal.__file__).parents[1])
-            command = [self._python, "-I", "-S", "-c", _BEGIN, root, str(theirs.fileno())]
+            command = [self._python, "-I", "-S", "-c", _BEGIN, root, str(theirs.fileno()), str(self._folder)]
             self._process = _spawn(command, theirs.fileno())
             theirs.close()
             self._hello = asyncio.get_running_loop().create_future()
@@ -74,7 +81,8 @@ class Zygote:
 
 def _spawn(command: list[str], fd: int) -> subprocess.Popen[bytes]:
     """Popen returns within a millisecond; asyncio's way would bring a watcher for a child nobody waits for."""
-    return subprocess.Popen(command, pass_fds=[fd], stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, pass_fds=[fd], stdin=nothing, stdout=nothing, start_new_session=True, cwd="/")
 
 
 def close_all(fds: Sequence[int]) -> None:

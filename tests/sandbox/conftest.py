@@ -1,0 +1,46 @@
+"""Every behaviour is shown on both kinds of network, where the machine has both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kit.sandboxes import Place, opened
+from shoal.node.capabilities import what_is_allowed
+from shoal.node.sandbox.port import Network
+
+
+@cache
+def allowed() -> dict[str, object]:
+    return dict(what_is_allowed())
+
+
+@pytest.fixture(params=list(Network), ids=lambda network: network.value)
+def network(request: pytest.FixtureRequest) -> Network:
+    if request.param is Network.ISOLATED and not allowed()["network"]:
+        pytest.skip(f"no networks for pods here: {allowed()['network_detail']}")
+    wanted: Network = request.param
+    return wanted
+
+
+@pytest.fixture
+async def place(tmp_path: Path, network: Network) -> AsyncIterator[Place]:
+    async with opened(tmp_path, network) as place:
+        yield place
+
+
+@pytest.fixture
+async def isolated(tmp_path: Path) -> AsyncIterator[Place]:
+    if not allowed()["network"]:
+        pytest.skip(f"no networks for pods here: {allowed()['network_detail']}")
+    async with opened(tmp_path, Network.ISOLATED) as place:
+        yield place
+
+
+@pytest.fixture
+async def loopback(tmp_path: Path) -> AsyncIterator[Place]:
+    async with opened(tmp_path, Network.LOOPBACK) as place:
+        yield place

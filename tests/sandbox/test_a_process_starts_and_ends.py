@@ -1,0 +1,120 @@
+"""A start tells how it went, an end how it came, and both are told again to whoever asks again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.sandboxes import Place, folder_mount
+from shoal.node.sandbox.port import Exited, ProcessState, Started
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "number"),
+    [
+        pytest.param("true", 0, None, id="success"),
+        pytest.param("exit 7", 7, None, id="code"),
+        pytest.param("kill -TERM $$", None, signal.SIGTERM, id="signal"),
+        pytest.param("kill -KILL $$", None, signal.SIGKILL, id="killed by itself is not out of memory"),
+        pytest.param("exit 255", 255, None, id="largest code"),
+    ],
+)
+async def test_the_end_is_told_as_code_or_signal(
+    place: Place, script: str, code: int | None, number: int | None
+) -> None:
+    pod = await place.pod()
+    started = await pod.shell(script)
+    ended = await pod.sandbox.wait("main.0")
+
+    assert isinstance(started, Started)
+    assert ended == Exited("main.0", ended.at, code, number)
+    assert pod.sandbox.processes() == {"main.0": ProcessState(started, ended)}
+    assert started.at <= ended.at
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        pytest.param(
+            ["no-such-program"], 127, 'exec: "no-such-program": executable file not found in $PATH', id="PATH"
+        ),
+        pytest.param(["/no/such"], 127, 'exec: "/no/such": No such file or directory', id="absolute"),
+        pytest.param(["/etc/hosts"], 126, 'exec: "/etc/hosts": Permission denied', id="not executable"),
+    ],
+)
+async def test_what_cannot_be_run_ends_as_a_shell_would_say(
+    place: Place, argv: list[str], code: int, message: str
+) -> None:
+    pod = await place.pod()
+    result = await pod.sandbox.start(pod.process(*argv))
+
+    assert isinstance(result, Exited)
+    assert result == Exited("main.0", result.at, code, None, message=message)
+    assert await pod.sandbox.wait("main.0") == result
+
+
+async def test_a_script_without_its_interpreter_says_so(place: Place) -> None:
+    script = place.root / "script"
+    script.write_text("#!/no/interpreter -x\n")
+    script.chmod(0o755)
+    pod = await place.pod()
+    result = await pod.sandbox.start(pod.process(str(script)))
+
+    assert isinstance(result, Exited)
+    assert result.message == f'exec: "{script}": its interpreter /no/interpreter -x is missing'
+
+
+async def test_a_place_that_cannot_be_prepared_is_code_128_with_the_path(place: Place) -> None:
+    pod = await place.pod()
+    no_folder = await pod.shell("true", name="a.0", cwd="/no/folder")
+    no_source = await pod.shell("true", name="b.0", mounts=(folder_mount("/data", Path("/no/source")),))
+    no_log = await pod.sandbox.start(replace(pod.process("true", name="c.0"), log_file=Path("/no/log")))
+
+    told = [(end.code, end.message) for end in (no_folder, no_source, no_log) if isinstance(end, Exited)]
+    assert told == [
+        (128, "working folder /no/folder: No such file or directory"),
+        (128, "mount /data: the source /no/source: No such file or directory"),
+        (128, "/no/log: No such file or directory"),
+    ]
+
+
+async def test_a_second_start_tells_how_the_first_went(place: Place) -> None:
+    pod = await place.pod()
+    news = place.news()
+    process = pod.process("sh", "-c", f"echo run > {news.path}; exec sleep 999")
+    first = await pod.sandbox.start(process)
+    again = await pod.sandbox.start(process)
+    assert await news.line() == "run"
+    await pod.sandbox.signal("main.0", signal.SIGKILL)
+    await pod.sandbox.wait("main.0")
+
+    assert again == first
+    assert await pod.sandbox.start(process) == first
+
+
+async def test_programs_find_their_environment_folder_and_user(place: Place) -> None:
+    pod = await place.pod()
+    text = await pod.output(
+        "pwd; echo $GREETING; id -u; ulimit -c > /dev/null; umask", cwd="/tmp", env={"GREETING": "hi"}
+    )
+
+    assert text == f"/tmp\nhi\n{os.getuid()}\n0022\n"
+
+
+async def test_processes_of_a_pod_live_side_by_side(place: Place) -> None:
+    pod = await place.pod()
+    await pod.shell("exec sleep 999", name="long.0")
+    await pod.shell("exit 3", name="short.0")
+    ended = await pod.sandbox.wait("short.0")
+
+    states = pod.sandbox.processes()
+    assert (ended.code, states["long.0"].exited, states["short.0"].exited) == (3, None, ended)
+    used_seconds, resident = pod.sandbox.usage()["long.0"]
+    assert used_seconds >= 0
+    assert resident > 0

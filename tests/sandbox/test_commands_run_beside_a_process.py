@@ -1,0 +1,110 @@
+"""A command run beside a process sees what the process sees, and its streams are the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from kit.sandboxes import Place, Pod
+from shoal.node.sandbox.port import Execution, Mount
+
+pytestmark = pytest.mark.processes
+
+
+async def running(place: Place) -> Pod:
+    volume = place.root / "volume"
+    volume.mkdir()
+    (volume / "file").write_text("seen\n")
+    pod = await place.pod()
+    await pod.shell("exec sleep 999", cwd="/tmp", env={"A": "1", "B": "2"}, mounts=(Mount("/shoal-w", volume),))
+    return pod
+
+
+async def gathered(execution: Execution) -> dict[int, bytes]:
+    streams = {1: b"", 2: b""}
+    async for name, data in execution.output():
+        streams[name] += data
+    return streams
+
+
+async def test_it_has_the_same_view_environment_and_folder(place: Place) -> None:
+    pod = await running(place)
+    script = "hostname; cat /shoal-w/file; pwd; echo $A $B; id -u"
+    execution = await pod.sandbox.execute("main.0", ("sh", "-c", script), env={"B": "3"})
+
+    assert await gathered(execution) == {1: f"pod\nseen\n/tmp\n1 3\n{os.getuid()}\n".encode(), 2: b""}
+    assert await execution.wait() == 0
+
+
+async def test_streams_are_apart_and_the_code_is_told(place: Place) -> None:
+    pod = await running(place)
+    execution = await pod.sandbox.execute("main.0", ("sh", "-c", "cat; echo bad >&2; exit 7"))
+    data = os.urandom(1 << 20)
+    reading = asyncio.create_task(gathered(execution))
+    await execution.write(data)
+    await execution.close_stdin()
+
+    assert await reading == {1: data, 2: b"bad\n"}
+    assert await execution.wait() == 7
+
+
+async def test_a_terminal_is_one(place: Place) -> None:
+    pod = await running(place)
+    script = "test -t 0 && test -t 1 && echo terminal; read size; stty size; read x; echo got $x"
+    execution = await pod.sandbox.execute("main.0", ("sh", "-c", script), tty=True)
+    await execution.resize(columns=100, rows=40)
+    await execution.write(b"now\n")
+    await execution.write(b"typed\n")
+    text = (await gathered(execution))[1].replace(b"\r", b"")
+
+    assert [line for line in text.split(b"\n") if line not in (b"now", b"typed", b"")] == [
+        b"terminal",
+        b"40 100",
+        b"got typed",
+    ]
+    assert await execution.wait() == 0
+
+
+async def test_a_command_that_does_not_exist_says_so_on_stderr(place: Place) -> None:
+    pod = await running(place)
+    execution = await pod.sandbox.execute("main.0", ("no-such-program",))
+
+    assert await gathered(execution) == {1: b"", 2: b'exec: "no-such-program": executable file not found in $PATH\n'}
+    assert await execution.wait() == 127
+
+
+async def test_killing_it_leaves_the_process_alone(place: Place) -> None:
+    pod = await running(place)
+    execution = await pod.sandbox.execute("main.0", ("sh", "-c", "sleep 999 & wait"))
+    await execution.kill()
+
+    assert await execution.wait() == 128 + signal.SIGKILL
+    assert pod.sandbox.processes()["main.0"].exited is None
+
+
+async def test_it_ends_with_the_process(place: Place) -> None:
+    pod = await running(place)
+    execution = await pod.sandbox.execute("main.0", ("sleep", "999"))
+    await pod.sandbox.signal("main.0", signal.SIGKILL)
+    await pod.sandbox.wait("main.0")
+
+    assert await execution.wait() == 128 + signal.SIGKILL
+    assert await gathered(execution) == {1: b"", 2: b""}
+
+
+async def test_output_ends_with_the_command_though_a_child_of_it_holds_the_stream(place: Place) -> None:
+    pod = await running(place)
+    execution = await pod.sandbox.execute("main.0", ("sh", "-c", "sleep 999 & echo done"))
+
+    assert await gathered(execution) == {1: b"done\n", 2: b""}
+
+
+async def test_nothing_runs_beside_a_process_that_has_ended(place: Place) -> None:
+    pod = await place.pod()
+    await pod.output("true")
+
+    with pytest.raises(ProcessLookupError, match=r"main\.0 is not running"):
+        await pod.sandbox.execute("main.0", ("true",))
