@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import Any
 
+import structlog
+
 from shoal.apiserver import kubeconfig
 from shoal.apiserver.app import Application, build
 from shoal.apiserver.certificates import Certificate, ensure
@@ -36,6 +38,8 @@ from shoal.node.sandbox.keepers import Keepers
 from shoal.node.sandbox.port import Network
 from shoal.operator.loops import run_all
 from shoal.operator.standard import standard_loops
+
+log = structlog.get_logger(__name__)
 
 LOOPBACK_SERVICES = IPv4Network("127.96.0.0/16")
 
@@ -165,4 +169,12 @@ def _signalled() -> asyncio.Event:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGUSR2, _log_tasks)
     return stop
+
+
+def _log_tasks() -> None:
+    """What every task waits for, into the log: the question to ask a cluster that seems to hang."""
+    for task in asyncio.all_tasks():
+        frames = [f"{frame.f_code.co_qualname}:{frame.f_lineno}" for frame in task.get_stack()]
+        log.info("task waits", task=task.get_name(), at=" > ".join(frames))
