@@ -93,6 +93,9 @@ def test_a_definition_takes_its_objects_with_it():
     cluster.delete(CRD, WIDGETS)
     cluster.settle()
     assert names(cluster.list(widget, "default")) == ["w"]
+    assert refusal(cluster.create, widget, "default", obj("y", spec={})) == (
+        405, "MethodNotAllowed", "create not allowed while custom resource definition is terminating",
+    )  # fmt: skip
     cluster.patch(widget, key("w"), {"metadata": {"finalizers": None}}, PatchType.MERGE)
     cluster.settle()
     assert names(cluster.list(CRD)) == []

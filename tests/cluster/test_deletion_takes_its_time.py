@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import config_map, key, machinery, names, obj, pod, refusal
-from shoal.cluster.port import DeleteOptions, PatchType, Preconditions
+from shoal.cluster.port import DeleteOptions, PatchType, Preconditions, Propagation
 from shoal.cluster.records import ListOptions
 from shoal.kube import kinds
 
@@ -179,6 +179,16 @@ def test_a_namespace_goes_when_it_is_empty():
     cluster.delete(kinds.POD, key("p", "team"), DeleteOptions(grace_seconds=0))
     cluster.settle()
     assert refusal(cluster.get, kinds.NAMESPACE, key("team", "")) == (404, "NotFound", 'namespaces "team" not found')
+
+
+@pytest.mark.parametrize("propagation", list(Propagation))
+def test_a_namespace_goes_in_every_mode(propagation):
+    cluster = machinery()
+    cluster.create(kinds.NAMESPACE, "", obj("team"))
+    cluster.create(kinds.CONFIG_MAP, "team", config_map("a"))
+    cluster.delete(kinds.NAMESPACE, key("team", ""), DeleteOptions(propagation=propagation))
+    cluster.settle()
+    assert ("team" in names(cluster.list(kinds.NAMESPACE)), names(cluster.list(kinds.CONFIG_MAP))) == (False, [])
 
 
 def test_nothing_is_made_in_a_namespace_that_goes_or_is_not_there():

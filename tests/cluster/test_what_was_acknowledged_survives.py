@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from kit.cluster_objects import config_map, key, machinery, names, obj, refusal
+from shoal.cluster.clock import VirtualClock
+from shoal.cluster.machinery import Machinery
 from shoal.cluster.port import PatchType
+from shoal.cluster.records import WatchOptions
 from shoal.cluster.store import Row, SqliteJournal, StoreBroken, StoreInUse
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
@@ -106,12 +109,27 @@ async def test_watches_from_before_a_restart_are_told_to_list_again(tmp_path):
     cluster.create(kinds.CONFIG_MAP, "default", config_map("b"))
     cluster.close()
     cluster = machinery(tmp_path / "store.db")
-    from shoal.cluster.records import WatchOptions
-
     with pytest.raises(ApiError) as caught:
         await anext(cluster.watch(kinds.CONFIG_MAP, None, WatchOptions(resource_version=str(old))))
     assert caught.value.code == 410
     cluster.close()
+
+
+def test_the_file_is_nobody_elses_to_read(tmp_path):
+    path = tmp_path / "store.db"
+    cluster = machinery(path)
+    cluster.create(kinds.SECRET, "default", obj("s"))
+    cluster.store.flush()
+    assert {entry.name: entry.stat().st_mode & 0o777 for entry in tmp_path.iterdir()} == {
+        "store.db": 0o600,
+        "store.db-wal": 0o600,
+    }
+    cluster.close()
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(StoreBroken, match="cannot be made: No such file or directory"):
+        machinery(tmp_path / "nowhere" / "store.db")
 
 
 def test_a_second_process_is_told_the_file_is_in_use(tmp_path):
@@ -177,9 +195,6 @@ class FullDisk:
 
 
 async def test_a_batch_the_disk_refuses_did_not_happen():
-    from shoal.cluster.clock import VirtualClock
-    from shoal.cluster.machinery import Machinery
-
     disk = FullDisk()
     cluster = Machinery(disk, clock=VirtualClock(), chance=random.Random(0))
     cluster.create(kinds.CONFIG_MAP, "default", config_map("a"))
@@ -205,9 +220,6 @@ async def test_writes_of_one_turn_are_one_transaction():
     commits = []
     inner = disk.commit
     disk.commit = lambda rows, gone, revision: (commits.append(len(rows)), inner(rows, gone, revision))
-    from shoal.cluster.clock import VirtualClock
-    from shoal.cluster.machinery import Machinery
-
     cluster = Machinery(disk, clock=VirtualClock(), chance=random.Random(0))
     commits.clear()
     for number in range(10):

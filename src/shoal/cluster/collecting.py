@@ -157,14 +157,12 @@ class Collector:
         return self._core.home(table), table.objects.get(place[1])
 
     def _decide(self, resource: Resource, stored: Stored) -> bool:
-        if resource.kind == kinds.NAMESPACE and stored.leaving:
-            return self._empty(resource, stored)
-        if resource.kind == kinds.CUSTOM_RESOURCE_DEFINITION:
-            return self._empty(resource, stored)
         if stored.leaving and ORPHAN in stored.finalizers:
             self._orphan(resource, stored)
         elif stored.leaving and FOREGROUND in stored.finalizers:
             self._delete_dependents(resource, stored)
+        elif resource.kind == kinds.CUSTOM_RESOURCE_DEFINITION or (resource.kind == kinds.NAMESPACE and stored.leaving):
+            return self._empty(resource, stored)
         elif stored.owners and not stored.leaving:
             self._judge_owners(resource, stored)
         return False
@@ -252,7 +250,8 @@ class Collector:
         obj: Obj = stored.obj()
         meta = obj["metadata"]
         meta["finalizers"] = [f for f in meta.get("finalizers") or () if f != name]
-        if meta["finalizers"] or meta.get("deletionGracePeriodSeconds"):
+        holds = resource.kind == kinds.NAMESPACE and obj["spec"].get("finalizers")
+        if meta["finalizers"] or meta.get("deletionGracePeriodSeconds") or holds:
             self._core.put(resource, obj, stored)
         else:
             self._core.remove(resource, stored.key)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -94,11 +95,15 @@ class Machinery:
         self.store.close()
 
     async def durable(self) -> None:
-        """Returns when everything written so far is committed; 503 where the disk refused it."""
+        """Returns when everything written so far is committed; 503 where the disk refused it.
+
+        Await it right after the write, without awaiting anything else in between: a refusal is told to those who
+        wait when it happens.
+        """
         try:
             await self.store.durable()
         except OSError as error:
-            raise unavailable(f"the write could not be kept: {error}") from error
+            raise _not_kept(error) from error
 
     def settle(self) -> None:
         """Let everything follow that follows from what has been written (for tests and tools)."""
@@ -130,7 +135,7 @@ class Machinery:
         resource = self._read(kind)
         options = options or ListOptions()
         listing.check_options(options)
-        claim = selection.claim(kind, namespace, options.labels, options.fields)
+        claim = selection.claim(resource.kind, namespace, options.labels, options.fields)
         page = listing.page(self.store, resource.table, namespace, claim, options)
         if resource.face is None:
             return page
@@ -142,7 +147,7 @@ class Machinery:
         resource = self._read(kind)
         options = options or WatchOptions()
         listing.check_watch_options(options)
-        claim = selection.claim(kind, namespace, options.labels, options.fields)
+        claim = selection.claim(resource.kind, namespace, options.labels, options.fields)
         turn = resource.face.show if resource.face is not None else None
         return Watch(self.store, resource.table, kind, claim, options, clock=self.clock, turn=turn)
 
@@ -219,15 +224,22 @@ class Machinery:
         return resource
 
     def _flush(self) -> None:
-        try:
+        """Where the disk refuses, the pending writes did not happen: their writers hear it from `durable`, and
+        everybody else goes on with what was committed before."""
+        with suppress(OSError):
             self.store.flush()
-        except OSError as error:
-            raise unavailable(f"what was written before could not be kept: {error}") from error
 
     def _attempt(self, write: Callable[[], T]) -> T:
         """A refusal also tells something about the state: nobody may hear it before that state is safe."""
         try:
             return write()
         except ApiError:
-            self._flush()
+            try:
+                self.store.flush()
+            except OSError as error:
+                raise _not_kept(error) from error
             raise
+
+
+def _not_kept(error: OSError) -> ApiError:
+    return unavailable(f"the write could not be kept: {error}")

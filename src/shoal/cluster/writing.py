@@ -60,6 +60,7 @@ class Writer:
         """Store a decoded object that is not there yet; `tracked`: its managedFields are already right."""
         core, kind = self._core, resource.kind
         meta = obj["metadata"]
+        self._check_definition(resource)
         self._place(resource, namespace, meta)
         self._check_namespace(resource, meta)
         key = self._name(resource, meta)
@@ -95,6 +96,17 @@ class Writer:
             raise not_found(kinds.NAMESPACE, namespace)
         if stored.fields["status.phase"] == "Terminating":
             raise _leaving_namespace(resource, str(meta.get("name") or ""), namespace)
+
+    def _check_definition(self, resource: Resource) -> None:
+        """Nothing is made of a kind that is going."""
+        if not resource.kind.custom:
+            return
+        definition = self._core.definitions.table.objects.get(Key("", resource.home.resource))
+        if definition is not None and definition.leaving:
+            message = "create not allowed while custom resource definition is terminating"
+            raise ApiError(
+                405, "MethodNotAllowed", message, {"group": resource.kind.group, "kind": resource.kind.plural}
+            )
 
     def _name(self, resource: Resource, meta: Obj) -> Key:
         namespace = meta.get("namespace") or ""

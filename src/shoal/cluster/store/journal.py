@@ -79,6 +79,10 @@ class SqliteJournal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        try:
+            path.touch(mode=0o600)  # it holds Secrets: nobody else's to read
+        except OSError as error:
+            raise StoreBroken(f"{path} cannot be made: {error.strerror}. Choose another data folder.") from None
         self._db = sqlite3.connect(path, isolation_level=None, timeout=0)
         try:
             self._prepare()

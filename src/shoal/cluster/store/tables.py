@@ -219,8 +219,10 @@ class Store:
         await waiter
 
     def close(self) -> None:
-        self.flush()
-        self._journal.close()
+        try:
+            self.flush()
+        finally:
+            self._journal.close()
 
 
 def _net(batch: list[tuple[Table, Change]]) -> tuple[list[Row], list[int]]:
