@@ -1,0 +1,96 @@
+"""What the commands say when there is nothing to do, when something is wrong, and in their help."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shoal.cli.folders import DataFolder
+from shoal.cli.main import COMMANDS, shoal
+
+
+def said(*words: str, env: dict[str, str] | None = None) -> Result:
+    return CliRunner(env=env).invoke(shoal, list(words))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str) -> None:
+    result = said(name, "--help")
+    assert result.exit_code == 0
+    assert result.output.startswith(f"Usage: shoal {name}")
+    assert COMMANDS[name].rstrip(".") in result.output.replace("\n  ", " ")
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
+    result = said("stauts")
+    assert (result.exit_code, "Did you mean `shoal status`?" in result.output) == (2, True)
+
+
+def test_without_a_cluster_status_says_so_and_ends_with_three(tmp_path: Path) -> None:
+    result = said("status", "--data", str(tmp_path / "none"))
+    assert (result.exit_code, result.output) == (3, f"No cluster runs in {tmp_path}/none. Start it: shoal up\n")
+    as_json = said("status", "--data", str(tmp_path / "none"), "-o", "json")
+    assert json.loads(as_json.output) == {"running": False, "data": f"{tmp_path}/none"}
+
+
+def test_down_without_a_cluster_is_no_error(tmp_path: Path) -> None:
+    result = said("down", "--data", str(tmp_path))
+    assert (result.exit_code, result.output) == (0, f"No cluster runs in {tmp_path}.\n")
+
+
+def test_kubeconfig_before_the_first_start_names_the_way_out(tmp_path: Path) -> None:
+    result = said("kubeconfig", env={"SHOAL_DATA": str(tmp_path)})
+    assert result.exit_code == 1
+    assert result.output == (
+        f"Error: there is no cluster in {tmp_path} yet. Start one with `shoal up --data {tmp_path}`.\n"
+    )
+
+
+def test_a_folder_has_one_cluster_at_a_time(tmp_path: Path) -> None:
+    with DataFolder(tmp_path).held():
+        result = said("up", "--data", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: a cluster already runs in {tmp_path}.")
+
+
+REFUSED = [
+    pytest.param(["--capacity", "gpu"], "'gpu' should be NAME=AMOUNT, for example nvidia.com/gpu=4", id="no amount"),
+    pytest.param(["--capacity", "cpu=many"], "'many' is not an amount", id="not an amount"),
+    pytest.param(["--nodes", "0"], "0 is not in the range 1<=x<=64", id="no nodes"),
+    pytest.param(["--bind", "0.0.0.0"], "can be reached from other machines. Give --tls-cert", id="open to others"),
+    pytest.param(["--tls-cert", "/etc/hostname"], "--tls-cert and --tls-key go together", id="a certificate alone"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), REFUSED)
+def test_up_refuses_what_it_cannot_do(tmp_path: Path, words: list[str], sentence: str) -> None:
+    result = said("up", "--data", str(tmp_path), *words)
+    assert result.exit_code == 2
+    assert sentence in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = said("up", "--data", str(tmp_path / "file" / "below"))
+    assert result.exit_code == 1
+    assert result.output.startswith(
+        f"Error: cannot use {tmp_path}/file/below as the cluster's folder: Not a directory."
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_each_shell(shell: str) -> None:
+    result = said("completion", shell)
+    assert (result.exit_code, "_SHOAL_COMPLETE" in result.output) == (0, True)
+
+
+def test_doctor_speaks_plainly_and_as_json() -> None:
+    text, as_json = said("doctor"), said("doctor", "-o", "json")
+    findings = json.loads(as_json.output)
+    assert (text.exit_code, as_json.exit_code) == (0, 0)
+    assert {"name", "works", "detail", "cost"} <= set(findings[0])
+    assert all(finding["name"] in text.output for finding in findings)

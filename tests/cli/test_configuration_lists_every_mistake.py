@@ -1,0 +1,89 @@
+"""`shoal.yaml`: what it gives, and all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from shoal.cli.config import Settings, load
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "shoal.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_whole_file_is_understood(tmp_path: Path) -> None:
+    config = load(
+        written(
+            tmp_path,
+            """
+nodes: 2
+capacity: {nvidia.com/gpu: 4, memory: 64Gi}
+network: loopback
+port: 6443
+images:
+  "acme/trainer:*": {mounts: {/workspace: ./trainer}, command: [python, main.py]}
+""",
+        )
+    )
+    assert config.settings == Settings(
+        nodes=2, capacity={"nvidia.com/gpu": "4", "memory": "64Gi"}, network="loopback", port=6443
+    )
+    assert config.images.command("acme/trainer:1") == ("python", "main.py")
+    assert config.images.mounts("acme/trainer:1")[0].source == tmp_path / "trainer"
+
+
+def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
+    assert load(written(tmp_path, "")).settings == load(None).settings == Settings()
+
+
+MISTAKES = [
+    pytest.param(
+        "nodes: 0\nnetwork: wifi\ncolour: red\ncapacity: {nvidia.com/gpu: half}\nimages: {x: {comand: [a]}}",
+        [
+            "nodes: Input should be greater than or equal to 1",
+            "capacity: nvidia.com/gpu: 'half' is not an amount; write for example 4 or 64Gi",
+            "network: Input should be 'auto', 'isolated' or 'loopback'",
+            "colour: Extra inputs are not permitted",
+            'images."x".comand: Extra inputs are not permitted',
+        ],
+        id="all at once",
+    ),
+    pytest.param(
+        "capacity: {nvidia.com/gpu: 500m}",
+        ["capacity: nvidia.com/gpu: '500m' must be a whole number that is not negative"],
+        id="half a device",
+    ),
+    pytest.param("nodes: 1\nnodes: 2", ["nodes: stands twice"], id="a key twice"),
+]
+
+
+@pytest.mark.parametrize(("text", "mistakes"), MISTAKES)
+def test_every_mistake_is_named_with_its_path(tmp_path: Path, text: str, mistakes: list[str]) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(click.ClickException) as refused:
+        load(file)
+    first, *listed = refused.value.message.splitlines()
+    assert first == f"{file} has {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}:"
+    assert sorted(line.strip() for line in listed) == sorted(mistakes)
+
+
+UNREADABLE = [
+    pytest.param("a: [", "is not YAML", id="no YAML"),
+    pytest.param("- a\n- b", "must be a mapping with keys such as `images:` or `nodes:`", id="a list"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), UNREADABLE)
+def test_what_is_no_configuration_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(click.ClickException, match=sentence):
+        load(written(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(click.ClickException, match=r"cannot read .*nowhere.yaml: No such file or directory"):
+        load(tmp_path / "nowhere.yaml")
