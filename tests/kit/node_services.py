@@ -25,11 +25,13 @@ class ScriptedNode:
     node: Usage = field(default_factory=lambda: Usage(1.5, 2 * 1024**3))
     pods: dict[str, dict[str, Usage]] = field(default_factory=dict)  # by uid
     more: dict[tuple[str, str], asyncio.Queue[str | None]] = field(default_factory=dict)  # what a follower sees later
+    listened: asyncio.Event = field(default_factory=asyncio.Event)  # set once somebody asked for logs
     stopped: list[str] = field(default_factory=list)  # commands whose client went away
     left: asyncio.Event = field(default_factory=asyncio.Event)  # set when the last of them did
 
     async def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
         self.asked.append(options)
+        self.listened.set()
         key = (pod["metadata"]["name"], options.container)
         source = self.before if options.previous else self.lines
         if options.previous and key not in source:

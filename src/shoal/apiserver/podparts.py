@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 from shoal.apiserver import query, replies
 from shoal.apiserver.query import Query
 from shoal.apiserver.replies import TEXT, Stream
@@ -22,16 +20,7 @@ async def logs(cluster: EmbeddedCluster, key: Key, asked: Query) -> Stream | rep
     if not (pod.get("spec") or {}).get("nodeName"):
         return replies.Reply(b"", content_type=TEXT)  # nothing has run yet, so nothing was written
     chunks = aiter(cluster.services_of(pod).logs(pod, options))
-    # The agent says no at the first chunk, if it does: a missing container must be a 400, not a broken stream.
-    first = await anext(chunks, b"")
-    return Stream(_from(first, chunks), getattr(chunks, "aclose", _nothing), TEXT)
-
-
-async def _from(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    if first:
-        yield first
-    async for chunk in rest:
-        yield chunk
+    return Stream(chunks, getattr(chunks, "aclose", _nothing), TEXT, may_refuse=True)
 
 
 def _nothing() -> None:

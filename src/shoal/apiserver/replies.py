@@ -47,11 +47,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer without an end known in advance; `close` is called once nobody reads any more."""
+    """An answer without an end known in advance; `close` is called once nobody reads any more.
+
+    A source that `may_refuse` does so at its first chunk: the answer is then the refusal and no stream.
+    """
 
     chunks: AsyncIterator[bytes]
     close: Callable[[], Awaitable[None] | None]
     content_type: bytes = JSON
+    may_refuse: bool = False
 
 
 def of_object(obj: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Reply:
@@ -92,7 +96,7 @@ def as_yaml(reply: Reply) -> Reply:
 
 async def write(reply: Reply, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False) -> None:
     headers: Headers = [(b"date", _date()), (b"content-type", reply.content_type), *reply.headers]
-    body = reply.body
+    body = reply.body + b"\n" if reply.content_type == JSON and reply.body[-1:] == b"}" else reply.body
     if len(body) >= _GZIP_FROM_BYTES and b"gzip" in asked.get(b"accept-encoding", b""):
         body = await _compressed(body)
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
@@ -126,9 +130,16 @@ async def write_stream(stream: Stream, receive: Receive, send: Send) -> None:
 
 
 async def _pump(stream: Stream, headers: Headers, send: Send) -> None:
+    first = b""
+    if stream.may_refuse:
+        try:
+            first = await anext(stream.chunks, b"")
+        except ApiError as error:
+            await write(of_error(error), send, {})
+            return
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    # An empty body message makes the headers leave now: a watcher may wait long for its first event.
-    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    # Even an empty body message makes the headers leave now: a watcher may wait long for its first event.
+    await send({"type": "http.response.body", "body": first, "more_body": True})
     async for chunk in stream.chunks:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
