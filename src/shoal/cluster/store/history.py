@@ -61,9 +61,13 @@ class Change:
         obj["metadata"]["resourceVersion"] = str(self.revision)
         return _encode(obj)
 
+    def forget_events(self) -> None:
+        self._events = None
+
     def as_face(self, face: object, turn: Callable[[bytes], bytes], event: RawEvent) -> RawEvent:
         """The same event with its object in another API version; made once per version."""
-        assert self._events is not None
+        if self._events is None:
+            self._events = {}
         turned = self._events.get((face, event.type))
         if turned is None:
             turned = RawEvent(event.type, turn(event.stored_raw), event.revision)

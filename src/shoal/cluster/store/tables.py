@@ -20,6 +20,8 @@ from shoal.cluster.store.history import Change, History
 from shoal.cluster.store.journal import Journal, Row
 from shoal.kube.objects import Key
 
+FRESH = 512  # changes whose events stay made: watchers that keep up share them, late ones make them again
+
 Observer = Callable[["Table", Stored | None, Stored | None], None]
 
 
@@ -93,6 +95,7 @@ class Store:
         self._batch: list[tuple[Table, Change]] = []
         self._past: deque[tuple[Table, Change]] = deque()
         self._past_bytes = 0
+        self._fresh: deque[Change] = deque()
         self._scheduled = False
         self._waiting: list[asyncio.Future[None]] = []
         self.observers: list[Observer] = []  # see every step at once, also those taken back
@@ -176,6 +179,9 @@ class Store:
             table.visible = table.history.end
             self._past.append((table, change))
             self._past_bytes += change.weight
+            self._fresh.append(change)
+        while len(self._fresh) > FRESH:
+            self._fresh.popleft().forget_events()
         for table in {id(t): t for t, _ in batch}.values():
             table.wake()
         self._trim()
