@@ -81,3 +81,13 @@ async def test_nodes_of_one_machine_share_names_and_split_the_rest(cluster: Embe
     }
     assert [(p or {})["status"]["podIP"] for p in found] == ["10.77.1.1", "10.77.2.1"]
     assert len(sandboxes.tables) == 1
+
+
+async def test_pods_of_a_node_that_is_no_longer_here_end(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    sandboxes = FakeSandboxes()
+    async with running_agent(cluster, sandboxes, config(tmp_path, name="old")):
+        await cluster.create(POD, pod("p", node="old"), "default")
+        await wait_for_pod(cluster, "p", phase_is("Running"))
+    async with running_agent(cluster, sandboxes, config(tmp_path, name="new")):
+        assert sandboxes.sandboxes == {}
+        assert [path.name for path in (tmp_path / "nodes").iterdir()] == ["new"]

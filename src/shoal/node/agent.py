@@ -53,6 +53,7 @@ class Agent:
         self.ready = asyncio.Event()
         self._owns_host = host is None
         self._host = host or Host(cluster, sandboxes)
+        self._host.nodes.add(config.name)
         self._events = Events(recorder or Recorder(cluster, "shoal-node", host=config.name))
         self._folder = NodeFolder(config.data, config.name)
         self._part = part_of(config.range_for(sandboxes.network), config.index)
@@ -218,6 +219,7 @@ class Agent:
             if record is None or await self._is_unknown(record):
                 folder.remove()
                 volumes.forget(uid)
+        self._folder.remove_other_nodes(self._host.nodes)
 
     async def _is_unknown(self, record: PodRecord) -> bool:
         if record.uid in self._workers:

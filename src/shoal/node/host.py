@@ -31,6 +31,7 @@ class Host:
         self.sandboxes = sandboxes
         self.names = Names(cluster, sandboxes)
         self.references = References(cluster)
+        self.nodes: set[str] = set()  # the names of the agents that share this
         self._adopting = asyncio.Lock()
         self._found: dict[str, Found] | None = None
 
@@ -47,6 +48,9 @@ class Host:
                 self._found = {}
                 kept, lost = await self.sandboxes.adopt()
                 for sandbox in kept:
+                    if sandbox.spec.labels.get(NODE_LABEL) not in self.nodes:
+                        await sandbox.close()  # of a node that is no longer here: nobody else would end it
+                        continue
                     self._of(sandbox.spec.labels.get(NODE_LABEL, "")).kept[sandbox.spec.id] = sandbox
                 for gone in lost:
                     self._of(gone.spec.labels.get(NODE_LABEL, "")).lost[gone.spec.id] = gone

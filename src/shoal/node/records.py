@@ -12,7 +12,7 @@ power loses the processes too and the sandboxes then tell what is known.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -210,3 +210,9 @@ class NodeFolder:
     def all(self) -> Iterator[tuple[str, PodFolder]]:
         for path in sorted(self.pods.iterdir()):
             yield path.name, PodFolder(path)
+
+    def remove_other_nodes(self, ours: Collection[str]) -> None:
+        """Folders of nodes that this data folder had when the machine was split another way."""
+        for node in self.pods.parent.parent.iterdir():
+            if node.name not in ours:
+                shutil.rmtree(node, ignore_errors=True)
