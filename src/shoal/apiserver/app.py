@@ -22,7 +22,7 @@ from shoal.apiserver.unstored import Unstored
 from shoal.apiserver.verbs import Verbs, key_of
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.errors import ApiError, bad_request, method_not_allowed, no_such_path
-from shoal.kube.kinds import POD, Kind
+from shoal.kube.kinds import NAMESPACE, POD, Kind
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,9 @@ class Application:
         """What the methods mean at this place."""
         everywhere = kind.namespaced and place.namespace is None
         if not place.name:
-            return {"GET": self._on_many["GET"]} if everywhere else self._on_many
+            if everywhere:
+                return {"GET": self._on_many["GET"]}
+            return self._on_many if kind != NAMESPACE else {m: v for m, v in self._on_many.items() if m != "DELETE"}
         if everywhere:
             raise no_such_path()
         if not place.subresource:

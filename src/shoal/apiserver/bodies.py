@@ -85,12 +85,28 @@ def decode_object(data: bytes, header: bytes, kind: Kind) -> Body:
         struct = (
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
         )
-        wrong = f"json: cannot unmarshal {_json_type(body.value)} into Go value of type {struct}"
+        wrong = f"json: cannot unmarshal {json_type(body.value)} into Go value of type {struct}"
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind.kind}): "
             f"couldn't get version/kind; json parse error: {wrong} ({_summary(data)})"
         )
+    _check_type_meta(body.value, data, kind)
     return body
+
+
+def _check_type_meta(value: Obj, data: bytes, kind: Kind) -> None:
+    """Kind and version are texts; an object of a custom kind must say them."""
+    for name, called in (("kind", "Kind"), ("apiVersion", "apiVersion")):
+        found = value.get(name)
+        if found is not None and not isinstance(found, str):
+            wrong = f"json: cannot unmarshal {json_type(found)} into Go struct field .{name} of type string"
+            problem = f"couldn't get version/kind; json parse error: {wrong}"
+        elif not found and kind.custom:
+            problem = f"Object '{called}' is missing in '{data.decode('utf-8', 'replace')}'"
+        else:
+            continue
+        told = f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({_summary(data)})"
+        raise bad_request(told)
 
 
 def decode_options(data: bytes, header: bytes) -> Obj:
@@ -107,6 +123,8 @@ def decode_options(data: bytes, header: bytes) -> Obj:
         raise bad_request(str(problem)) from None
     if not isinstance(value, dict):
         raise bad_request("decoded object cannot be converted to DeleteOptions")
+    if value.get("kind") not in (None, "", "DeleteOptions"):
+        raise bad_request(f'no kind "{value["kind"]}" is registered for version "{value.get("apiVersion") or ""}"')
     return value
 
 
@@ -192,11 +210,13 @@ def _one_line(problem: Exception) -> str:
     return " ".join(str(problem).split())
 
 
-def _json_type(value: Any) -> str:
+def json_type(value: Any) -> str:
     if isinstance(value, list):
         return "array"
     if isinstance(value, str):
         return "string"
+    if isinstance(value, dict):
+        return "object"
     return "bool" if isinstance(value, bool) else "number"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from shoal import __version__
 from shoal.apiserver import replies
 from shoal.apiserver.replies import Reply
-from shoal.kube.kinds import VERBS, Kind
+from shoal.kube.kinds import NAMESPACE, VERBS, Kind
 from shoal.kube.objects import Obj
 
 # The release whose behaviour this server keeps to; clients compare it with their own.
@@ -24,6 +24,7 @@ KUBERNETES_MAJOR, KUBERNETES_MINOR = "1", "36"
 
 _REVIEWS = ("create",)
 _READ_ONLY = ("get", "list")
+_ONE_BY_ONE = tuple(verb for verb in VERBS if verb != "deletecollection")  # too much would go with them
 REVIEW_KINDS = (
     Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False),
     Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False),
@@ -49,6 +50,8 @@ _PARTS: dict[str, tuple[tuple[str, ...], tuple[str, str, str] | None]] = {
 def verbs_of(kind: Kind) -> tuple[str, ...]:
     if kind in REVIEW_KINDS:
         return _REVIEWS
+    if kind == NAMESPACE:
+        return _ONE_BY_ONE
     return _READ_ONLY if kind in METRIC_KINDS else VERBS
 
 
@@ -143,7 +146,7 @@ def aggregated(kinds: Iterable[Kind], version: str, *, core: bool) -> Obj:
     for name, versions in _groups(kinds).items():
         if (name == "") == core:
             listed = [_aggregated_version(v, members) for v, members in versions.items()]
-            items.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": listed})
+            items.append({"metadata": {"name": name} if name else {}, "versions": listed})
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": f"apidiscovery.k8s.io/{version}",
@@ -159,7 +162,7 @@ def _aggregated_version(version: str, members: list[Kind]) -> Obj:
 def _aggregated_resource(kind: Kind) -> Obj:
     entry: Obj = {
         "resource": kind.plural,
-        "responseKind": _response_kind(kind.group, kind.version, kind.kind),
+        "responseKind": _response_kind(kind, kind.group, kind.version, kind.kind),
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": _singular(kind),
         "verbs": list(verbs_of(kind)),
@@ -176,11 +179,13 @@ def _aggregated_resource(kind: Kind) -> Obj:
 def _aggregated_part(kind: Kind, name: str) -> Obj:
     verbs, shown_as = _PARTS[name]
     shown = shown_as or (kind.group, kind.version, kind.kind)
-    return {"subresource": name, "responseKind": _response_kind(*shown), "verbs": list(verbs)}
+    return {"subresource": name, "responseKind": _response_kind(kind, *shown), "verbs": list(verbs)}
 
 
-def _response_kind(group_name: str, version: str, kind: str) -> dict[str, str]:
-    return {"group": group_name, "version": version, "kind": kind}
+def _response_kind(parent: Kind, group_name: str, version: str, kind: str) -> dict[str, str]:
+    """Group and version are left empty where they are those of the resource's own place in the document."""
+    own = (group_name, version) == (parent.group, parent.version)
+    return {"group": "" if own else group_name, "version": "" if own else version, "kind": kind}
 
 
 def _singular(kind: Kind) -> str:

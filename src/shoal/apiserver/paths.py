@@ -19,6 +19,7 @@ class Place(NamedTuple):
     namespace: str | None = None
     name: str = ""
     subresource: str = ""
+    watched: bool = False  # by the old paths, `/api/v1/watch/...`
 
 
 # The two parts a Namespace itself has; anything else below a namespace is a resource within it.
@@ -39,6 +40,9 @@ def read(path: str) -> Place | None:
 
 
 def _below(group: str, version: str, rest: list[str]) -> Place | None:
+    if rest[:1] == ["watch"] and len(rest) > 1:
+        place = _below(group, version, rest[1:])
+        return place._replace(watched=True) if place else None
     namespace: str | None = None
     if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in _NAMESPACE_PARTS):
         namespace, rest = rest[1], rest[2:]

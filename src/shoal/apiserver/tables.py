@@ -36,7 +36,7 @@ def table(
     layout = columns.layout_of(kind)
     rows = []
     for obj in objects:
-        row: Obj = {"cells": layout.cells(obj, now)}
+        row: Obj = {"cells": layout.cells(obj, now), "object": None}
         if layout.conditions is not None and (conditions := layout.conditions(obj)):
             row["conditions"] = conditions
         if include == "Metadata":

@@ -36,7 +36,7 @@ class Verbs:
 
     async def read_many(self, request: Request, kind: Kind, place: Place) -> Reply | Stream:
         asked = request.query
-        if query.flag(asked, "watch"):
+        if place.watched or query.flag(asked, "watch"):
             return await self._watch(request, kind, place)
         form = request.form()
         page = self.machinery.list(kind, place.namespace, query.list_options(asked))
@@ -44,7 +44,7 @@ class Verbs:
 
     async def read_one(self, request: Request, kind: Kind, place: Place) -> Reply | Stream:
         asked = request.query
-        if query.flag(asked, "watch"):
+        if place.watched or query.flag(asked, "watch"):
             return await self._watch(request, kind, place)
         form = request.form()
         stored = self.machinery.get(kind, key_of(place), subresource=place.subresource)
@@ -150,6 +150,8 @@ def _patch_type(request: Request, kind: Kind) -> PatchType:
     for patch_type in offered:
         if patch_type.value == given:
             return patch_type
+    if not kind.custom:
+        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     listed = ", ".join(t.value for t in offered)
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {listed}"
@@ -162,21 +164,25 @@ def _decode_patch(data: bytes, patch_type: PatchType) -> Body:
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        problem = malformed.explain(data)
-        raise bad_request(problem if patch_type is PatchType.JSON else f"error decoding patch: {problem}") from None
+        raise _undecodable(patch_type, malformed.explain(data)) from None
     if patch_type is PatchType.JSON:
         return Body(_operations(value))
     if not isinstance(value, dict):
-        found = "array" if isinstance(value, list) else type(value).__name__
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-        )
+        raise _undecodable(patch_type, f"{_unmarshal(value)} map[string]interface {{}}")
     return Body(value)
+
+
+def _undecodable(patch_type: PatchType, problem: str) -> ApiError:
+    return bad_request(problem if patch_type is PatchType.STRATEGIC else f"error decoding patch: {problem}")
+
+
+def _unmarshal(value: Any) -> str:
+    return f"json: cannot unmarshal {bodies.json_type(value)} into Go value of type"
 
 
 def _operations(value: Any) -> Any:
     if not isinstance(value, list):
-        raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise _undecodable(PatchType.JSON, f"{_unmarshal(value)} []handlers.jsonPatchOp")
     if len(value) > _MAX_PATCH_OPERATIONS:
         told = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
         raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {told}")

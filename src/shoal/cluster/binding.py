@@ -8,6 +8,7 @@ from shoal.cluster.port import DeleteOptions, Preconditions, Propagation
 from shoal.cluster.records import Deleted, Stored
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
+from shoal.kube.defaults import pods as pod_defaults
 from shoal.kube.errors import ApiError, Cause, bad_request, conflict, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, at_path
@@ -53,6 +54,7 @@ class Binder:
         status = pod.setdefault("status", {})
         status.pop("nominatedNodeName", None)
         status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", True, now=self._core.now())
+        pod_defaults.conditions(status)
 
     def evict(self, remover: Remover, key: Key, eviction: Obj, *, dry_run: bool) -> Deleted:
         name = (eviction.get("metadata") or {}).get("name")

@@ -15,6 +15,7 @@ from shoal.cluster.port import DeleteOptions, Propagation
 from shoal.cluster.records import Deleted, Stored
 from shoal.kube import kinds, times
 from shoal.kube.conditions import with_condition
+from shoal.kube.defaults import pods as pod_defaults
 from shoal.kube.errors import ApiError, conflict, forbidden
 from shoal.kube.objects import Key, Obj
 
@@ -151,6 +152,7 @@ class Remover:
                 status.get("conditions"), "DisruptionTarget", True, now=self._core.now(),
                 reason="EvictionByEvictionAPI", message="Eviction API: evicting",
             )  # fmt: skip
+            pod_defaults.conditions(status)
             self._core.put(resource, pod, stored)
         plain = DeleteOptions(options.grace_seconds, options.propagation, dry_run=options.dry_run)
         return self.delete(resource, key, plain)

@@ -15,6 +15,7 @@ from shoal.cluster.records import WriteOptions, Written
 from shoal.cluster.writing import Writer
 from shoal.kube import apply
 from shoal.kube.errors import bad_request, conflict, not_found, unsupported_media_type
+from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.patching import json_patch, merge_patch, strategic_merge
 from shoal.kube.schemas import schema_of
@@ -47,10 +48,11 @@ class Editor:
     def _apply(self, resource: Resource, key: Key, patch: Patch, options: WriteOptions, subresource: str) -> Written:
         if not isinstance(patch, dict):
             raise bad_request("error decoding YAML: an applied configuration is one object")
+        _check_applied(resource.kind, patch, key)
+        apply.check(schema_of(resource.kind), patch)
         shape = checking.decoded(resource.kind, dict(patch), options.field_validation)
         applied = _without_the_others_part(resource, shape.obj, subresource)
         applied["metadata"] = dict(applied["metadata"])
-        _check_applied(applied, key)
         if key not in resource.table.objects:
             if subresource:
                 raise not_found(resource.kind, key.name)
@@ -74,7 +76,6 @@ class Editor:
         if uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise conflict(resource.kind, key.name, why)
-        applied["metadata"].setdefault("name", key.name)
         obj = self._merged(resource, None, applied, options, "")
         return self._writer.add(resource, key.namespace, obj, options, tracked=True)
 
@@ -106,12 +107,18 @@ def _check_identity(obj: Obj, key: Key) -> None:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
 
 
-def _check_applied(applied: Obj, key: Key) -> None:
-    meta = applied["metadata"]
+def _check_applied(kind: Kind, applied: Obj, key: Key) -> None:
+    if (applied.get("apiVersion"), applied.get("kind")) != (kind.api_version, kind.kind):
+        group, _, version = str(applied.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={applied.get('kind') or ''}")
+    meta = applied.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
     if meta.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     name = meta.get("name")
-    if name and name != key.name:
+    if not name:
+        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
+    if name != key.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
 
 

@@ -60,6 +60,9 @@ class EventFace:
     def show(self, raw: bytes) -> bytes:
         shown = _renamed(_decode(raw), self._BACK)
         shown["apiVersion"] = kinds.EVENT_V1.api_version
+        for name in ("reportingController", "reportingInstance"):
+            if not shown.get(name):
+                shown.pop(name, None)
         return _encode(shown)
 
     def to_home(self, obj: Obj) -> Obj:

@@ -57,9 +57,7 @@ class _View:
         return first, last
 
 
-def page(
-    store: Store, table: Table, namespace: str | None, claim: Claim | None, options: ListOptions
-) -> StoredPage:
+def page(store: Store, table: Table, namespace: str | None, claim: Claim | None, options: ListOptions) -> StoredPage:
     """`claim` covers labels, fields and namespace. Call with everything committed."""
     token = _read_token(options.continue_token) if options.continue_token else None
     view = _view(store, table, options, token)

@@ -49,7 +49,7 @@ class ApiError(Exception):
             "message": self.message,
             "reason": self.reason,
         }
-        if self.details:
+        if self.details is not None:
             status["details"] = self.details
         status["code"] = self.code
         return status

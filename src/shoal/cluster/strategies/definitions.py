@@ -67,13 +67,13 @@ def _conflict(core: Core, own: str, group: str, names: Obj) -> tuple[str, str] |
     words, kind_words = _taken(core, own, group)
     asked = [("Plural", names.get("plural")), ("Singular", names.get("singular"))]
     asked += [("ShortNames", short) for short in names.get("shortNames") or ()]
-    for what, word in asked:
-        if word and word in words:
-            return f"{what}Conflict", f'"{word}" is already in use'
-    for what, word in (("Kind", names.get("kind")), ("ListKind", names.get("listKind"))):
-        if word and word in kind_words:
-            return f"{what}Conflict", f'"{word}" is already in use'
-    return None
+    found = [(what, word) for what, word in asked if word and word in words]
+    kinds = (("Kind", names.get("kind")), ("ListKind", names.get("listKind")))
+    found += [(what, word) for what, word in kinds if word and word in kind_words]
+    if not found:
+        return None
+    what, word = found[-1]  # one condition has room for one; an API server tells the last
+    return f"{what}Conflict", f'"{word}" is already in use'
 
 
 def _taken(core: Core, own: str, group: str) -> tuple[set[str], set[str]]:

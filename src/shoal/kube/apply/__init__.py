@@ -112,6 +112,11 @@ def apply(
     return _with_entries(result, written(managers))
 
 
+def check(schema: Schema, applied: Obj) -> None:
+    """400 where a configuration does not fit: unknown fields, values of another type, doubled list items."""
+    _spoken_of(place_of(schema), without_nulls(applied))
+
+
 def _entries(live: Obj | None, new: Obj, subresource: str) -> list[Obj]:
     """The entries a write starts from: those it sent, if it sent good ones, else those of the live object."""
     kept = (live or {}).get("metadata", {}).get("managedFields") or []
@@ -136,7 +141,7 @@ def _managers_before(place: Place, live: Obj | None, base: Obj, *, now: str, sub
 
 
 def _spoken_of(place: Place, config: Obj) -> FieldSet:
-    if config.get("metadata", {}).get("managedFields") is not None:
+    if (config.get("metadata") or {}).get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     problems: list[str] = []
     fields = spoken_of(place, config, problems)

@@ -134,6 +134,8 @@ def _claimed(place: Place, value: Any, path: str, problems: list[str]) -> FieldS
     expected = {Form.FIELDS: "map", Form.KEYED: "list", Form.SET: "list"}.get(place.form)
     if expected is not None and value is not None:
         problems.append(f"{path}: expected {expected}, got {shown(value)}")
+    elif not place.admits(value):
+        problems.append(f"{path}: expected {place.plain}, got &value.valueUnstructured{{Value:{shown(value)}}}")
     return {}
 
 

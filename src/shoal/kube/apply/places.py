@@ -31,13 +31,17 @@ class Form(IntEnum):
 _ALWAYS_AT_ROOT = frozenset({"metadata", "spec", "status", "source"})
 _ALWAYS_BELOW = {"io.k8s.api.core.v1.PersistentVolumeClaimSpec": frozenset({"resources"})}
 _NOTHING: frozenset[str] = frozenset()
+# Plain types by the names messages have for them; amounts and the like may be written as more than one.
+_PLAIN_NAMES = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
+_PLAIN: Mapping[str, tuple[type, ...]] = {"string": (str,), "numeric": (int, float), "boolean": (bool,)}
+_OF_SEVERAL_TYPES = ("quantity", "int-or-string")
 _SET = Form.SET
 
 
 class Place:
     """One place in objects of a kind."""
 
-    __slots__ = ("_depth", "_item", "_named", "_schema", "_values", "always", "form", "keys", "takes_anything")
+    __slots__ = ("_depth", "_item", "_named", "_schema", "_values", "always", "form", "keys", "plain", "takes_anything")
 
     def __init__(self, schema: Schema, depth: int) -> None:
         self._schema = schema
@@ -46,9 +50,14 @@ class Place:
         self._values: Place | None = None
         self._item: Place | None = None
         self.form = _form(schema)
+        self.plain = _PLAIN_NAMES.get(schema.type, "") if schema.format not in _OF_SEVERAL_TYPES else ""
         self.takes_anything = self.form is Form.FREE or schema.preserve_unknown
         self.always = _always(schema, depth)
         self.keys = tuple(sorted((key, _default(schema, key)) for key in _keys(schema)))
+
+    def admits(self, value: Any) -> bool:
+        """Whether a plain value may stand here."""
+        return not self.plain or value is None or type(value) in _PLAIN[self.plain]
 
     def named(self, name: str) -> tuple[str, Place] | None:
         """The step and the place of a declared field."""

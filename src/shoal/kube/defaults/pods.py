@@ -38,6 +38,15 @@ def apply(pod: Obj) -> None:
     if spec.get("resources"):
         _pod_resources(spec)
     _tolerations(spec)
+    if status := pod.get("status"):
+        conditions(status)
+
+
+def conditions(status: Obj) -> None:
+    """Times nobody gave are there all the same, as null."""
+    for condition in each(status, "conditions"):
+        fill_missing(condition, "lastProbeTime", None)
+        fill_missing(condition, "lastTransitionTime", None)
 
 
 def _spec(spec: Obj) -> None:
