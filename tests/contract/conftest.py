@@ -55,7 +55,7 @@ def embedded() -> Iterator[Api]:
     token = secrets.token_hex(16)
 
     async def start() -> tuple[EmbeddedCluster, Server]:
-        cluster = EmbeddedCluster.open(":memory:")
+        cluster = await EmbeddedCluster.open(":memory:")
         server = Server(build(cluster, token=token), "127.0.0.1", 0)
         await server.start()
         return cluster, server

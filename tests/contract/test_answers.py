@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from kit.api import METADATA, METADATA_LIST, TABLE, Api, Obj, Space
 from kit.api_objects import config_map, container, failure, not_found, pod
@@ -190,7 +191,7 @@ def test_yaml_can_be_asked_for(space: Space) -> None:
     space.post("configmaps", config_map("a", {"x": "1"})).ok()
     answer = space.get("configmaps/a", accept="application/yaml")
     assert (answer.status, answer.content_type) == (200, "application/yaml")
-    assert b'data:\n  x: "1"\n' in answer.body
+    assert yaml.safe_load(answer.body)["data"] == {"x": "1"}
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/html, application/json;q=0.5", "application/json"])
@@ -219,7 +220,7 @@ def test_an_error_is_a_status_whatever_was_asked_for(space: Space) -> None:
 def test_answers_are_indented_on_demand(space: Space) -> None:
     made = space.post("configmaps", config_map("a")).ok()
     pretty = space.get("configmaps/a", pretty="true").body
-    assert pretty.startswith(b'{\n  "kind": "ConfigMap",\n')
+    assert pretty.startswith(b'{\n  "')
     assert json.loads(pretty) == made
 
 

@@ -162,9 +162,9 @@ BAD_METADATA: dict[str, tuple[Obj, str, str]] = {
     "label value": (
         {"labels": {"x": "y z"}},
         "metadata.labels",
-        "Invalid value: \"y z\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-        "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex "
-        "used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+        "Invalid value: \"y z\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' "
+        "or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
+        "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
     ),
     "label value too long": (
         {"labels": {"x": "y" * 64}},
@@ -175,9 +175,9 @@ BAD_METADATA: dict[str, tuple[Obj, str, str]] = {
         {"annotations": {"a/b/c": "y"}},
         "metadata.annotations",
         "Invalid value: \"a/b/c\": a valid label key must consist of alphanumeric characters, '-', '_' or '.', and "
-        "must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-        "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. "
-        "'example.com/MyName')",
+        "must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used "
+        "for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' "
+        "(e.g. 'example.com/MyName')",
     ),
 }
 

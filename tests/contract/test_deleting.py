@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kit.api import Api, Space
-from kit.api_objects import cause, config_map, failure, invalid, names, not_found, pod, settled
+from kit.api_objects import cause, config_map, failure, invalid, names, not_found, pod, settled, told_once
 
 
 def test_a_deleted_object_is_answered_by_its_name_and_uid(space: Space) -> None:
@@ -70,8 +70,7 @@ def test_no_finalizer_can_be_added_under_deletion(space: Space) -> None:
         'found new finalizers []string{"example.com/g"}'
     )
     wrong = cause("metadata.finalizers", told, "FieldValueForbidden")
-    assert refused["message"] == invalid("ConfigMap", "a", wrong)["message"]
-    assert refused["details"]["causes"] == [wrong, wrong]
+    assert told_once(refused) == invalid("ConfigMap", "a", wrong)
 
 
 def test_a_deletion_cannot_be_taken_back(space: Space) -> None:
@@ -90,8 +89,8 @@ def test_a_precondition_on_the_uid_must_hold(space: Space) -> None:
     uid = space.post("configmaps", config_map("a")).ok()["metadata"]["uid"]
     refused = space.delete("configmaps/a", {"preconditions": {"uid": "other"}}).failure()
     told = (
-        f'Operation cannot be fulfilled on ConfigMap "a": the UID in the precondition (other) does not match the UID in '
-        f"record ({uid}). The object might have been deleted and then recreated"
+        'Operation cannot be fulfilled on ConfigMap "a": the UID in the precondition (other) does not match the UID '
+        f"in record ({uid}). The object might have been deleted and then recreated"
     )
     assert refused == failure(409, "Conflict", told, about={"name": "a", "kind": "ConfigMap"})
     assert space.get("configmaps/a").status == 200
@@ -101,8 +100,8 @@ def test_a_precondition_on_the_version_must_hold(space: Space) -> None:
     version = space.post("configmaps", config_map("a")).ok()["metadata"]["resourceVersion"]
     refused = space.delete("configmaps/a", {"preconditions": {"resourceVersion": "1"}}).failure()
     told = (
-        f'Operation cannot be fulfilled on ConfigMap "a": the ResourceVersion in the precondition (1) does not match the '
-        f"ResourceVersion in record ({version}). The object might have been modified"
+        'Operation cannot be fulfilled on ConfigMap "a": the ResourceVersion in the precondition (1) does not match '
+        f"the ResourceVersion in record ({version}). The object might have been modified"
     )
     assert refused == failure(409, "Conflict", told, about={"name": "a", "kind": "ConfigMap"})
 
@@ -121,7 +120,7 @@ def test_a_pod_nobody_runs_goes_at_once(space: Space) -> None:
 
 
 def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.fromisoformat(text)
 
 
 def test_a_pod_on_a_node_gets_its_time_to_end(space: Space) -> None:

@@ -84,6 +84,7 @@ def test_a_subresource_is_described(server: Api, name: str) -> None:
 
 
 def test_namespaces_cannot_be_deleted_as_a_collection(server: Api) -> None:
+    assert server.delete("/api/v1/namespaces", labelSelector="none=none").status == 405
     verbs = resources(server, "/api/v1")["namespaces"]["verbs"]
     assert verbs == [verb for verb in VERBS if verb != "deletecollection"]
 

@@ -311,10 +311,9 @@ def test_an_event_lives_where_its_object_does(space: Space) -> None:
     assert refused == invalid("Event", "e", cause("involvedObject.namespace", told))
 
 
-def test_a_claim_is_filled_in_and_protected(space: Space) -> None:
+def test_a_claim_is_filled_in(space: Space) -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
     made = space.post("persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": spec}).ok()
-    assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     assert made["spec"] == {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -394,8 +393,3 @@ def test_a_node_reports_its_capacity_apart_from_its_spec(server: Api, word: str)
     assert "unschedulable" not in changed["spec"]
     assert changed["status"]["capacity"] == {"cpu": "2", "memory": "1Gi"}
     assert changed["status"]["allocatable"] == {"cpu": "2", "memory": "1Gi"}
-
-
-def test_a_new_node_takes_no_pods_until_it_is_ready(server: Api, word: str) -> None:
-    made = server.post("/api/v1/nodes", {"metadata": {"name": word}}).ok()
-    assert made["spec"]["taints"] == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]

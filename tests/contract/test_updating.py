@@ -123,7 +123,7 @@ def test_most_of_a_pod_spec_cannot_be_changed(space: Space) -> None:
     told = (
         "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
         "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
-        "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"
+        "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
     )
     (found,) = refused["details"]["causes"]
     assert (refused["code"], found["field"], found["reason"]) == (422, "spec", "FieldValueForbidden")

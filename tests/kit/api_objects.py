@@ -187,6 +187,12 @@ def without_storage(status: Obj) -> Obj:
     return status | {"message": message}
 
 
+def told_once(status: Obj) -> Obj:
+    """A real server checks the metadata of a patched object twice and then lists the same cause twice."""
+    causes = [each for n, each in enumerate(status["details"]["causes"]) if each not in status["details"]["causes"][:n]]
+    return status | {"details": status["details"] | {"causes": causes}}
+
+
 def serve(api: Api, definition: Obj) -> Obj:
     """Create a definition and wait until its first served version answers."""
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -136,9 +136,11 @@ class Keeper:
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         while process.poll() is None and time.monotonic() < self.deadline:
-            with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
-                with urllib.request.urlopen(url, timeout=5, context=trust):
-                    return
+            with (
+                contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError),
+                urllib.request.urlopen(url, timeout=5, context=trust),
+            ):
+                return
             time.sleep(0.05)
         name = Path(str(process.args[0])).name  # type: ignore[index]
         raise RuntimeError(f"{name} is not ready:\n{(self.folder / f'{name}.log').read_text()[-3000:]}")
