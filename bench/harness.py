@@ -10,12 +10,15 @@ import json
 import os
 import platform
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 RUNS = 5
-OUT = Path(__file__).resolve().parent.parent / "out" / "bench"
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "out" / "bench"
+sys.path.insert(0, str(ROOT / "tests"))  # benches share the tools of the tests, as `kit.<module>`
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import measure  # noqa: E402
+from harness import measure
 
 BENCHES = ("apiserver", "cluster")
 
