@@ -76,6 +76,7 @@ class Server:
             ws_per_message_deflate=False,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             interface="asgi3",
+            proxy_headers=False,
         )
         config.load()
         loop = asyncio.get_running_loop()
