@@ -33,9 +33,13 @@ async def place(tmp_path: Path, network: Network) -> AsyncIterator[Place]:
 
 
 @pytest.fixture
-async def isolated(tmp_path: Path) -> AsyncIterator[Place]:
+def needs_isolation() -> None:
     if not allowed()["network"]:
         pytest.skip(f"no networks for pods here: {allowed()['network_detail']}")
+
+
+@pytest.fixture
+async def isolated(tmp_path: Path, needs_isolation: None) -> AsyncIterator[Place]:
     async with opened(tmp_path, Network.ISOLATED) as place:
         yield place
 

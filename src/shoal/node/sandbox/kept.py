@@ -70,7 +70,7 @@ class KeptSandbox:
         self._isolated = False
         self._on_gone = on_gone
         self._spec: SandboxSpec | None = None
-        self._keeper = 0
+        self.keeper_pid = 0
         self._pids: dict[str, int] = {}
         self._states: dict[str, ProcessState] = {}
         self._ends: dict[str, asyncio.Future[Exited]] = {}
@@ -98,7 +98,7 @@ class KeptSandbox:
         match message.get("event"):
             case "hello":
                 self._spec = spec_from_json(message["spec"])
-                self._keeper = message["keeper"]
+                self.keeper_pid = message["keeper"]
                 self._isolated = message["isolated"]
                 for process, told in message["processes"].items():
                     self._note(process, told)
@@ -192,7 +192,7 @@ class KeptSandbox:
         return KeptExecution(fds, ended=ended, kill=kill)
 
     def usage(self) -> Mapping[str, tuple[float, int]]:
-        orphans = [(pid, seen) for pid in family.children(self._keeper) if (seen := family.stat(pid)) is not None]
+        orphans = [(pid, seen) for pid in family.children(self.keeper_pid) if (seen := family.stat(pid)) is not None]
         used = {}
         for process, state in self._states.items():
             if state.started is None or state.exited is not None:

@@ -1,0 +1,63 @@
+"""The survey of a machine says in whole words what works, what does not, and what that costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.node import capabilities
+from shoal.node.capabilities import Finding
+
+pytestmark = pytest.mark.processes
+
+
+def test_every_question_is_answered_in_words() -> None:
+    findings = capabilities.survey()
+
+    assert [finding.name for finding in findings] == [
+        "namespaces",
+        "mounts",
+        "pod networks",
+        "way out",
+        "memory limits",
+        "GPUs",
+        "/dev/shm",
+        "file descriptors",
+        "SQLite",
+    ]
+    assert all(finding.detail for finding in findings)
+    assert [finding.name for finding in findings if not finding.works and not finding.cost] == []
+
+
+def test_a_machine_that_allows_nothing_is_told_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {
+        "privilege": "none",
+        "mounts": False,
+        "network": False,
+        "detail": "unshare: Operation not permitted",
+        "network_detail": "unshare: Operation not permitted",
+    }
+    monkeypatch.setattr(capabilities, "what_is_allowed", lambda: refused)
+    monkeypatch.setattr(capabilities, "_why_no_namespaces", lambda: "")
+
+    assert capabilities.survey()[:4] == [
+        Finding(
+            "namespaces",
+            False,
+            "unshare: Operation not permitted",
+            "pods run as plain processes: they share the machine's hostname, hosts file and folders",
+        ),
+        Finding(
+            "mounts",
+            False,
+            "unshare: Operation not permitted",
+            "volumes cannot be shown at their mountPath: pods with volumes fail with a message",
+        ),
+        Finding(
+            "pod networks",
+            False,
+            "unshare: Operation not permitted",
+            "pods share the machine's network with a 127.x.y.z address each: a program that listens on all addresses "
+            "(0.0.0.0) takes the port from every other pod; have it listen on its pod's address",
+        ),
+        Finding("way out", True, "pods use the machine's own network"),
+    ]
