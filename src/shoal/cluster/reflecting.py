@@ -3,7 +3,8 @@
 A `Reflector` opens a streaming list, then follows changes from there. A watch that ends is normal: it goes on
 from the last version seen. A version that is no longer kept (410) means listing again, and what the list no
 longer holds is reported as deleted, so that nobody downstream misses a deletion. Failures are retried with
-growing, jittered pauses; a success resets them.
+growing, jittered pauses; a success resets them. Several programs of one process can share a copy, and a copy can be
+trimmed to what its readers look at: a decoded object costs several times its JSON.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class Change:
     new: Obj | None
 
 
+Subscriber = Callable[[Change], None]
+
+
 class Reflector:
     """Call `run` in a task; read `objects` once `synced` is set. Callbacks run in the loop and must not wait."""
 
@@ -48,7 +52,8 @@ class Reflector:
         *,
         labels: str = "",
         fields: str = "",
-        on_change: Callable[[Change], None] | None = None,
+        on_change: Subscriber | None = None,
+        trim: Callable[[Obj], Obj] | None = None,
         clock: Clock | None = None,
         jitter: random.Random | None = None,
     ) -> None:
@@ -59,11 +64,23 @@ class Reflector:
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
-        self._on_change = on_change or (lambda _: None)
+        self._subscribers: list[Subscriber] = [on_change] if on_change else []
+        self._trim = trim
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._version = ""
         self._arriving: dict[Key, Obj] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"copy of {self.kind.plural}"
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Tell of every object there is now, as news, and of every change from here on; call the result to end it."""
+        self._subscribers.append(subscriber)
+        for key, obj in list(self.objects.items()):
+            subscriber(Change(self.kind, key, None, obj))
+        return lambda: self._subscribers.remove(subscriber)
 
     async def run(self) -> None:
         seconds = FIRST_PAUSE_SECONDS
@@ -97,15 +114,18 @@ class Reflector:
             self._take(event)
 
     def _take(self, event: WatchEvent) -> None:
+        obj = event.object
+        if self._trim and event.type is not EventType.BOOKMARK:
+            obj = self._trim(obj)
         if event.type is EventType.BOOKMARK:
             if event.ends_initial_list and self._arriving is not None:
                 self._replace(self._arriving)
                 self._arriving = None
         elif self._arriving is not None:
-            self._arriving[key_of(event.object)] = event.object
+            self._arriving[key_of(obj)] = obj
             return  # a list that breaks off half-way must not move the version
         else:
-            self._apply(key_of(event.object), None if event.type is EventType.DELETED else event.object)
+            self._apply(key_of(obj), None if event.type is EventType.DELETED else obj)
         if self._arriving is None:
             self._version = event.resource_version
 
@@ -124,4 +144,6 @@ class Reflector:
             self.objects[key] = new
         elif old is None:
             return
-        self._on_change(Change(self.kind, key, old, new))
+        change = Change(self.kind, key, old, new)
+        for subscriber in list(self._subscribers):
+            subscriber(change)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from shoal.cluster.port import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import NODE, POD
+from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, at_path, uid_of
+from shoal.operator.loops import forever, subscribed
 from shoal.operator.queueing import KeyedWork
 
 
@@ -23,19 +22,18 @@ def ending(pod: Obj) -> Obj | None:
 class AbsentNodesLoop:
     name = "absent nodes"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, nodes: Reflector, pods: Reflector) -> None:
         self._cluster = cluster
+        self._nodes = nodes
+        self._pods = pods
         self._work = KeyedWork(self.name, self._pass)
-        self._nodes = Reflector(cluster, NODE, on_change=self._node_changed)
-        self._pods = Reflector(cluster, POD, on_change=self._pod_changed)
 
     async def run(self) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._nodes.run())
-                group.create_task(self._pods.run())
-        finally:
-            await self._work.close()
+        with subscribed((self._nodes, self._node_changed), (self._pods, self._pod_changed)):
+            try:
+                await forever()
+            finally:
+                await self._work.close()
 
     def _node_changed(self, change: Change) -> None:
         if change.new is None:

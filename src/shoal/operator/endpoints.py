@@ -14,9 +14,10 @@ from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE, Kind
+from shoal.kube.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE, Kind
 from shoal.kube.objects import Key, Obj, is_leaving, key_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import owner_reference
+from shoal.operator.loops import subscribed
 from shoal.operator.queueing import KeyedWork
 
 MANAGED_BY = {"endpointslice.kubernetes.io/managed-by": "endpoints.shoal.dev"}
@@ -143,23 +144,23 @@ def _address(endpoint: Obj) -> Obj:
 class EndpointsLoop:
     name = "endpoints"
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, pods: Reflector) -> None:
         self._cluster = cluster
+        self._pods = pods
         self._work = KeyedWork(self.name, self._pass)
         self._services = Reflector(cluster, SERVICE, on_change=lambda change: self._work.add(change.key))
-        self._pods = Reflector(cluster, POD, on_change=self._pod_changed)
         managed = ",".join(f"{k}={v}" for k, v in MANAGED_BY.items())
         self._slices = Reflector(cluster, ENDPOINT_SLICE, labels=managed, on_change=self._ours_changed)
         self._endpoints = Reflector(cluster, ENDPOINTS, labels=managed, on_change=self._ours_changed)
 
     async def run(self) -> None:
-        reflectors = (self._slices, self._endpoints, self._pods, self._services)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for reflector in reflectors:
-                    group.create_task(reflector.run())
-        finally:
-            await self._work.close()
+        with subscribed((self._pods, self._pod_changed)):
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for reflector in (self._slices, self._endpoints, self._services):
+                        group.create_task(reflector.run())
+            finally:
+                await self._work.close()
 
     def _pod_changed(self, change: Change) -> None:
         seen = [pod for pod in (change.old, change.new) if pod is not None]

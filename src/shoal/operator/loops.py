@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 import structlog
+
+from shoal.cluster.reflecting import Reflector, Subscriber
 
 log = structlog.get_logger(__name__)
 
@@ -16,7 +19,8 @@ PAUSE_SECONDS = 1.0
 class Loop(Protocol):
     """Runs until cancelled. It may be cut anywhere: what it has to know it finds in the cluster."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     async def run(self) -> None: ...
 
@@ -26,6 +30,20 @@ async def run_all(loops: Iterable[Callable[[], Loop]]) -> None:
     async with asyncio.TaskGroup() as group:
         for make in loops:
             group.create_task(_keep_running(make))
+
+
+async def forever() -> None:
+    """Until cancelled: the work of the loop is done by its callbacks."""
+    await asyncio.Event().wait()
+
+
+@contextmanager
+def subscribed(*subscriptions: tuple[Reflector, Subscriber]) -> Iterator[None]:
+    """Hear of what there is and of every change to it, for as long as the loop runs."""
+    with ExitStack() as ending:
+        for reflector, subscriber in subscriptions:
+            ending.callback(reflector.subscribe(subscriber))
+        yield
 
 
 async def _keep_running(make: Callable[[], Loop]) -> None:

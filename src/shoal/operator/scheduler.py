@@ -17,9 +17,10 @@ from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import NODE, POD
+from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
+from shoal.operator.loops import subscribed
 from shoal.scheduling import Bind, Plan, Pod, Snapshot, Wait, plan
 from shoal.scheduling.requests import requests_of
 from shoal.scheduling.snapshot import FINISHED, Node, node_from, pod_from
@@ -33,8 +34,12 @@ PAUSE_SECONDS = 1.0
 class Scheduler:
     name = "scheduler"
 
-    def __init__(self, cluster: Cluster, recorder: Recorder, clock: Clock) -> None:
+    def __init__(
+        self, cluster: Cluster, nodes: Reflector, pods: Reflector, *, recorder: Recorder, clock: Clock
+    ) -> None:
         self._cluster = cluster
+        self._node_copies = nodes
+        self._pods = pods
         self._recorder = recorder
         self._clock = clock
         self._nodes: dict[Key, Node] = {}
@@ -42,17 +47,12 @@ class Scheduler:
         self._placed: dict[Key, tuple[str, Mapping[str, int]]] = {}
         self._told: dict[Key, str] = {}
         self._news = asyncio.Event()
-        self._pods = Reflector(cluster, POD, on_change=self._pod_changed, clock=clock)
         self._at_once = asyncio.Semaphore(BINDS_AT_ONCE)
 
     async def run(self) -> None:
-        nodes = Reflector(self._cluster, NODE, on_change=self._node_changed, clock=self._clock)
-        pods = self._pods
-        async with asyncio.TaskGroup() as group:
-            group.create_task(nodes.run())
-            group.create_task(pods.run())
-            await nodes.synced.wait()
-            await pods.synced.wait()
+        with subscribed((self._node_copies, self._node_changed), (self._pods, self._pod_changed)):
+            await self._node_copies.synced.wait()
+            await self._pods.synced.wait()
             while True:
                 await self._news.wait()
                 self._news.clear()

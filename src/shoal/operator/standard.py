@@ -10,20 +10,27 @@ from pathlib import Path
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster
 from shoal.cluster.recording import Recorder
+from shoal.cluster.reflecting import Reflector
+from shoal.kube.kinds import NODE, POD
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
 from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.loops import Loop
 from shoal.operator.scheduler import Scheduler
+from shoal.operator.trimming import slim_pod, without_bookkeeping
 from shoal.operator.volumes import VolumesLoop
 
 
 def standard_loops(cluster: Cluster, *, volumes: Path, clock: Clock) -> list[Callable[[], Loop]]:
-    """The loops a cluster of our own needs, each as a function that makes it."""
+    """Each as a function that makes it. The copies of nodes and pods are shared and small."""
+    nodes = Reflector(cluster, NODE, trim=without_bookkeeping, clock=clock)
+    pods = Reflector(cluster, POD, trim=slim_pod, clock=clock)
     return [
-        lambda: Scheduler(cluster, Recorder(cluster, "scheduler", clock=clock), clock),
-        lambda: EndpointsLoop(cluster),
+        lambda: nodes,
+        lambda: pods,
+        lambda: Scheduler(cluster, nodes, pods, recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock),
+        lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),
         lambda: AccountsLoop(cluster),
-        lambda: AbsentNodesLoop(cluster),
+        lambda: AbsentNodesLoop(cluster, nodes, pods),
     ]
