@@ -6,8 +6,6 @@ The steps are all calls to the cluster and to the sandboxes and all writes of re
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,68 +13,11 @@ import pytest
 
 from kit.dying import Killed, Lifeline, mortal_cluster, mortal_sandboxes
 from kit.fake_sandbox import FakeSandboxes
-from kit.pods import config, container, is_gone, phase_is, pod, running_agent, wait_for_pod
+from kit.node_day import begin, check, the_day
+from kit.pods import config, running_agent
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.kube.errors import ApiError
-from shoal.kube.kinds import POD
-from shoal.kube.objects import Obj, name_of
 from shoal.node.agent import Agent
 from shoal.node.records import PodFolder
-
-PODS = {
-    "succeeds": pod("succeeds", container("main", "exit", "0"), restartPolicy="Never"),
-    "fails": pod("fails", container("main", "exit", "3"), restartPolicy="Never"),
-    "tries-again": pod("tries-again", container("main", "exits", "1,0"), restartPolicy="OnFailure"),
-    "prepares": pod(
-        "prepares",
-        container("main", "exit", "0"),
-        inits=(container("first", "exit", "0"), container("second", "exit", "0")),
-        restartPolicy="Never",
-    ),
-    "stays": pod("stays", container("main"), container("other")),
-    "leaves": pod("leaves"),
-}
-
-EXPECTED = {
-    "succeeds": ("Succeeded", {"main": 0}),
-    "fails": ("Failed", {"main": 0}),
-    "tries-again": ("Succeeded", {"main": 1}),
-    "prepares": ("Succeeded", {"first": 0, "second": 0, "main": 0}),
-    "stays": ("Running", {"main": 0, "other": 0}),
-}
-
-STARTED = Counter(
-    {
-        ("succeeds", "main.0"): 1,
-        ("fails", "main.0"): 1,
-        ("tries-again", "main.0"): 1,
-        ("tries-again", "main.1"): 1,
-        ("prepares", "first.0"): 1,
-        ("prepares", "second.0"): 1,
-        ("prepares", "main.0"): 1,
-        ("stays", "main.0"): 1,
-        ("stays", "other.0"): 1,
-        ("leaves", "main.0"): 1,
-    }
-)
-
-
-def told(obj: Obj) -> tuple[str, dict[str, int]]:
-    status = obj["status"]
-    listed = [*(status.get("initContainerStatuses") or ()), *status["containerStatuses"]]
-    return status["phase"], {c["name"]: c["restartCount"] for c in listed}
-
-
-async def the_day(cluster: EmbeddedCluster) -> None:
-    """Everything is applied, one pod is deleted once it runs, and all come to where they belong."""
-    await wait_for_pod(
-        cluster, "leaves", lambda p: p is None or phase_is("Running")(p) or "deletionTimestamp" in p["metadata"]
-    )
-    with suppress(ApiError):  # it may be gone already, by the hand of the life before
-        await cluster.delete(POD, "leaves", "default")
-    await wait_for_pod(cluster, "leaves", is_gone)
-    for name, (phase, _) in EXPECTED.items():
-        await wait_for_pod(cluster, name, phase_is(phase))
 
 
 async def live(cluster: EmbeddedCluster, sandboxes: FakeSandboxes, data: Path, life: Lifeline) -> None:
@@ -110,10 +51,7 @@ async def one_day(data: Path, die_at: int | None, monkeypatch: pytest.MonkeyPatc
     """The day with a kill at the given step, then a life that nobody cuts short; checks what is left."""
     cluster = await EmbeddedCluster.open(":memory:")
     sandboxes = FakeSandboxes()
-    names = {}
-    for obj in PODS.values():
-        made = await cluster.create(POD, obj, "default")
-        names[made["metadata"]["uid"]] = name_of(made)
+    names = await begin(cluster)
     life = Lifeline(die_at)
     with monkeypatch.context() as patched:
         mortal_save(patched, life)
@@ -121,13 +59,8 @@ async def one_day(data: Path, die_at: int | None, monkeypatch: pytest.MonkeyPatc
     async with asyncio.timeout(20):
         async with running_agent(cluster, sandboxes, config(data)):
             await the_day(cluster)
-    pods = {name_of(p): told(p) for p in (await cluster.list(POD, "default")).items}
-    started = Counter((names[uid], process) for uid, process in sandboxes.started)
-    left = {names[uid] for uid in sandboxes.sandboxes}
-    folders = {names[path.name] for path in (data / "nodes" / "n1" / "pods").iterdir()}
+    await check(cluster, sandboxes, data, names, f"killed at step {die_at}: {life.steps[-1:]}")
     await cluster.close()
-    where = f"killed at step {die_at}: {life.steps[-1:]}"
-    assert (pods, started, left, folders) == (EXPECTED, STARTED, {"stays"}, set(EXPECTED)), where
     return life.steps
 
 

@@ -87,6 +87,8 @@ class PodWorker:
     # What others tell the worker
 
     def update(self, pod: Obj) -> None:
+        if is_leaving(self.pod) and not is_leaving(pod):
+            return  # a deletion cannot be taken back: this is an older version
         self._references_stale |= _differs(self.pod, pod)
         self.pod = pod
         self.wake()
