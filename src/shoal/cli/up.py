@@ -68,11 +68,10 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     """
     data = DataFolder(folder)
     data.make()
-    config = _configured(options)
     if detach:
         _detached(data)
     else:
-        _foreground(data, config, ready_fd)
+        _foreground(data, _configured(options), ready_fd)
 
 
 def _configured(options: dict[str, Any]) -> HostConfig:
@@ -150,11 +149,11 @@ def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
 def _detached(data: DataFolder) -> None:
     """Start the same command again without us, and wait for its word or its end."""
     with data.held():
-        pass  # say at once that it is taken, rather than through the other process
-    began = time.monotonic()
+        began = time.monotonic()  # a folder that is taken is said at once, not through the other process
     reading, writing = os.pipe()
     words = [word for word in sys.argv[1:] if word not in ("-d", "--detach")]
     with data.log.open("ab") as log:
+        said_before = log.tell()
         process = subprocess.Popen(
             [sys.executable, "-m", "shoal", *words, "--ready-fd", str(writing)],
             stdin=subprocess.DEVNULL,
@@ -167,8 +166,9 @@ def _detached(data: DataFolder) -> None:
     with os.fdopen(reading, "rb") as word:
         is_ready = word.read() == READY
     if not is_ready:
-        code = process.wait()
-        raise click.ClickException(f"the cluster did not start (code {code}). {_last_words(data.log)}")
+        refusal = click.ClickException(_last_words(data.log, said_before))
+        refusal.exit_code = process.wait()
+        raise refusal
     running = data.running()
     where = running.url if running else "its address"
     click.echo(f"{click.style('Cluster is up', fg='green')} at {where} after {time.monotonic() - began:.1f} s")
@@ -176,7 +176,7 @@ def _detached(data: DataFolder) -> None:
     click.echo("Stop it with `shoal down`.")
 
 
-def _last_words(log: Path) -> str:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    said = next((line for line in reversed(lines) if line.startswith("Error: ")), None)
-    return said.removeprefix("Error: ") if said else f"Its log is {log}."
+def _last_words(log: Path, offset: int) -> str:
+    """What the other process said before it gave up: the error a person would have seen, or where to look."""
+    _, found, error = log.read_bytes()[offset:].decode(errors="replace").rpartition("Error: ")
+    return error.strip() if found else f"the cluster did not start. Its log is {log}."
