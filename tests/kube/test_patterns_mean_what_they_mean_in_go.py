@@ -17,6 +17,9 @@ MATCHES = [
     (r"^\Qa.b\E$", "axb", False),
     (r"(?i)^ABC$", "abc", True),
     (r"^(?i:A)b$", "ab", True),
+    (r"(?m)^a$", "b\na\nc", True),
+    (r"(?msi)^A.*c$", "b\na\nc\nd", True),
+    (r"(?s)^a$", "a\nb", False),
     (r"^(?P<x>a)(?<y>b)$", "ab", True),
     (r"^(?:a|b)$", "b", True),
     (r"[$]", "cost: $", True),
@@ -50,7 +53,7 @@ def test_what_go_refuses_is_refused_in_its_words(pattern: str, words: str) -> No
     assert str(refused.value) == f"error parsing regexp: {words}"
 
 
-@pytest.mark.parametrize("pattern", [r"\p{Greek}", r"[\pL]", r"a(?i)b", r"(?U)a+", r"(?m)^a$", r"[[:^alpha:]]"])
+@pytest.mark.parametrize("pattern", [r"\p{Greek}", r"[\pL]", r"a(?i)b", r"(?U)a+", r"(?m:^a$)", r"[[:^alpha:]]"])
 def test_what_only_go_can_match_is_told_apart(pattern: str) -> None:
     with pytest.raises(Unmatchable):
         compiled(pattern)

@@ -21,6 +21,7 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _FLAGS = re.compile(r"\(\?[imsU-]+[:)]")
+_MULTILINE = re.compile(r"\(\?[is]*m[ims]*\)")  # `$` then means the end of any line, in both languages
 
 
 class BadPattern(ValueError):
@@ -64,6 +65,7 @@ def _in_words_of_go(problem: re.error, pattern: str) -> str:
 def _translate(pattern: str) -> list[str]:
     translated: list[str] = []
     in_class = False
+    multiline = _MULTILINE.match(pattern) is not None
     for match in _PIECE.finditer(pattern):
         piece = match.group()
         if in_class:
@@ -73,7 +75,7 @@ def _translate(pattern: str) -> list[str]:
             in_class = True
             translated.append(piece.replace("]", r"\]"))
         else:
-            translated.append(_plain_piece(piece, at_start=match.start() == 0))
+            translated.append(_plain_piece(piece, at_start=match.start() == 0, multiline=multiline))
     return translated
 
 
@@ -86,11 +88,12 @@ def _class_piece(piece: str) -> str:
     return r"\[" + piece[1:] if piece.startswith("[") else _escape(piece)
 
 
-def _plain_piece(piece: str, *, at_start: bool) -> str:
+def _plain_piece(piece: str, *, at_start: bool, multiline: bool) -> str:
     if piece == "$":
-        return r"\Z"
+        return "$" if multiline else r"\Z"
     if _FLAGS.fullmatch(piece):
-        if set(piece) & set("mU-") or (piece.endswith(")") and not at_start):
+        unknown = set("U-") if at_start and multiline else set("mU-")
+        if set(piece) & unknown or (piece.endswith(")") and not at_start):
             raise Unmatchable(piece)
         return piece
     if piece.startswith("(?"):
