@@ -54,6 +54,11 @@ def test_an_entry_stands_in_for_the_image() -> None:
     assert images.working_dir("t") == "/workspace"
 
 
+def test_a_mount_without_a_folder_is_a_fresh_one() -> None:
+    images = read({"t": {"mounts": {"/scratch": None, "/data": "/srv"}}})
+    assert images.mounts("t") == (Mount("/data", Path("/srv")), Mount("/scratch", None))
+
+
 def test_an_image_without_an_entry_brings_nothing() -> None:
     images = read(None)
     assert (images.command("x"), images.mounts("x"), images.env("x", "/bin"), images.working_dir("x")) == (

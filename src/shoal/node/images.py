@@ -8,6 +8,9 @@
         env: {OMP_NUM_THREADS: "4"}
         working_dir: /workspace
 
+A mount without a folder (`/scratch: ~`) is a fresh one in memory, there for as long as the container's process: what
+a container's own writable layer would be.
+
 The most specific pattern wins: the one with the most letters that are not wildcards, then the one written
 first. An image without an entry runs its command in the caller's environment. A container that has neither a
 command nor an entry with one cannot run: it stays waiting with the reason ImageNotConfigured, whatever the
@@ -40,7 +43,9 @@ class ImageEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    mounts: dict[str, str] = Field(default_factory=dict, description="where in the pod -> folder on this machine")
+    mounts: dict[str, str | None] = Field(
+        default_factory=dict, description="where in the pod -> folder on this machine; without one, a fresh folder"
+    )
     python: str | None = Field(default=None, description="a virtual environment: its bin comes first on PATH")
     command: list[str] = Field(default_factory=list, description="for containers that name no command")
     env: dict[str, str] = Field(default_factory=dict)
@@ -48,7 +53,7 @@ class ImageEntry(BaseModel):
 
     @field_validator("mounts")
     @classmethod
-    def _targets_are_absolute(cls, mounts: dict[str, str]) -> dict[str, str]:
+    def _targets_are_absolute(cls, mounts: dict[str, str | None]) -> dict[str, str | None]:
         wrong = [target for target in mounts if not PurePosixPath(target).is_absolute() or target == "/"]
         if wrong:
             raise ValueError(f"{', '.join(wrong)}: write where the folder appears as an absolute path below /")
@@ -90,7 +95,10 @@ class Images:
         entry = self.entry(image)
         if entry is None:
             return ()
-        return tuple(Mount(target, self.resolve(source)) for target, source in sorted(entry.mounts.items()))
+        return tuple(
+            Mount(target, None if source is None else self.resolve(source))
+            for target, source in sorted(entry.mounts.items())
+        )
 
     def env(self, image: str, path: str) -> dict[str, str]:
         """The entry's variables. A python environment is made active: first on PATH, VIRTUAL_ENV set."""
