@@ -10,6 +10,7 @@ import pytest
 from kit.fake_sandbox import FakeSandboxes
 from kit.pods import config, container, is_gone, phase_is, pod, running_agent, wait_for_pod
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
 from shoal.kube.objects import Obj, name_of, uid_of
 from shoal.node.lifecycle import BackOff
@@ -219,3 +220,35 @@ async def test_events_tell_the_story(cluster: EmbeddedCluster, tmp_path: Path) -
             if len(seen) == 2:
                 break
     assert seen == [("Started", "Started container main"), ("Killing", "Stopping container main")]
+
+
+async def test_a_pod_that_waits_for_a_folder_starts_when_somebody_makes_it(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    folder = tmp_path / "deep" / "er"
+    volume = {"name": "v", "hostPath": {"path": str(folder), "type": "Directory"}}
+    async with running_agent(cluster, FakeSandboxes(), config(tmp_path / "data")):
+        await run(cluster, pod("p", volumes=[volume]))
+        held = await wait_for_pod(cluster, "p", lambda p: bool(waiting(p).get("message")))
+        folder.mkdir(parents=True)
+        await until(cluster, "p", "Running")
+    assert waiting(held)["message"] == f"hostPath type check failed: {folder} is not a directory"
+
+
+HOOKS = {"works": (0, ["main.0"]), "fails": (1, ["main.0", "main.1"])}
+
+
+@pytest.mark.parametrize("case", HOOKS, ids=str)
+async def test_a_container_whose_start_hook_fails_is_started_again(
+    case: str, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    code, started = HOOKS[case]
+    sandboxes = FakeSandboxes()
+    sandboxes.exec_codes[("hook",)] = code
+    hooked = container("main", lifecycle={"postStart": {"exec": {"command": ["hook"]}}})
+    async with running_agent(cluster, sandboxes, config(tmp_path)):
+        await run(cluster, pod("p", hooked))
+        await wait_for_pod(cluster, "p", lambda p: len(sandboxes.started) >= len(started) and phase_is("Running")(p))
+        sandboxes.exec_codes.clear()
+        await wait_for_pod(cluster, "p", lambda p: is_true(p or {}, "Ready"))
+    assert [process for _, process in sandboxes.started][: len(started)] == started

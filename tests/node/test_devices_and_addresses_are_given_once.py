@@ -10,7 +10,7 @@ from kit.pods import container, machine, pod
 from shoal.kube.objects import Obj
 from shoal.node.addresses import NoAddressLeft, next_address, part_of
 from shoal.node.admission import refusal
-from shoal.node.gpus import assign
+from shoal.node.gpus import Gpu, assign, visible
 from shoal.node.machine import capacity_of, devices_of, share_of
 from shoal.node.records import Outcome
 
@@ -135,3 +135,19 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], Outcome | None]] = {
 def test_a_pod_that_does_not_fit_is_refused_by_the_short_resource(case: str) -> None:
     asked, others, expected = REFUSALS[case]
     assert refusal(asked, others, {"cpu": "2", "pods": "2"}) == expected
+
+
+FOUND = (Gpu(0, "x", 1, "GPU-aa"), Gpu(1, "x", 1, "GPU-bb"), Gpu(2, "x", 1, "GPU-cc"))
+
+CHOSEN: dict[str, tuple[str | None, list[int]]] = {
+    "all": (None, [0, 1, 2]),
+    "by index": ("2,0", [0, 2]),
+    "by name": ("GPU-bb", [1]),
+    "none": ("", []),
+}
+
+
+@pytest.mark.parametrize("case", CHOSEN, ids=str)
+def test_a_caller_that_was_given_some_gpus_offers_those(case: str) -> None:
+    chosen, expected = CHOSEN[case]
+    assert [gpu.index for gpu in visible(FOUND, chosen)] == expected

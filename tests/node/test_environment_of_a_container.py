@@ -196,7 +196,8 @@ def test_devices_are_what_the_node_gave(case: str) -> None:
     around = Surroundings("n1", "", "", "host", gpus=gpus)
     caller, image = {"PATH": "/bin", "HOME": "/root", "X": "caller"}, {"X": "image", "Y": "image"}
     built = environment({"Y": "pod", "CUDA_VISIBLE_DEVICES": "mine"}, caller=caller, image=image, around=around)
-    assert built == {
+    order = {} if gpus is None else {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert built == order | {
         "PATH": "/bin",
         "HOME": "/root",
         "X": "image",

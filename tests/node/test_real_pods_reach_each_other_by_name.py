@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kit.pods import container, phase_is, pod, running_agent, wait_for_pod
+from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.port import LogOptions
@@ -19,7 +20,8 @@ from shoal.kube.objects import Obj
 from shoal.node.config import NodeConfig
 from shoal.node.sandbox.keepers import Keepers
 from shoal.node.sandbox.port import Network
-from shoal.operator.endpoints import EndpointsLoop
+from shoal.operator.loops import run_all
+from shoal.operator.standard import standard_loops
 
 pytestmark = pytest.mark.processes
 
@@ -89,7 +91,8 @@ async def test_each_form_of_the_name_leads_to_the_pod(
     await cluster.create(SERVICE, service("web", clusterIP="None", selector={"app": "first"}), "default")
     front = service("front", selector={"app": "first"}, ports=[{"port": 80, "targetPort": 8000}])
     await cluster.create(SERVICE, front, "default")
-    endpoints = asyncio.create_task(EndpointsLoop(cluster).run())
+    loops = standard_loops(cluster, volumes=settings.data / "volumes", clock=SystemClock())
+    control = asyncio.create_task(run_all(loops))
     async with running_agent(cluster, keepers, settings) as agent:
         await cluster.create(POD, server("first", hostname="first", subdomain="web"), "default")
         await cluster.create(POD, server("second"), "default")
@@ -101,7 +104,7 @@ async def test_each_form_of_the_name_leads_to_the_pod(
         done = await wait_for_pod(cluster, "fetch", phase_is("Succeeded", "Failed"))
         assert done is not None
         said = b"".join([chunk async for chunk in agent.logs(done, LogOptions())]).decode()
-    endpoints.cancel()
+    control.cancel()
     assert said.splitlines() == [f"{form} first" for form in FORMS]
 
 

@@ -16,17 +16,18 @@ from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Stre
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Obj, uid_of
+from shoal.kube.objects import Key, Obj, uid_of
 from shoal.node import adoption, gpus, volumes
 from shoal.node.addresses import NoAddressLeft, next_address, part_of
 from shoal.node.admission import refusal
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
-from shoal.node.host import Found, Host
+from shoal.node.host import OWN_LABEL, Found, Host
 from shoal.node.records import NodeFolder, Outcome, PodRecord, new_record
 from shoal.node.sandbox.port import Sandbox, Sandboxes
 from shoal.node.services import Services
+from shoal.node.trimming import without_bookkeeping
 from shoal.node.worker import TERMINAL, PodWorker
 
 log = structlog.get_logger(__name__)
@@ -58,7 +59,8 @@ class Agent:
         self._folder = NodeFolder(config.data, config.name)
         self._part = part_of(config.range_for(sandboxes.network), config.index)
         self._heartbeat = Heartbeat(cluster, config, str(self._part))
-        self._pods = Reflector(cluster, POD, fields=f"spec.nodeName={config.name}", on_change=self._changed)
+        mine = f"spec.nodeName={config.name}"
+        self._pods = Reflector(cluster, POD, fields=mine, on_change=self._changed, trim=without_bookkeeping)
         self._found = Found()
         self._last_ip = ""
         self._workers: dict[str, PodWorker] = {}
@@ -208,24 +210,23 @@ class Agent:
     async def _remove_strangers(self) -> None:
         """Sandboxes and folders of pods the API does not know, once the API itself says so."""
         for uid, sandbox in list(self._found.kept.items()):
-            record = self._folder.pod(uid).load()
-            if record is None or await self._is_unknown(record):
-                del self._found.kept[uid]
+            namespace, _, name = sandbox.spec.labels.get(OWN_LABEL, "").partition("/")
+            if await self._is_unknown(uid, Key(namespace, name)):
+                self._found.kept.pop(uid, None)
                 await sandbox.close()
         for uid, folder in list(self._folder.all()):
-            if uid in self._workers:
-                continue
             record = folder.load()
-            if record is None or await self._is_unknown(record):
+            if uid not in self._workers and (record is None or await self._is_unknown(uid, record.key)):
                 folder.remove()
                 volumes.forget(uid)
         self._folder.remove_other_nodes(self._host.nodes)
 
-    async def _is_unknown(self, record: PodRecord) -> bool:
-        if record.uid in self._workers:
+    async def _is_unknown(self, uid: str, key: Key) -> bool:
+        """Whether no pod with this uid is to be here. The list at hand may be old; the question is asked afresh."""
+        pod = await self._heartbeat.find_pod(key)
+        if uid in self._workers:
             return False
-        pod = await self._heartbeat.find_pod(record.key)
-        return pod is None or uid_of(pod) != record.uid or pod["spec"].get("nodeName") != self.config.name
+        return pod is None or uid_of(pod) != uid or pod["spec"].get("nodeName") != self.config.name
 
     async def _leave(self) -> None:
         tasks = list(self._tasks.values())

@@ -21,6 +21,8 @@ from shoal.node.references import Lookup, NotThere
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 CUDA_DEVICES = "CUDA_VISIBLE_DEVICES"
+# Indices are NVML's, in the order of the bus; left to itself CUDA counts the fastest device first.
+CUDA_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ def environment(
     """All a process gets, from the caller's environment up to the devices it may use."""
     layers = {**caller, **image, "HOSTNAME": around.hostname, **variables}
     if around.gpus is not None:
+        layers |= CUDA_ORDER
         layers[CUDA_DEVICES] = ",".join(str(index) for index in around.gpus)
     return layers
 

@@ -21,6 +21,7 @@ class Gpu:
     index: int
     name: str
     memory_bytes: int
+    uuid: str = ""
 
 
 def installed() -> tuple[Gpu, ...]:
@@ -36,7 +37,12 @@ def installed() -> tuple[Gpu, ...]:
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
         return tuple(
-            Gpu(index, _text(pynvml.nvmlDeviceGetName(handle)), int(pynvml.nvmlDeviceGetMemoryInfo(handle).total))
+            Gpu(
+                index,
+                _text(pynvml.nvmlDeviceGetName(handle)),
+                int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+                _text(pynvml.nvmlDeviceGetUUID(handle)),
+            )
             for index, handle in enumerate(handles)
         )
     except pynvml.NVMLError:
@@ -47,6 +53,14 @@ def installed() -> tuple[Gpu, ...]:
 
 def _text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
+
+
+def visible(found: Iterable[Gpu], chosen: str | None) -> tuple[Gpu, ...]:
+    """Those of the GPUs that a caller's own CUDA_VISIBLE_DEVICES leaves: a batch system may have given it a few."""
+    if chosen is None:
+        return tuple(found)
+    names = [name.strip() for name in chosen.split(",") if name.strip()]
+    return tuple(g for g in found if str(g.index) in names or any(n in g.uuid for n in names if not n.isdigit()))
 
 
 def wanted(container: Obj) -> int:

@@ -20,6 +20,7 @@ import shoal
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 from shoal.node import gpus as gpu_devices
+from shoal.node.environment import CUDA_DEVICES
 
 PODS = 110
 HOSTNAME_LABEL = "kubernetes.io/hostname"
@@ -40,7 +41,7 @@ class Machine:
 
 
 def measure(data: Path, host_ip: str = "127.0.0.1") -> Machine:
-    found = gpu_devices.installed()
+    found = gpu_devices.visible(gpu_devices.installed(), os.environ.get(CUDA_DEVICES))
     return Machine(
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=psutil.virtual_memory().total,

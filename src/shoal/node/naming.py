@@ -21,6 +21,7 @@ from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Obj, namespace_of
 from shoal.node.resolving import Directory, Neighbour, Table, directory, hosts_file, service_lines, service_table
 from shoal.node.sandbox.port import Sandboxes
+from shoal.node.trimming import without_bookkeeping
 
 log = structlog.get_logger(__name__)
 
@@ -49,8 +50,8 @@ class Names:
 
     def __init__(self, cluster: Cluster, sandboxes: Sandboxes) -> None:
         self._sandboxes = sandboxes
-        self._services = Reflector(cluster, SERVICE, on_change=self._changed)
-        self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed)
+        self._services = Reflector(cluster, SERVICE, on_change=self._changed, trim=without_bookkeeping)
+        self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=without_bookkeeping)
         self._files: dict[str, _Registered] = {}
         self._dirty = asyncio.Event()
         self._lines: dict[str, str] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
@@ -27,10 +28,11 @@ MESSAGE_PATH = "/dev/termination-log"
 class CannotStart(Exception):
     """A container cannot be started now; the pod waits until what it lacks appears."""
 
-    def __init__(self, waiting: Waiting, *, is_volume: bool = False) -> None:
+    def __init__(self, waiting: Waiting, *, is_volume: bool = False, path: Path | None = None) -> None:
         super().__init__(waiting.message)
         self.waiting = waiting
         self.is_volume = is_volume
+        self.path = path  # of this machine, whose appearance would help
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def prepare_volumes(pod: Obj, record: PodRecord, folder: PodFolder, premises: Pr
     try:
         return volumes.prepare(pod, folder, surroundings(pod, record, premises))
     except (NotThere, OSError) as missing:
-        raise CannotStart(Waiting("ContainerCreating", str(missing)), is_volume=True) from missing
+        path = missing.path if isinstance(missing, NotThere) else None
+        raise CannotStart(Waiting("ContainerCreating", str(missing)), is_volume=True, path=path) from missing
 
 
 def process_spec(

@@ -11,6 +11,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
@@ -23,7 +24,14 @@ class Reference(NamedTuple):
 
 
 class NotThere(Exception):
-    """Something a pod refers to is missing. The message is the sentence for its status."""
+    """Something a pod refers to is missing. The message is the sentence for its status.
+
+    `path` is set where the missing thing is a path of this machine, so that its appearance can be waited for.
+    """
+
+    def __init__(self, sentence: str, path: Path | None = None) -> None:
+        super().__init__(sentence)
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.objects import Obj
 from shoal.node.references import Lookup, Reference, volume_behind
+from shoal.node.trimming import without_bookkeeping
 
 
 @dataclass(slots=True)
@@ -71,6 +72,7 @@ class References:
                 reference.key.namespace or None,
                 fields=f"metadata.name={reference.key.name}",
                 on_change=lambda change: self._changed(reference, change),
+                trim=without_bookkeeping,
             )
             task = asyncio.create_task(reflector.run(), name=f"follow {reference.kind.kind} {reference.key}")
             self._followed[reference] = _Followed(reflector, task)

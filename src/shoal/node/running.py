@@ -22,6 +22,7 @@ from shoal.node import adoption, handlers, lifecycle
 from shoal.node.adoption import process_id
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
+from shoal.node.inotify import FolderWatch
 from shoal.node.probe_results import Answer, ProbeKind
 from shoal.node.probes import Prober, Verdict
 from shoal.node.records import PodFolder, PodRecord, Run
@@ -148,6 +149,11 @@ class Runs:
         for task in list(self._tasks):
             task.cancel()
 
+    def wake_when_near(self, path: Path, wake: Callable[[], None]) -> None:
+        """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
+        folder = next(parent for parent in path.parents if parent.is_dir())
+        self._spawn(_await_change(folder, wake))
+
     # What goes on beside the worker
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -251,6 +257,16 @@ class Runs:
         if text or not falls_back or exited.code == 0:
             return text
         return _log_end(self._folder.log_file(name, run.attempt))
+
+
+async def _await_change(folder: Path, wake: Callable[[], None]) -> None:
+    try:
+        with FolderWatch(folder) as watch:
+            await watch.changed()
+    except OSError as refused:
+        log.warning("folder not watched", folder=str(folder), error=str(refused))
+        return
+    wake()
 
 
 def _head(path: Path, most: int) -> str:

@@ -14,6 +14,7 @@ from shoal.cluster.port import ExecRequest, LogOptions, NodeUsage, Streams, Usag
 from shoal.kube.errors import ApiError, bad_request, not_found
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.node import lifecycle
 from shoal.node.adoption import process_id
 from shoal.node.config import NodeConfig
 from shoal.node.lifecycle import all_containers
@@ -134,6 +135,8 @@ def _run_for_logs(worker: PodWorker, name: str, *, previous: bool) -> Run:
     known = worker.record.container(name)
     pod = worker.record.name
     if previous:
+        if known.run is not None and lifecycle.will_restart(worker.pod, worker.record, name):
+            return known.run  # the container waits to run again: what it did last is already the past
         if known.last is None:
             raise bad_request(f'previous terminated container "{name}" in pod "{pod}" not found')
         return known.last

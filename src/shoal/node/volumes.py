@@ -173,7 +173,7 @@ def _host_path(path: Path, kind: str) -> Path:
     if kind:
         fits, what = _CHECKS[kind]
         if not path.exists() or not fits(path.stat().st_mode):
-            raise NotThere(f"hostPath type check failed: {path} is not {what}")
+            raise NotThere(f"hostPath type check failed: {path} is not {what}", path)
     return path
 
 

@@ -73,6 +73,7 @@ class PodWorker:
         self._premises = Premises(config, offered_env=host.environment())
         self._blocked: dict[str, Waiting] = {}
         self._pod_blocked: Waiting | None = None
+        self._last_block: Waiting | None = None
         self._retry_at: float | None = None
         self._references_stale = True
         self._maybe_gone = False
@@ -238,7 +239,11 @@ class PodWorker:
     def _block(self, name: str, cannot: CannotStart) -> None:
         if cannot.is_volume:
             self._pod_blocked = cannot.waiting
-            self._events.note(self.pod, "FailedMount", cannot.waiting.message, warning=True)
+            if cannot.waiting != self._last_block:
+                self._events.note(self.pod, "FailedMount", cannot.waiting.message, warning=True)
+            self._last_block = cannot.waiting
+            if cannot.path is not None:
+                self.runs.wake_when_near(cannot.path, self._references_changed)
         else:
             self._blocked[name] = cannot.waiting
             said = f"Error: {cannot.waiting.message}"
