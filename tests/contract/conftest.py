@@ -56,6 +56,7 @@ def embedded() -> Iterator[Api]:
 
     async def start() -> tuple[EmbeddedCluster, Server]:
         cluster = await EmbeddedCluster.open(":memory:")
+        cluster.machinery.store.compact()  # its first versions are forgotten, as after any restart
         server = Server(build(cluster, token=token), "127.0.0.1", 0)
         await server.start()
         return cluster, server

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import Api, Space
-from kit.api_objects import cause, config_map, failure, invalid, names, not_found, pod, settled, told_once
+from kit.api import Api, Obj, Space
+from kit.api_objects import cause, config_map, failure, invalid, names, not_found, pod, service, settled, told_once
 
 
 def test_a_deleted_object_is_answered_by_its_name_and_uid(space: Space) -> None:
@@ -259,3 +259,20 @@ def test_all_namespaces_cannot_be_emptied_at_once(server: Api) -> None:
     refused = server.delete("/api/v1/configmaps").failure()
     told = "the server does not allow this method on the requested resource"
     assert refused == failure(405, "MethodNotAllowed", told, about={})
+
+
+LAST_WORDS: dict[str, tuple[Obj, str]] = {
+    "pods": (pod("a"), "Pod"),
+    "services": (service("a"), "Service"),
+    "serviceaccounts": ({"metadata": {"name": "a"}}, "ServiceAccount"),
+    "secrets": ({"metadata": {"name": "a"}}, "Status"),
+    "endpoints": ({"metadata": {"name": "a"}}, "Status"),
+}
+
+
+@pytest.mark.parametrize("plural", LAST_WORDS)
+def test_some_kinds_are_shown_a_last_time(space: Space, plural: str) -> None:
+    body, kind = LAST_WORDS[plural]
+    space.post(plural, body).ok()
+    assert space.delete(f"{plural}/a").ok()["kind"] == kind
+    assert space.get(f"{plural}/a").status == 404

@@ -250,3 +250,17 @@ def test_health_is_told_to_everybody(server: Api, path: str) -> None:
 
 def test_the_version_is_told_to_everybody(server: Api) -> None:
     assert server.get("/version", headers={"Authorization": None}).ok()["gitVersion"]
+
+
+def test_who_holds_the_token_may_do_everything(space: Space) -> None:
+    asked = {"verb": "create", "resource": "pods", "namespace": space.name}
+    body = {"spec": {"resourceAttributes": asked}}
+    answer = space.api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+    assert (answer.status, answer.json["spec"], answer.json["status"]["allowed"]) == (201, body["spec"], True)
+
+
+def test_who_holds_the_token_has_a_name(server: Api) -> None:
+    answer = server.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+    assert (answer.status, answer.json["kind"]) == (201, "SelfSubjectReview")
+    assert answer.json["status"]["userInfo"]["username"]
+    assert "system:authenticated" in answer.json["status"]["userInfo"]["groups"]

@@ -99,3 +99,20 @@ def test_the_name_of_a_manager_is_limited(space: Space) -> None:
     refused = space.post("configmaps", config_map("a"), fieldManager="x" * 129).failure()
     wrong = cause("fieldManager", "Too long: may not be more than 128 bytes", "FieldValueTooLong")
     assert refused == invalid("CreateOptions", "", wrong, group="meta.k8s.io")
+
+
+def test_a_record_that_was_wiped_is_not_begun_again_by_ordinary_writes(space: Space) -> None:
+    space.post("configmaps", config_map("a", {"x": "1"})).ok()
+    space.patch("configmaps/a", {"metadata": {"managedFields": [{}]}}).ok()
+    changed = space.patch("configmaps/a", {"data": {"x": "2"}}).ok()
+    assert "managedFields" not in changed["metadata"]
+
+
+def test_the_first_apply_after_a_wipe_leaves_the_rest_to_whoever_was_before(space: Space) -> None:
+    space.post("configmaps", config_map("a", {"x": "1"})).ok()
+    space.patch("configmaps/a", {"metadata": {"managedFields": [{}]}}).ok()
+    applied = space.apply("configmaps/a", config_map("a", {"y": "1"}), manager="one").ok()
+    assert owned(applied) == {
+        "before-first-apply": {"f:data": {".": {}, "f:x": {}}},
+        "one": {"f:data": {"f:y": {}}},
+    }

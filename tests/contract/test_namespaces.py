@@ -83,3 +83,12 @@ def test_a_namespace_is_labelled_like_any_object(space: Space, server: Api) -> N
     patch: Obj = {"metadata": {"labels": {"x": "1"}}}
     changed = server.patch(f"/api/v1/namespaces/{space.name}", patch).ok()
     assert changed["metadata"]["labels"] == {"kubernetes.io/metadata.name": space.name, "x": "1"}
+
+
+def test_finalizers_of_a_namespace_are_written_through_their_own_path(space: Space, server: Api) -> None:
+    path = f"/api/v1/namespaces/{space.name}"
+    read = server.get(path).ok()
+    wanted = {"spec": {"finalizers": ["kubernetes", "example.com/own"]}}
+    unchanged = server.put(path, read | wanted).ok()
+    assert unchanged["spec"] == {"finalizers": ["kubernetes"]}
+    assert server.put(f"{path}/finalize", unchanged | wanted).ok()["spec"] == wanted["spec"]
