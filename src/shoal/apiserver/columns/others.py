@@ -74,7 +74,7 @@ def _event(event: Obj, now: datetime) -> list[Any]:
         _reporter(event, source),
         str(event.get("message") or event.get("note") or "").strip(),
         ages.since(first_at, now),
-        str(count),
+        count,
         name(event),
     ]
 
