@@ -7,6 +7,7 @@ would see. An answer is either ok or carries the sentence a person reads in the 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Mapping
 
@@ -36,7 +37,7 @@ async def ask(
     except TimeoutError:
         return Answer(False, f"timed out after {timeout:g}s")
     except OSError as refused:
-        return Answer(False, f"{refused.strerror or refused}".lower())
+        return Answer(False, _words(refused, timeout))
     except (ValueError, KeeperLost) as odd:
         return Answer(False, str(odd))
     if "grpc" in what:
@@ -85,7 +86,7 @@ async def _tcp(sandbox: Sandbox, pod: Obj, container: Obj, what: Obj, ip: str, t
 def _words(refused: OSError, timeout: float) -> str:
     if isinstance(refused, TimeoutError):
         return f"no answer within {timeout:g}s"
-    return (refused.strerror or str(refused)).lower()
+    return (os.strerror(refused.errno) if refused.errno else str(refused)).lower()
 
 
 async def _http(sandbox: Sandbox, pod: Obj, container: Obj, what: Obj, ip: str, timeout: float) -> Answer:

@@ -347,7 +347,8 @@ class PodWorker:
     def _pod_ip(self) -> str:
         if self._on_host_network:
             return self._config.machine.host_ip
-        return self.record.ip if self.record.sandboxed_at or self.record.containers else ""
+        had_place = self.record.sandboxed_at or any(known.attempts for known in self.record.containers.values())
+        return self.record.ip if had_place else ""
 
     def _view(self) -> Obj:
         """The pod with the conditions this node told last: a watch may still bring older ones."""
