@@ -176,14 +176,14 @@ ROWS: dict[str, tuple[Kind, dict[str, Any], dict[str, Any]]] = {
          "message": "Started it\n", "source": {"component": "node", "host": "n1"}, "count": 4,
          "firstTimestamp": BORN, "lastTimestamp": "2030-01-01T00:01:30Z"},
         {"Last Seen": "30s", "Type": "Normal", "Reason": "Started", "Object": "pod/p", "Subobject": "spec",
-         "Source": "node, n1", "Message": "Started it", "First Seen": "2m", "Count": "4", "Name": "x"},
+         "Source": "node, n1", "Message": "Started it", "First Seen": "2m", "Count": 4, "Name": "x"},
     ),
     "new event": (
         kinds.EVENT_V1,
         {"regarding": {"kind": "Node", "name": "n1"}, "type": "Warning", "reason": "Lost", "note": "gone",
          "reportingController": "c", "eventTime": BORN},
         {"Last Seen": "2m", "Type": "Warning", "Reason": "Lost", "Object": "node/n1", "Subobject": "", "Source": "c",
-         "Message": "gone", "First Seen": "2m", "Count": "1", "Name": "x"},
+         "Message": "gone", "First Seen": "2m", "Count": 1, "Name": "x"},
     ),
 }  # fmt: skip
 
