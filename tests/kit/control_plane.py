@@ -71,15 +71,22 @@ def shared(folder: Path, *, programs: Sequence[str] = ("kube-controller-manager"
         yield plane
 
 
-def binaries() -> Path:
+def binaries(programs: Sequence[str] = ()) -> Path:
     """The folder of the programs; built from Go modules the first time, which takes minutes."""
     found = subprocess.run([ROOT / "tools" / "control-plane"], stdout=subprocess.PIPE, text=True, check=True)
-    return Path(found.stdout.strip())
+    folder = Path(found.stdout.strip())
+    missing = [program for program in ("etcd", "kube-apiserver", *programs) if not (folder / program).exists()]
+    if missing:
+        raise RuntimeError(
+            f"{folder} has no {' and no '.join(missing)}. Unset KUBEBUILDER_ASSETS to have them built, "
+            "or put them there."
+        )
+    return folder
 
 
 def _start_keeper(folder: Path, programs: Sequence[str]) -> None:
     log = (folder / "keeper.log").open("w")
-    command = [sys.executable, __file__, str(folder), str(binaries()), *programs]
+    command = [sys.executable, __file__, str(folder), str(binaries(programs)), *programs]
     keeper = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True)
     assert keeper.stdout is not None
     if keeper.stdout.readline() != "ready\n":  # one line when all is up, or the end of the file
