@@ -49,9 +49,9 @@ FORMS = [
     "first.web:8000",
     "first.web.default:8000",
     "first.web.default.svc.cluster.local:8000",
-    "front:80",
-    "front.default:80",
-    "front.default.svc.cluster.local:80",
+    "front:8080",
+    "front.default:8080",
+    "front.default.svc.cluster.local:8080",
 ]
 
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
@@ -89,7 +89,7 @@ async def test_each_form_of_the_name_leads_to_the_pod(
 ) -> None:
     cluster, keepers, settings = neighbours
     await cluster.create(SERVICE, service("web", clusterIP="None", selector={"app": "first"}), "default")
-    front = service("front", selector={"app": "first"}, ports=[{"port": 80, "targetPort": 8000}])
+    front = service("front", selector={"app": "first"}, ports=[{"port": 8080, "targetPort": 8000}])
     await cluster.create(SERVICE, front, "default")
     loops = standard_loops(cluster, volumes=settings.data / "volumes", clock=SystemClock())
     control = asyncio.create_task(run_all(loops))
