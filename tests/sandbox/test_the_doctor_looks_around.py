@@ -33,8 +33,10 @@ def test_a_machine_that_allows_nothing_is_told_what_it_costs(monkeypatch: pytest
         "privilege": "none",
         "mounts": False,
         "network": False,
+        "redirect": False,
         "detail": "unshare: Operation not permitted",
         "network_detail": "unshare: Operation not permitted",
+        "redirect_detail": "",
     }
     monkeypatch.setattr(capabilities, "what_is_allowed", lambda: refused)
     monkeypatch.setattr(capabilities, "_why_no_namespaces", lambda: "")
@@ -61,3 +63,24 @@ def test_a_machine_that_allows_nothing_is_told_what_it_costs(monkeypatch: pytest
         ),
         Finding("way out", True, "pods use the machine's own network"),
     ]
+
+
+def test_a_kernel_without_a_packet_filter_leaves_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = {
+        "privilege": "user",
+        "mounts": True,
+        "network": True,
+        "redirect": False,
+        "detail": "",
+        "network_detail": "",
+        "redirect_detail": "packet filter: Operation not supported",
+    }
+    monkeypatch.setattr(capabilities, "what_is_allowed", lambda: allowed)
+
+    assert capabilities.survey()[3] == Finding(
+        "way out",
+        True,
+        "HTTP and HTTPS by a proxy that pods are told of (http_proxy, https_proxy); "
+        "the packet filter cannot be used: packet filter: Operation not supported",
+        "other protocols do not leave the cluster: pods that need them set hostNetwork: true",
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kit.sandboxes import Place, Pod, opened
+from shoal.node.capabilities import what_is_allowed
 from shoal.node.sandbox.port import Network
 
 pytestmark = pytest.mark.processes
@@ -66,9 +69,11 @@ async def outside(answer: Answer) -> AsyncIterator[int]:
         server.close()
 
 
-async def run(pod: Pod, place: Place, script: str, *argv: str, name: str = "main.0") -> str:
-    env = dict(place.keepers.environment())
-    await pod.sandbox.start(pod.process(sys.executable, "-I", "-c", script, *argv, name=name, env=env))
+PROXY = dict.fromkeys(("http_proxy", "https_proxy"), "http://10.77.0.1:3128")
+
+
+async def run(pod: Pod, script: str, *argv: str, name: str = "main.0") -> str:
+    await pod.sandbox.start(pod.process(sys.executable, "-I", "-c", script, *argv, name=name, env=PROXY))
     await pod.sandbox.wait(name)
     return pod.logged(name).strip()
 
@@ -77,8 +82,8 @@ async def test_plain_requests_and_tunnels_reach_the_outside(isolated: Place) -> 
     pod = await isolated.pod()
     async with outside(lambda line, headers: f"{line} | {headers.get('connection')}") as port:
         # 0.0.0.0 is the machine itself, without being one of the addresses a pod takes for its own.
-        plain = await run(pod, isolated, FETCH, f"http://0.0.0.0:{port}/data?x=1")
-        tunnel = await run(pod, isolated, TUNNEL, f"0.0.0.0 {port}", name="tunnel.0")
+        plain = await run(pod, FETCH, f"http://0.0.0.0:{port}/data?x=1")
+        tunnel = await run(pod, TUNNEL, f"0.0.0.0 {port}", name="tunnel.0")
 
     assert plain == "GET /data?x=1 HTTP/1.1 | close"
     assert tunnel.startswith("GET /by-tunnel HTTP/1.1")
@@ -94,8 +99,8 @@ async def test_names_of_the_cluster_stay_inside_though_a_program_asks_the_proxy(
     client = await isolated.pod("client", hosts=f"{server.ip} web web.default\n{service[0]} shop\n")
 
     urls = ["http://web:8000/a", "http://web.default:8000/b", f"http://{server.ip}:8000/c", "http://shop/d"]
-    answers = [await run(client, isolated, FETCH, url, name=f"f.{number}") for number, url in enumerate(urls)]
-    tunnel = await run(client, isolated, TUNNEL, "web 8000", name="tunnel.0")
+    answers = [await run(client, FETCH, url, name=f"f.{number}") for number, url in enumerate(urls)]
+    tunnel = await run(client, TUNNEL, "web 8000", name="tunnel.0")
 
     assert answers == [f"server has /{letter}" for letter in "abcd"]
     assert tunnel == "server has /by-tunnel"
@@ -113,7 +118,7 @@ async def test_what_cannot_be_reached_is_answered_in_words(isolated: Place, url:
     pod = await isolated.pod()
     script = FETCH.replace("import sys,", "import os, sys,").replace("try:", "os.environ['no_proxy'] = ''\ntry:")
 
-    assert (await run(pod, isolated, script, url)).startswith(answer)
+    assert (await run(pod, script, url)).startswith(answer)
 
 
 async def test_the_callers_own_proxy_is_honoured(
@@ -127,22 +132,103 @@ async def test_the_callers_own_proxy_is_honoured(
         monkeypatch.setenv("no_proxy", "direct.example")
         async with opened(tmp_path, Network.ISOLATED) as place:
             pod = await place.pod()
-            answer = await run(pod, place, FETCH, "http://data.example/set")
+            answer = await run(pod, FETCH, "http://data.example/set")
 
     assert answer == "proxied GET http://data.example:80/set HTTP/1.1 for Basic bWU6c2VjcmV0"
 
 
-async def test_pods_are_told_of_the_proxy_in_both_spellings(isolated: Place) -> None:
-    told = isolated.keepers.environment()
+# A machine of its own: a network where an outside server and a name server can listen at any address. The cluster
+# is then started in it as on any machine. Says what a pod in it gets.
+MACHINE = """
+import asyncio, os, struct, sys
+from pathlib import Path
+from kit.sandboxes import opened
+from shoal.node.sandbox import linux, rtnetlink
+from shoal.node.capabilities import what_is_allowed
+from shoal.node.sandbox.port import Network
 
-    assert {name: told[name] for name in told if name.islower()} == {
-        "http_proxy": "http://10.77.0.1:3128",
-        "https_proxy": "http://10.77.0.1:3128",
-        "no_proxy": "localhost,127.0.0.1,::1,.svc,.cluster.local,10.77.0.0/16",
-    }
-    assert {name.lower(): value for name, value in told.items() if name.isupper()} == {
-        name: value for name, value in told.items() if name.islower()
-    }
+def build(root):
+    if os.getuid() != 0:
+        linux.enter_own_user_namespace()
+    linux.unshare(linux.NEW_NET | linux.NEW_NS)
+    net = rtnetlink.Netlink()
+    net.set_up(1)
+    link = net.add_bridge("machine", hardware=bytes([2, 0, 0, 0, 0, 1]))
+    net.add_address(link, "198.51.100.1", 24)
+    (root / "machine.conf").write_text("nameserver 127.0.0.9\\nsearch corp.example\\n")
+    linux.mount(None, "/", flags=linux.MS_REC | linux.MS_SLAVE)
+    linux.mount(str(root / "machine.conf"), os.path.realpath("/etc/resolv.conf"), flags=linux.MS_BIND)
+
+class Names(asyncio.DatagramProtocol):
+    def connection_made(self, transport):
+        self.transport = transport
+    def datagram_received(self, data, addr):
+        wants_ipv4 = data[-4:-2] == b"\\0\\1" or b"\\0\\1\\0\\1" in data
+        answer = data[12:data.index(0, 12) + 5] + (
+            b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4" + bytes([198, 51, 100, 1]) if wants_ipv4 else b"")
+        self.transport.sendto(data[:2] + struct.pack(">HHHHH", 0x8180, 1, wants_ipv4, 0, 0) + answer, addr)
+
+async def main(root):
+    loop = asyncio.get_running_loop()
+    await loop.create_datagram_endpoint(Names, ("127.0.0.9", 53))
+    async def greet(reader, writer):
+        writer.write(b"outside got " + await reader.read())
+        writer.close()
+    await asyncio.start_server(greet, "198.51.100.1", 7000)
+    async with opened(root, Network.ISOLATED) as place:
+        pod = await place.pod()
+        fetch = '''
+import socket
+for host in ("198.51.100.1", "data.example"):
+    with socket.create_connection((host, 7000), timeout=99) as sock:
+        sock.sendall(host.encode())
+        sock.shutdown(socket.SHUT_WR)
+        print(sock.makefile().read())
+'''
+        await pod.python(fetch)
+        await pod.sandbox.wait("main.0")
+        print(pod.logged() + await pod.output("cat /etc/resolv.conf", name="conf.0"), end="")
+        print(sorted(place.keepers.environment()))
+
+root = Path(sys.argv[1])
+build(root)
+asyncio.run(main(root))
+"""
+
+
+@pytest.fixture
+def needs_redirection(needs_isolation: None) -> None:
+    if not what_is_allowed()["redirect"]:
+        pytest.skip(f"no packet filter here: {what_is_allowed()['redirect_detail']}")
+
+
+@pytest.mark.parametrize(
+    ("proxy", "told"),
+    [
+        pytest.param({}, [], id="without a proxy pods need to be told nothing"),
+        pytest.param(
+            {"https_proxy": "http://127.0.0.1:9"},
+            ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"],
+            id="with a proxy pods are told of ours",
+        ),
+    ],
+)
+def test_any_connection_and_any_name_finds_its_way_out(
+    tmp_path: Path, needs_redirection: None, proxy: dict[str, str], told: list[str]
+) -> None:
+    env = {**os.environ, **proxy, "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", MACHINE, str(tmp_path)], capture_output=True, text=True, env=env)
+
+    assert (done.stderr, done.stdout.splitlines()) == (
+        "",
+        [
+            "outside got 198.51.100.1",
+            "outside got data.example",
+            "nameserver 10.77.0.1",
+            "search corp.example",
+            str(told),
+        ],
+    )
 
 
 async def test_pods_on_the_machines_network_need_to_be_told_nothing(loopback: Place) -> None:

@@ -126,10 +126,18 @@ def _networks(allowed: Mapping[str, Any]) -> Finding:
 def _way_out(allowed: Mapping[str, Any]) -> Finding:
     if not allowed["network"]:
         return Finding("way out", True, "pods use the machine's own network")
+    if allowed["redirect"]:
+        return Finding(
+            "way out",
+            True,
+            "any TCP connection and any name, by a process of the cluster; your proxy settings are honoured",
+            "UDP other than names does not leave the cluster: pods that need it set hostNetwork: true",
+        )
     return Finding(
         "way out",
         True,
-        "HTTP and HTTPS by a proxy that pods are told of (http_proxy, https_proxy); it honours your own proxy settings",
+        f"HTTP and HTTPS by a proxy that pods are told of (http_proxy, https_proxy); "
+        f"the packet filter cannot be used: {allowed['redirect_detail']}",
         "other protocols do not leave the cluster: pods that need them set hostNetwork: true",
     )
 

@@ -2,8 +2,9 @@
 
 The fabric has no route to the outside, but a unix socket crosses network namespaces. For each connection the
 fabric hands one end of a socket pair to this process, which stayed outside, and which either serves it as an
-HTTP proxy (`http`) or connects it to an address of the machine's network (`dial`). It honours the proxy
-variables of the environment it was started in, as any program of the caller would.
+HTTP proxy (`http`), connects it to an address of the machine's network (`dial`), or answers a question to a
+name server (`name`). As a proxy it honours the proxy variables of the environment it was started in, as any
+program of the caller would.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import ssl
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from shoal.node.sandbox import linux, proxying, wire
+from shoal.node.sandbox import linux, nameserver, proxying, wire
 from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.relaying import Connection, relay
 
@@ -50,6 +51,9 @@ async def _serve(fd: int) -> None:
 async def _pass_on(message: dict[str, Any], fd: int) -> None:
     sock = socket.socket(fileno=fd)
     client = await asyncio.open_connection(sock=sock, limit=proxying.MOST_HEAD_BYTES)
+    if message["mode"] == "name":
+        await _answer_name(client)
+        return
     try:
         if message["mode"] == "dial":
             server = await asyncio.open_connection(message["host"], message["port"])
@@ -65,6 +69,25 @@ async def _pass_on(message: dict[str, Any], fd: int) -> None:
             await _refuse(client, 502, "Bad Gateway", f"the way out of the cluster: {error}")
     else:
         await relay(client, server)
+
+
+async def _answer_name(client: Connection) -> None:
+    """One question, one answer; no answer where the machine's name servers have none."""
+    try:
+        client[1].write(await nameserver.ask(await client[0].read(), machines_resolv_conf()))
+        await client[1].drain()
+    except OSError:
+        return
+    finally:
+        client[1].close()
+
+
+def machines_resolv_conf() -> str:
+    try:
+        with open("/etc/resolv.conf", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 async def _refuse(client: Connection, status: int, reason: str, text: str) -> None:

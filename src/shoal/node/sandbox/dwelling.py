@@ -71,6 +71,8 @@ class Dwelling:
         hosts = {"target": "/etc/hosts", "source": self._config["spec"]["hosts_file"]}
         name = {"target": "/etc/hostname", "source": f"{self._config['folder']}/hostname"}
         mounts = [hosts, name] if os.path.exists("/etc/hostname") else [hosts]
+        if self._cable is not None and os.path.exists("/etc/resolv.conf"):
+            mounts.append({"target": "/etc/resolv.conf", "source": self._config["resolv_conf"]})
         return [{**mount, "read_only": False, "size_bytes": None} for mount in mounts]
 
     def leave(self) -> None:

@@ -15,10 +15,11 @@ import signal
 import socket
 from contextlib import suppress
 
-from shoal.node.sandbox import doorway, linux, rtnetlink, trial, wire
+from shoal.node.sandbox import doorway, linux, nameserver, netfilter, rtnetlink, trial, wire
 from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.dwelling import BRIDGE
-from shoal.node.sandbox.front import PROXY_PORT, Front
+from shoal.node.sandbox.front import LEAVING_PORT, PROXY_PORT, Front
+from shoal.node.sandbox.relaying import CHUNK
 from shoal.node.sandbox.services import Services
 
 TYPE_CHECKING = False
@@ -79,7 +80,7 @@ def _build(config: dict[str, Any]) -> int:
         bridge = net.add_bridge(BRIDGE, hardware=rtnetlink.hardware_address(config["gateway"]))
         net.add_address(bridge, config["gateway"], config["prefix"])
         net.forward(bridge)
-        net.add_unreachable_default()
+        net.add_prohibited_default()
         return bridge
     finally:
         net.close()
@@ -94,6 +95,7 @@ class Fabric:
         self._namespaces = namespaces
         self._agents: set[Conversation] = set()
         self._pods: dict[str, str] = {}  # address -> hosts file
+        self._is_open = bool(config["isolated"])  # whether any TCP connection finds its way out
         self._done = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -103,12 +105,22 @@ class Fabric:
         server = wire.listen(self._config["folder"], SOCKET)
         asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
         if self._config["isolated"]:
-            await asyncio.start_server(
-                self._front.serve, self._config["gateway"], PROXY_PORT, limit=1 << 16, backlog=512
-            )
+            await self._open_way_out()
         self._converse(agent)
         await self._done.wait()
         os.unlink(f"{self._config['folder']}/{SOCKET}")
+
+    async def _open_way_out(self) -> None:
+        gateway = self._config["gateway"]
+        await asyncio.start_server(self._front.serve, gateway, PROXY_PORT, limit=1 << 16, backlog=512)
+        await asyncio.start_server(self._front.pass_out, gateway, LEAVING_PORT, limit=CHUNK, backlog=512)
+        await asyncio.start_server(self._front.pass_name_server, gateway, nameserver.PORT)
+        names = nameserver.NameServer(self._front.ask_name)
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, nameserver.PORT))
+        try:
+            netfilter.redirect_leaving_tcp(gateway, self._config["prefix"], LEAVING_PORT)
+        except OSError:
+            self._is_open = False  # this kernel cannot; the proxy is there
 
     def _accept(self, server: socket.socket) -> None:
         sock, _ = server.accept()
@@ -127,7 +139,12 @@ class Fabric:
         conversation = Conversation(channel, on_message=hear, on_closed=hang_up)
         self._agents.add(conversation)
         conversation.send(
-            {"event": "hello", "pid": os.getpid(), "isolated": self._config["isolated"]},
+            {
+                "event": "hello",
+                "pid": os.getpid(),
+                "isolated": self._config["isolated"],
+                "is_open": self._is_open,
+            },
             [os.dup(fd) for fd in self._namespaces],
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import cache
 
 MARK = "SHOAL_PROCESS"  # <sandbox>/<process>, in the environment of everything started in a sandbox
 
@@ -55,9 +56,11 @@ def is_same(pid: int, start: int) -> bool:
     return found is not None and found.start == start and found.is_alive
 
 
+@cache
 def boot_id() -> str:
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+    """Read once by the zygote, so that keepers need not."""
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        return file.read().strip().decode()
 
 
 def everyone() -> list[int]:

@@ -1,8 +1,10 @@
-"""The inner side of the way out: the HTTP proxy that pods see at the bridge's address.
+"""The inner side of the way out: what takes pods' connections to the outside and hands them to the doorway.
 
-Programs send it whatever their idea of `no_proxy` does not hold back, also requests for other pods and Services.
-So it first looks whether a name or address is the cluster's own, as the asking pod itself would see it in its
-hosts file, and connects inside; everything else goes to the doorway.
+Where the kernel can redirect them (`netfilter`), connections to any outside address arrive here with that address
+on them. Besides there is always an HTTP proxy at the bridge's address, for callers who use a proxy themselves and
+for kernels that cannot redirect. Programs send a proxy whatever their idea of `no_proxy` does not hold back, also
+requests for other pods and Services. So it first looks whether a name or address is the cluster's own, as the
+asking pod itself would see it in its hosts file, and connects inside; everything else goes to the doorway.
 """
 
 from __future__ import annotations
@@ -11,18 +13,21 @@ import asyncio
 import ipaddress
 import os
 import socket
+import struct
 from collections.abc import Callable
 
-from shoal.node.sandbox import doorway, proxying, wire
+from shoal.node.sandbox import doorway, nameserver, proxying, wire
 from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.hosts import look_up
-from shoal.node.sandbox.relaying import CHUNK, Connection, relay
+from shoal.node.sandbox.netfilter import SO_ORIGINAL_DST
+from shoal.node.sandbox.relaying import CHUNK, Connection, abort, relay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 PROXY_PORT = 3128
+LEAVING_PORT = 3129
 
 
 class Front:
@@ -70,6 +75,40 @@ class Front:
             writer.close()
         else:
             await relay(client, server)
+
+    async def pass_out(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A connection on its way out, redirected here: on to where it was going."""
+        sock = writer.get_extra_info("socket")
+        _, port, address = struct.unpack_from("!HH4s", sock.getsockopt(socket.SOL_IP, SO_ORIGINAL_DST, 16))
+        client = (reader, writer)
+        try:
+            server = await self.dial(socket.inet_ntoa(address), port)
+        except OSError:
+            abort(client)
+        else:
+            await relay(client, server)
+
+    async def pass_name_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A conversation with a name server that was too long for a datagram."""
+        for server in nameserver.servers(doorway.machines_resolv_conf()):
+            try:
+                connection = await self.dial(server, nameserver.PORT)
+            except OSError:
+                continue
+            await relay((reader, writer), connection)
+            return
+        abort((reader, writer))
+
+    async def ask_name(self, question: bytes) -> bytes:
+        """The machine's answer to a question about a name; OSError where it has none."""
+        reader, writer = await self._through_doorway({"mode": "name"})
+        writer.write(question)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+        if not answer:
+            raise ConnectionRefusedError("no name server answered")
+        return answer
 
     def _locate(self, asker: str, host: str) -> str | None:
         """The cluster's own address behind a name or address; None for everything else."""

@@ -86,8 +86,9 @@ class Keeper:
         self._loop.watch(self._server.fileno(), lambda _: self._accept())
 
     def _begin_record(self) -> journal.Journal:
-        with open(f"{self._folder}/hostname", "w", encoding="utf-8") as file:
-            file.write(self._config["spec"]["hostname"] + "\n")
+        name = os.open(f"{self._folder}/hostname", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        os.write(name, self._config["spec"]["hostname"].encode() + b"\n")
+        os.close(name)
         os.makedirs(f"{self._folder}/{SCRATCH}", exist_ok=True)
         record = journal.Journal(self._folder)
         pid = os.getpid()

@@ -24,8 +24,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.request import getproxies_environment
 
 from shoal.node.sandbox import journal, keeper, wire
+from shoal.node.sandbox.doorway import machines_resolv_conf
 from shoal.node.sandbox.kept import (
     KeptSandbox,
     SandboxFailed,
@@ -36,6 +38,7 @@ from shoal.node.sandbox.kept import (
     state_of,
     until_gone,
 )
+from shoal.node.sandbox.nameserver import resolv_conf
 from shoal.node.sandbox.port import Exited, KeeperLost, LostSandbox, Network, ProcessState, SandboxSpec
 from shoal.node.sandbox.weaving import FabricLink
 from shoal.node.sandbox.zygote_link import Zygote
@@ -77,6 +80,7 @@ class Keepers:
             keepers = cls(folder, zygote, network=_choose(network, zygote.allowed), lock=lock)
             await keepers.fabric.find()
             keepers._agree_with_fabric(wanted=network)
+            keepers._write_resolv_conf()
         except BaseException:
             if keepers is not None:
                 await keepers.fabric.leave(wait=False)
@@ -112,8 +116,15 @@ class Keepers:
         """What the trial at the start found this machine to allow."""
         return self.zygote.allowed
 
+    def _write_resolv_conf(self) -> None:
+        path = self._folder / "resolv.conf"
+        path.write_text(resolv_conf(machines_resolv_conf(), GATEWAY))
+        path.chmod(0o644)
+
     def environment(self) -> Mapping[str, str]:
-        if self._network is Network.LOOPBACK:
+        """Nothing where pods reach the outside by themselves. They are told of our proxy where they do not, and
+        where the caller uses a proxy: ours passes on to that one, which may listen where no pod can reach it."""
+        if self._network is Network.LOOPBACK or (self.fabric.is_open and not getproxies_environment()):
             return {}
         proxy = self.fabric.proxy_url
         inside = ipaddress.ip_network(f"{GATEWAY}/{PREFIX}", strict=False)
@@ -143,6 +154,7 @@ class Keepers:
             "spec": spec_as_json(spec),
             "cgroup": self.zygote.allowed["cgroup"],
             "cluster": self.cluster,
+            "resolv_conf": str(self._folder / "resolv.conf"),
         }
         for attempt in (1, 2):
             ours, theirs = socket.socketpair()

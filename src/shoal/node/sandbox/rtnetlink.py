@@ -22,7 +22,7 @@ _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
 _INET_CONF, _CONF_FORWARDING = 1, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_GATEWAY, _RTA_PRIORITY = 5, 6
-_RTN_UNICAST, _RTN_UNREACHABLE = 1, 7
+_RTN_UNICAST, _RTN_PROHIBIT = 1, 8
 _TABLE_MAIN, _PROTOCOL_BOOT, _SCOPE_UNIVERSE = 254, 3, 0
 _NESTED = 0x8000
 _UP = 1
@@ -122,11 +122,12 @@ class Netlink:
             f"default route by {gateway}",
         )
 
-    def add_unreachable_default(self) -> None:
-        """Answer at once that there is no way out, instead of letting a program wait for its time-out. Its
+    def add_prohibited_default(self) -> None:
+        """Answer at once that there is no way out, instead of letting a program wait for its time-out. Prohibited
+        rather than unreachable: the kernel tells a datagram socket only of errors it takes for final. The
         metric is the highest, so that any true default route goes before it."""
-        body = self._route(_RTN_UNREACHABLE) + _number(_RTA_PRIORITY, 0xFFFFFFFE)
-        self._ask(_NEWROUTE, body, _CREATE | _REPLACE, "unreachable default route")
+        body = self._route(_RTN_PROHIBIT) + _number(_RTA_PRIORITY, 0xFFFFFFFE)
+        self._ask(_NEWROUTE, body, _CREATE | _REPLACE, "prohibited default route")
 
     def _route(self, kind: int) -> bytes:
         return _ROUTE.pack(socket.AF_INET, 0, 0, 0, _TABLE_MAIN, _PROTOCOL_BOOT, _SCOPE_UNIVERSE, kind, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from shoal.node.sandbox import linux, rtnetlink
+from shoal.node.sandbox import linux, netfilter, rtnetlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ def _try_everything() -> dict[str, Any]:
         "privilege": NOBODY,
         "mounts": False,
         "network": False,
+        "redirect": False,  # whether connections that leave a pod's network can be led out
         "detail": "",
         "network_detail": "",
+        "redirect_detail": "",
     }
     try:
         allowed["privilege"] = _gain_namespaces()
@@ -57,6 +59,12 @@ def _try_everything() -> dict[str, Any]:
         allowed["network"] = True
     except OSError as error:
         allowed["network_detail"] = _words(error)
+        return allowed
+    try:
+        netfilter.redirect_leaving_tcp("10.77.0.1", 16, 1)
+        allowed["redirect"] = True
+    except OSError as error:
+        allowed["redirect_detail"] = _words(error)
     return allowed
 
 

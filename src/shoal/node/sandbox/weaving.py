@@ -36,6 +36,7 @@ class FabricLink:
         self._hello: asyncio.Future[None] | None = None
         self._pid = 0
         self.is_isolated = False
+        self.is_open = False  # whether any TCP connection of a pod finds its way out
         self.namespaces: list[int] = []
         self._services: Services = {}
         self._pods: Mapping[str, str] = {}
@@ -93,6 +94,7 @@ class FabricLink:
             self.namespaces = fds
             self._pid = message["pid"]
             self.is_isolated = message["isolated"]
+            self.is_open = message["is_open"]
             if not self._hello.done():
                 self._hello.set_result(None)
         elif message.get("event") == "failed" and not self._hello.done():

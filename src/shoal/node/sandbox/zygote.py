@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 
-from shoal.node.sandbox import cgroups, keeper, linux, trial, wire
+from shoal.node.sandbox import cgroups, family, keeper, linux, trial, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def main(fd: int) -> None:
     agent.send({"event": "hello", "allowed": {**trial.attempt(), "cgroup": cgroup, "cgroup_detail": where}})
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to wait for
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    family.boot_id()
     gc.collect()
     gc.disable()
     gc.freeze()  # a collection in a child would copy every page it looks at
