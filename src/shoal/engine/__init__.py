@@ -6,7 +6,9 @@ from it. Pure: no I/O, no clock, no randomness; inputs are never changed. The st
 words in words.py, the questions dialects answer in policies.py, the promises in invariants.py.
 """
 
+from shoal.engine.advance import advance
 from shoal.engine.bodies import body_from
+from shoal.engine.invariants import History, check
 from shoal.engine.ledger import (
     AttemptState,
     Due,
@@ -104,6 +106,7 @@ __all__ = [
     "GroupRef",
     "Guarded",
     "Happening",
+    "History",
     "Intent",
     "Job",
     "JobRef",
@@ -138,8 +141,10 @@ __all__ = [
     "Trigger",
     "Why",
     "Write",
+    "advance",
     "bare",
     "body_from",
+    "check",
     "indexes",
     "ranges",
 ]

@@ -100,6 +100,10 @@ class TaskState(msgspec.Struct, frozen=True):
             attempt=AttemptState(number=self.attempt.number + 1, started=now),
         )
 
+    def forgotten(self) -> TaskState:
+        """The same attempt without the outcome it was about to get."""
+        return replace(self, attempt=replace(self.attempt, outcome=None))
+
     def vacated(self, now: datetime) -> TaskState:
         """The same attempt without a body: an absence that means nothing."""
         return replace(
@@ -138,6 +142,7 @@ class Run(msgspec.Struct, frozen=True):
     delay_seconds: int | None = None  # over, and the next run is decided: it opens this long after `since`
     at_deadline: bool = False  # closed by the deadline
     last: bool = False  # closed for a restart that used the last permit
+    held: bool = False  # closed for a hold, also after its release
 
     @property
     def is_open(self) -> bool:
@@ -146,6 +151,10 @@ class Run(msgspec.Struct, frozen=True):
     @property
     def is_ended(self) -> bool:
         return self.stage is Stage.DONE
+
+    def released(self, *, counts: bool) -> Run:
+        """The hold is lifted; the next run opens once this one has drained."""
+        return replace(self, intent=Intent.RESTART, number=self.number + counts)
 
     def at(self, stage: Stage, now: datetime) -> Run:
         if stage is self.stage:
@@ -245,6 +254,9 @@ class JobState(msgspec.Struct, frozen=True):
             charges[scope] = charges.get(scope, 0) + 1
         return replace(self, charges=charges)
 
+    def with_charges(self, charges: Mapping[str, int]) -> JobState:
+        return replace(self, charges=charges)
+
     def settle(self, subjects: Mapping[str, Why]) -> JobState:
         """These can raise nothing more; subjects settled before stay as they were."""
         fresh = {uid: why for uid, why in subjects.items() if uid not in self.settled}
@@ -261,11 +273,8 @@ class JobState(msgspec.Struct, frozen=True):
         run = self.run
         if run.intent is not None and run.intent >= intent:
             return self
-        stage = run.stage
-        if Stage.PREPARING <= stage <= Stage.RUNNING:
-            stage = Stage.CLOSING
-        elif stage is Stage.OVER:  # a resting run gets another reason; it has drained already
-            stage = Stage.OVER
+        # A run that never got its anchor, or rests drained, keeps its stage and only gets the reason.
+        stage = Stage.CLOSING if Stage.PREPARING <= run.stage <= Stage.RUNNING else run.stage
         closed = replace(run, intent=intent, outcome=outcome or run.outcome, delay_seconds=None)
         return replace(self, run=closed.at(stage, now), due=_NOTHING if self.due else self.due)
 
@@ -316,9 +325,9 @@ def _bare(task: TaskState, memory: Memory) -> TaskState:
         charged=task.charged,
         born=task.born and memory is Memory.ROSTER,
         not_before=task.not_before,
-        attempt=AttemptState(number=task.attempt.number, outcome=outcome),
+        attempt=AttemptState(outcome=outcome),
     )
 
 
 def _is_notable(task: TaskState) -> bool:
-    return task.is_done or task.dropped or task.born or task.not_before is not None or task.attempt.number > 0
+    return task.is_done or task.dropped or task.born or task.not_before is not None or task.charged > 0

@@ -103,6 +103,7 @@ class Ending:
     while_running: bool = False  # judge that container even while others keep the pod running
     by_others: Deleted = Deleted.LOST
     at_leaving: bool = True  # else only when the body is gone
+    success_beats_leaving: bool = False  # a leaving body that succeeded did succeed
     disruption_is_loss: bool = False  # a failed body under DisruptionTarget counts as deleted by others
     leaving: Outcome = POD_LEAVING
     gone: Outcome = POD_GONE
@@ -402,6 +403,7 @@ class CompletionsSize:
 
     parallelism: int
     completions: int | None
+    indexed: bool = False  # each success belongs to an index of its own
 
 
 Size = FixedSize | WeightedSize | CompletionsSize
@@ -514,11 +516,13 @@ class HoldClock(Enum):
 @dataclass(frozen=True, slots=True)
 class Hold:
     wish: bool = False
+    from_spec: bool = True  # the wish is a level: without it a held job is released; else only an action releases
     keeps: Keep = Keep.NONE  # FINISHED also keeps what was achieved
     companions: frozenset[str] = frozenset()  # names of those that go
     group: bool = True  # the group goes
     clock: HoldClock = HoldClock.RESTARTS
     resume_charged: bool = False
+    release_counts: bool = False  # the release is a run of its own that nobody sees
 
 
 # 14. Clocks ------------------------------------------------------------------------------------------------------
@@ -561,6 +565,7 @@ class Drained(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Teardown:
+    at_retry: Keep = Keep.NONE  # the body a retried attempt leaves behind
     at_done: Keep = Keep.ALL  # a task that will not be retried
     at_restart: Keep = Keep.NONE
     at_last_restart: Keep = Keep.NONE  # the budget allows no further one
@@ -584,7 +589,6 @@ class Companion:
     life: Life = Life.UNTIL_END
     digest: str = ""
     roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
-    before_bodies: bool = False  # must be seen before a body is made
     write_back: bool = False  # its name goes into the spec
 
 

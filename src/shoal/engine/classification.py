@@ -1,0 +1,187 @@
+"""What a failed body, or a refused creation, means: ordered rules, first match wins.
+
+A rule's patterns speak of the pod and its containers; the text of the outcome carries the evidence, which is exactly
+what the pattern named and what was found there. Nothing here decides about a retry.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from shoal.engine.observed import Body, Container, Refused
+from shoal.engine.policies import Classify, ContainerPattern, Ending, Judged, PodPattern, Refusal, Rule
+from shoal.engine.words import ContainerEnd, Detail, Outcome
+
+Evidence = dict[str, Any]
+
+
+def classify(policy: Classify, ending: Ending, body: Body, *, peer_ok: bool = False) -> Outcome:
+    """The outcome of a body in phase Failed, or whose judged container failed."""
+    judged = judged_container(ending, body.containers)
+    code = judged.code if judged is not None else None
+    detail = detail_of(body)
+    for rule in policy.rules:
+        evidence = _evidence(rule, body, code, peer_ok=peer_ok)
+        if evidence is None:
+            continue
+        if rule.code is None and code is None:
+            return _with_text(policy.no_code, policy.unmatched + compact(_shown(detail)), detail)
+        return Outcome(
+            rule.nature,
+            code=rule.code if rule.code is not None else (code or 0),
+            phrase=rule.phrase,
+            text=_text(policy, rule, evidence, detail),
+            attributes=rule.attributes,
+            detail=detail,
+        )
+    return _with_text(policy.no_code, policy.unmatched + compact(_shown(detail)), detail)
+
+
+def refusal(policy: Classify, refused: Refused) -> Outcome | None:
+    """The outcome of a creation the API refused; None: wait and try again."""
+    for rule in policy.refusals:
+        if _refusal_matches(rule, refused):
+            if rule.outcome is None:
+                return None
+            return _with_text(rule.outcome, policy.refused + refused.text, None)
+    return None
+
+
+def _refusal_matches(rule: Refusal, refused: Refused) -> bool:
+    if rule.codes and refused.code not in rule.codes:
+        return False
+    return not rule.texts or any(text in refused.text for text in rule.texts)
+
+
+def judged_container(ending: Ending, containers: Iterable[Container]) -> Container | None:
+    """The terminated container whose code speaks for the pod, or None."""
+    ended = [container for container in containers if container.code is not None]
+    if ending.judged is Judged.NAMED:
+        return next((c for c in ended if c.name == ending.container), None)
+    if ending.judged is Judged.FIRST:
+        return next((c for c in ended if not c.init), None)
+    failed = [c for c in ended if c.code]
+    if ending.judged is Judged.TRAINING:
+        training = next((c for c in ended if c.name == ending.container), None)
+        return training if training is not None and training.code else next(iter(failed), training)
+    timed = [c for c in failed if c.finished is not None]
+    return (
+        max(timed, key=lambda c: c.finished.timestamp() if c.finished else 0.0) if timed else next(iter(failed), None)
+    )
+
+
+def detail_of(body: Body) -> Detail:
+    """What the pod says about its end, containers that ran included."""
+    ends = tuple(
+        ContainerEnd(c.name, c.code, c.reason, c.message, c.signal) for c in body.containers if c.code is not None
+    )
+    return Detail(body.reason, body.message, ends)
+
+
+def compact(evidence: Evidence) -> str:
+    return json.dumps(evidence, separators=(",", ":"), ensure_ascii=False)
+
+
+def _text(policy: Classify, rule: Rule, evidence: Evidence, detail: Detail) -> str:
+    if rule.patterns:
+        return policy.matched + compact(evidence)
+    return policy.unmatched + compact(_shown(detail))
+
+
+def _with_text(outcome: Outcome, text: str, detail: Detail | None) -> Outcome:
+    return Outcome(
+        outcome.nature,
+        code=outcome.code,
+        phrase=outcome.phrase,
+        text=text,
+        attributes=outcome.attributes,
+        final=outcome.final,
+        detail=detail,
+    )
+
+
+def _shown(detail: Detail) -> Evidence:
+    """The whole detail as evidence, empty parts left out; a code is always said."""
+    containers = [
+        _kept({"name": c.name, "reason": c.reason, "message": c.message, "signal": c.signal}) | {"code": c.code}
+        for c in detail.containers
+    ]
+    return _kept({"reason": detail.reason, "message": detail.message, "containers": containers})
+
+
+def _kept(evidence: Evidence) -> Evidence:
+    return {key: value for key, value in evidence.items() if value}
+
+
+def _evidence(rule: Rule, body: Body, code: int | None, *, peer_ok: bool) -> Evidence | None:
+    """What made the rule match ({} where it names no pattern), or None."""
+    if rule.codes and code not in rule.codes:
+        return None
+    if rule.code_span is not None and (code is None or code not in rule.code_span):
+        return None
+    if rule.no_code and code is not None:
+        return None
+    if rule.reasons and body.reason not in rule.reasons:
+        return None
+    if rule.condition and rule.condition not in body.conditions:
+        return None
+    if rule.peer_ok and not peer_ok:
+        return None
+    if not rule.patterns:
+        return {}
+    return next((found for found in (_pod_evidence(p, body) for p in rule.patterns) if found is not None), None)
+
+
+def _pod_evidence(pattern: PodPattern, body: Body) -> Evidence | None:
+    parts = {"name": body.name, "reason": body.reason, "message": body.message}
+    found = _searched(pattern, parts)
+    if found is None:
+        return None
+    containers: list[Evidence] = []
+    for wanted in pattern.containers:
+        hits = (_container_evidence(wanted, container) for container in body.containers)
+        hit = next((evidence for evidence in hits if evidence is not None), None)
+        if hit is None:
+            return None
+        containers.append(hit)
+    if containers:
+        found["containers"] = containers
+    return found
+
+
+def _container_evidence(pattern: ContainerPattern, container: Container) -> Evidence | None:
+    named_only = (pattern.reason, pattern.message, pattern.signal, pattern.code) == (None, None, None, None)
+    if container.code is None and not named_only:
+        return None
+    parts = {"name": container.name, "reason": container.reason, "message": container.message}
+    found = _searched(pattern, parts)
+    if found is None:
+        return None
+    if pattern.signal is not None:
+        if container.signal not in pattern.signal:
+            return None
+        if container.signal:
+            found["signal"] = container.signal
+    if pattern.code is not None:
+        if container.code is None or container.code not in pattern.code:
+            return None
+        found["code"] = container.code
+    return found
+
+
+def _searched(pattern: PodPattern | ContainerPattern, parts: dict[str, str]) -> Evidence | None:
+    """The substrings the given expressions found, or None where one found nothing."""
+    found: Evidence = {}
+    for key, text in parts.items():
+        expression: re.Pattern[str] | None = getattr(pattern, key)
+        if expression is None:
+            continue
+        match = expression.search(text)
+        if match is None:
+            return None
+        if match[0] or key == "name":
+            found[key] = match[0]
+    return found

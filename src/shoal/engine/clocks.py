@@ -1,0 +1,83 @@
+"""Step 8, wake: the earliest moment at which a further look is due although nothing happened.
+
+Every wait is a stored stamp plus a duration, so a crash shifts nothing. What is due already was done in this pass
+and is not waited for; the moment is rounded up to a whole second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from shoal.engine.ledger import JobState
+from shoal.engine.limits import deadline
+from shoal.engine.model import Job
+from shoal.engine.observed import Phase
+from shoal.engine.policies import Reaction
+from shoal.engine.scene import Scene
+from shoal.engine.shaping import force_due, ttl_due
+from shoal.engine.words import Happening, Stage
+
+
+def wake(job: Job, state: JobState, scene: Scene) -> datetime | None:
+    ahead = [moment for moment in _moments(job, state, scene) if moment > scene.now]
+    return _rounded_up(min(ahead)) if ahead else None
+
+
+def _rounded_up(moment: datetime) -> datetime:
+    whole = moment.replace(microsecond=0)
+    return whole if whole == moment else whole + timedelta(seconds=1)
+
+
+def _moments(job: Job, state: JobState, scene: Scene) -> Iterator[datetime]:
+    for found in (deadline(job, state), ttl_due(job, state), _next_run(state)):
+        if found is not None:
+            yield found
+    for due in state.due.values():
+        yield due.at
+    for body in scene.observed.bodies:
+        if body.leaving and body.owned:
+            forced = force_due(state, body)
+            if forced is not None:
+                yield forced
+    if state.run.is_open:
+        yield from _of_tasks(job, state)
+        yield from _of_pending(job, scene)
+
+
+def _next_run(state: JobState) -> datetime | None:
+    run = state.run
+    if run.stage is not Stage.OVER or run.delay_seconds is None or run.since is None:
+        return None
+    return run.since + timedelta(seconds=run.delay_seconds)
+
+
+def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
+    """Delayed retries, and created objects nobody has seen yet."""
+    limit = job.policies.clock.creation_seconds
+    if limit is not None and state.run.stage is Stage.REQUESTED and state.run.since is not None:
+        yield state.run.since + timedelta(seconds=limit)
+    for role in state.roles:
+        for task in role.tasks:
+            if task.stage is Stage.REQUESTED:
+                if limit is not None and task.since is not None:
+                    yield task.since + timedelta(seconds=limit)
+            elif task.not_before is not None and task.stage is Stage.WAITING:
+                yield task.not_before
+
+
+def _of_pending(job: Job, scene: Scene) -> Iterator[datetime]:
+    """Bodies a reaction gives a certain time to stop being pending."""
+    reactions = {role.name: [*role.reactions, *job.policies.reactions] for role in job.roles}
+    if not any(_waits(reaction) for several in reactions.values() for reaction in several):
+        return
+    for (role, _), body in scene.bodies.items():
+        if body.phase is Phase.PENDING and body.created is not None:
+            for reaction in reactions.get(role, ()):
+                if _waits(reaction):
+                    yield body.created + timedelta(seconds=reaction.after_seconds)
+
+
+def _waits(reaction: Reaction) -> bool:
+    is_meant = Happening.TASK_PENDING in reaction.events or Happening.ANY in reaction.events
+    return bool(reaction.after_seconds) and is_meant

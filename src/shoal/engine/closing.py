@@ -1,0 +1,70 @@
+"""How a run closes: the reason and outcome are stored, tasks cut off get the dialect's outcome for it.
+
+Closing removes nothing by itself; shape.py deletes what a closed run may not keep, and turning.py finds it drained.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from shoal.engine.ledger import JobState, RoleState
+from shoal.engine.model import Job
+from shoal.engine.policies import Finish, Keep
+from shoal.engine.scene import Scene
+from shoal.engine.words import Intent, Outcome, Stage
+
+
+def close(
+    job: Job,
+    state: JobState,
+    scene: Scene,
+    intent: Intent,
+    *,
+    outcome: Outcome | None = None,
+    finish: Finish = Finish.DRAINED,
+    at_deadline: bool = False,
+    last: bool = False,
+) -> JobState:
+    """The run closed for this reason; unchanged where it is closed for a stronger one."""
+    closed = state.close(intent, scene.stamp, outcome)
+    if closed is state:
+        return state
+    held = state.run.held or intent is Intent.HOLD
+    closed = replace(closed, run=replace(closed.run, at_deadline=at_deadline, last=last, held=held))
+    if intent is Intent.HOLD:
+        closed = replace(closed, stamps=replace(closed.stamps, held=scene.stamp))
+    if job.policies.teardown.cut is not None:
+        closed = _cut(closed, job.policies.teardown.cut)
+    if intent is Intent.END and finish is Finish.AT_ONCE:
+        closed = end(closed, scene)
+    return closed
+
+
+def end(state: JobState, scene: Scene) -> JobState:
+    """The job is over for good."""
+    run = state.run
+    if run.completed is None:
+        run = replace(run, completed=scene.stamp)
+    run = run.at(Stage.DONE, scene.stamp)
+    return replace(state, run=run, stamps=replace(state.stamps, ended=scene.stamp))
+
+
+def _cut(state: JobState, outcome: Outcome) -> JobState:
+    return replace(state, roles=tuple(_cut_role(role, outcome) for role in state.roles))
+
+
+def _cut_role(role: RoleState, outcome: Outcome) -> RoleState:
+    return replace(role, tasks=tuple([task.judged(outcome) for task in role.tasks]))
+
+
+def kept(job: Job, state: JobState) -> Keep:
+    """Which bodies a closed run keeps."""
+    teardown, run = job.policies.teardown, state.run
+    if run.intent is not Intent.END and run.held:
+        return job.policies.hold.keeps
+    if run.intent is Intent.RESTART:
+        return teardown.at_last_restart if run.last else teardown.at_restart
+    if run.at_deadline and teardown.at_deadline is not None:
+        return teardown.at_deadline
+    failed = run.outcome is not None and not run.outcome.is_ok
+    return teardown.at_failed_end if failed and teardown.at_failed_end is not None else teardown.at_end

@@ -1,0 +1,201 @@
+"""Completion and Ready: counts over the tasks, and the verdicts that follow from them.
+
+Completion is a level: the claims are asked again in every pass, so an edit of the spec alone can satisfy them. Only
+undropped tasks count, and only what is done counts as ok or bad.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.engine.ledger import JobState, RoleState, TaskState
+from shoal.engine.model import Job
+from shoal.engine.policies import ALL, LEAD, Bound, Claim, Earliest, Tally, When
+from shoal.engine.scene import Scene
+from shoal.engine.words import Outcome, Stage, TaskRef, Trigger
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class Count(msgspec.Struct):
+    """How many tasks of something there are, and in which condition."""
+
+    size: int = 0  # as the spec has it
+    present: int = 0
+    ok: int = 0
+    bad: int = 0
+    running: int = 0
+
+    def plus(self, other: Count) -> Count:
+        return Count(
+            self.size + other.size,
+            self.present + other.present,
+            self.ok + other.ok,
+            self.bad + other.bad,
+            self.running + other.running,
+        )
+
+    def of(self, tally: Tally) -> int:
+        done = self.ok + self.bad
+        live = max(self.present - done, 0)
+        return {
+            Tally.OK: self.ok,
+            Tally.BAD: self.bad,
+            Tally.DONE: done,
+            Tally.LIVE: live,
+            Tally.ABLE: live + self.ok,
+            Tally.PENDING: live - self.running,
+            Tally.RUNNING: self.running,
+            Tally.UP: self.running + self.ok,
+            Tally.STARTED: self.running + done,
+        }[tally]
+
+
+class Tallies(msgspec.Struct):
+    """Counts per role of the spec, of all of them together, and of the lead."""
+
+    roles: dict[str, Count]
+    all: Count
+    lead: Count
+
+    def of(self, whom: str) -> Count:
+        if whom == ALL:
+            return self.all
+        return self.lead if whom == LEAD else self.roles.get(whom, Count())
+
+
+def tally(job: Job, state: JobState, scene: Scene) -> Tallies:
+    roles: dict[str, Count] = {name: Count(size=scene.sizes.get(name, 0)) for name in scene.roles}
+    total = Count()
+    for role in state.roles:
+        if role.name in roles:
+            roles[role.name] = _count(role, scene.sizes.get(role.name, 0))
+    for count in roles.values():
+        total = total.plus(count)
+    return Tallies(roles, total, _lead(job, state))
+
+
+def _count(role: RoleState, size: int) -> Count:
+    count = Count(size=size, ok=role.ok_count, bad=role.bad_count, present=role.ok_count + role.bad_count)
+    for task in role.tasks:
+        if task.dropped:
+            continue
+        count.present += 1
+        if task.stage is Stage.RUNNING:
+            count.running += 1
+        elif task.stage is Stage.DONE and task.attempt.outcome is not None:
+            if task.attempt.outcome.is_ok:
+                count.ok += 1
+            else:
+                count.bad += 1
+    return count
+
+
+def _lead(job: Job, state: JobState) -> Count:
+    role = state.role(job.lead.role) if job.lead else None
+    task = role.find(job.lead.index) if role is not None and job.lead else None
+    return _count(RoleState("", tasks=(task,)), 1) if task is not None else Count()
+
+
+def holds(job: Job, claim: Claim, tallies: Tallies) -> bool:
+    count = tallies.of(claim.of)
+    value = count.of(claim.tally)
+    if claim.at_least is not None:
+        need = _amount(job, claim.at_least, claim.of, count)
+        if need is None or value < need:
+            return False
+    if claim.below is not None:
+        limit = _amount(job, claim.below, claim.of, count)
+        if limit is None or value >= limit:
+            return False
+    return True
+
+
+def _amount(job: Job, bound: int | Bound, whom: str, count: Count) -> int | None:
+    """The number a bound stands for; None where it can satisfy nothing."""
+    if isinstance(bound, int):
+        return bound
+    if bound is Bound.SIZE:
+        return count.size or None
+    if whom == ALL:
+        return job.minimum if job.minimum is not None else count.size
+    spec = next((role for role in job.roles if role.name == whom), None)
+    return spec.minimum if spec is not None and spec.minimum is not None else count.size
+
+
+def is_ready(job: Job, tallies: Tallies) -> bool:
+    return all(holds(job, claim, tallies) for claim in job.policies.ready.claims)
+
+
+def falls_back(job: Job, tallies: Tallies) -> bool:
+    ready = job.policies.ready
+    if ready.sticky:
+        return False
+    if ready.falls_back is None:
+        return not is_ready(job, tallies)
+    return all(holds(job, claim, tallies) for claim in ready.falls_back)
+
+
+def verdict(job: Job, state: JobState, tallies: Tallies) -> tuple[When, Outcome] | None:
+    """The first verdict whose claims all hold, with its outcome."""
+    for element in job.policies.completion.verdicts:
+        whens = element.verdicts if isinstance(element, Earliest) else (element,)
+        held = [when for when in whens if all(holds(job, claim, tallies) for claim in when.claims)]
+        if held:
+            return _chosen(job, state, tallies, held)
+    return None
+
+
+def _chosen(job: Job, state: JobState, tallies: Tallies, held: list[When]) -> tuple[When, Outcome]:
+    if len(held) == 1:
+        return held[0], _outcome(job, state, tallies, held[0])
+    triggers = [_trigger(state, when, _need(job, when, tallies)) for when in held]
+    times = [task.completed or _NEVER if task is not None else _NEVER for _, task in triggers]
+    first = min(range(len(held)), key=times.__getitem__)  # ties: the order written
+    return held[first], _outcome(job, state, tallies, held[first])
+
+
+def _need(job: Job, when: When, tallies: Tallies) -> int:
+    claim = when.claims[0]
+    bound = claim.at_least if claim.at_least is not None else claim.below
+    return (_amount(job, bound, claim.of, tallies.of(claim.of)) or 0) if bound is not None else 0
+
+
+def _outcome(job: Job, state: JobState, tallies: Tallies, when: When) -> Outcome:
+    claim = when.claims[0]
+    need = _need(job, when, tallies)
+    words = {"count": tallies.of(claim.of).of(claim.tally), "need": need}
+    outcome = replace(when.outcome, text=when.outcome.text.format(**words)) if when.outcome.text else when.outcome
+    if not (when.inherits or when.names_trigger):
+        return outcome
+    ref, task = _trigger(state, when, need)
+    if task is None or ref is None:
+        return outcome
+    if when.inherits and task.outcome is not None:
+        outcome = task.outcome
+    return outcome.because_of(Trigger(ref.role, ref.index, when.trigger_text.format(**words)))
+
+
+def _trigger(state: JobState, when: When, need: int) -> tuple[TaskRef | None, TaskState | None]:
+    """The task whose end made the first claim true: the need-th of its kind by the time it was done."""
+    claim = when.claims[0]
+    ended = [
+        (task.completed or _NEVER, rank, TaskRef(role.name, task.index), task)
+        for rank, role in enumerate(state.roles)
+        if claim.of in (ALL, role.name)
+        for task in role.tasks
+        if task.is_done and not task.dropped and _is_of_kind(claim.tally, task)
+    ]
+    if not ended:
+        return None, None
+    ended.sort(key=lambda entry: (entry[0], entry[1], entry[2].index))
+    chosen = ended[-1] if claim.of == ALL else ended[min(max(need, 1), len(ended)) - 1]
+    return chosen[2], chosen[3]
+
+
+def _is_of_kind(tally: Tally, task: TaskState) -> bool:
+    ok = task.outcome is not None and task.outcome.is_ok
+    return {Tally.OK: ok, Tally.BAD: not ok}.get(tally, True)

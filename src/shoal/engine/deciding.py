@@ -1,0 +1,228 @@
+"""Step 4, decide: what it means. Events meet reactions, ends meet retries, and at most one job-wide decision falls.
+
+The sources of a job-wide decision (stop, command, reactions, completion, limits, hold) are asked in the dialect's
+order; the first that wants something closes the run. Stop and commands that stand first are asked before anybody is
+retried, so that nothing begins anew in a run that ends. A closed run can only be closed for a stronger reason.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.engine.closing import close
+from shoal.engine.completion import falls_back, is_ready, tally, verdict
+from shoal.engine.gates import is_hold_wished
+from shoal.engine.ledger import JobState
+from shoal.engine.limits import reached
+from shoal.engine.model import Job
+from shoal.engine.policies import Budget, Finish, Source
+from shoal.engine.reactions import Proposal, charge_restart, react
+from shoal.engine.retrying import answer
+from shoal.engine.scene import Scene
+from shoal.engine.words import ENDINGS, Action, Event, Intent, Outcome, Stage
+
+_EARLY = (Source.STOP, Source.COMMAND)
+
+
+class Case(msgspec.Struct):
+    """What the sources look at, beside the state."""
+
+    proposal: Proposal | None = None
+    exhausted: Budget | None = None
+
+
+def decide(job: Job, state: JobState, scene: Scene, events: list[Event]) -> JobState:
+    if state.is_ended:
+        return _settle_commands(state, scene)
+    state = _lose_anchor(job, state, scene)
+    order = job.policies.completion.order
+    early = [source for source in order if source in _EARLY]
+    case = Case()
+    for source in early:
+        state = _ask(source, job, state, scene, case)
+    if state.run.is_open:
+        state, consumed, case.proposal = react(job, state, scene, events)
+        state, case.exhausted = answer(job, state, scene, consumed)
+        state = _make_ready(job, state, scene)
+    else:
+        state, _ = answer(job, state, scene, set())
+    for source in order:
+        if source not in _EARLY:
+            state = _ask(source, job, state, scene, case)
+    return state
+
+
+def _ask(source: Source, job: Job, state: JobState, scene: Scene, case: Case) -> JobState:
+    if state.is_ended:
+        return state
+    if source is Source.STOP:
+        return _stop(job, state, scene)
+    if source is Source.COMMAND:
+        return _obey(job, state, scene)
+    if source is Source.HOLD:
+        return _hold(job, state, scene)
+    if not state.run.is_open:
+        return state
+    if source is Source.REACTIONS:
+        return carry_out(job, state, scene, case.proposal) if case.proposal else state
+    if source is Source.COMPLETION:
+        return _complete(job, state, scene)
+    return _limit(job, state, scene, case.exhausted)
+
+
+def _lose_anchor(job: Job, state: JobState, scene: Scene) -> JobState:
+    """The loss of the object that owns the bodies ends the run, before anybody else is asked."""
+    policy, run = job.policies.embodiment.anchor, state.run
+    if policy is None or not run.is_open or run.stage is Stage.WAITING:
+        return state
+    if run.stage is Stage.REQUESTED:
+        limit = job.policies.clock.creation_seconds
+        if job.stop or limit is None or run.since is None or scene.now < run.since + timedelta(seconds=limit):
+            return state
+        return _end(job, state, scene, policy.unseen, "its anchor was created and never seen")
+    if run.stage is Stage.LEAVING:
+        return _end(job, state, scene, policy.leaving, "somebody is deleting its anchor")
+    if scene.anchor is None:
+        return _end(job, state, scene, policy.gone, "somebody deleted its anchor")
+    return state
+
+
+def _stop(job: Job, state: JobState, scene: Scene) -> JobState:
+    if not job.stop or state.run.intent is Intent.END:
+        return state
+    completion = job.policies.completion
+    return _end(job, state, scene, completion.stop, "its user asked to stop it", completion.stop_finish)
+
+
+def _complete(job: Job, state: JobState, scene: Scene) -> JobState:
+    completion = job.policies.completion
+    if completion.needs_ready and state.run.stage is not Stage.RUNNING:
+        return state
+    found = verdict(job, state, tally(job, state, scene))
+    if found is None:
+        return state
+    when, outcome = found
+    trigger = outcome.trigger
+    why = f"{trigger.role}-{trigger.index}: {trigger.text}" if trigger else "its completion rule is satisfied"
+    return _end(job, state, scene, outcome, why, when.finish)
+
+
+def _limit(job: Job, state: JobState, scene: Scene, exhausted: Budget | None) -> JobState:
+    limit = reached(job, state, scene, exhausted)
+    if limit is None:
+        return state
+    outcome, why, at_deadline = limit
+    finish = job.policies.completion.limit_finish
+    return _end(job, state, scene, outcome, why, finish, at_deadline=at_deadline)
+
+
+def _hold(job: Job, state: JobState, scene: Scene) -> JobState:
+    wished = is_hold_wished(job, scene)
+    if wished and (state.run.intent is None or state.run.intent < Intent.HOLD):
+        scene.say("", "Held", f"{job.name} is held: its members go, what it achieved stays")
+        return close(job, state, scene, Intent.HOLD)
+    if not wished and state.run.intent is Intent.HOLD and job.policies.hold.from_spec:
+        return _release(job, state, scene)
+    return state
+
+
+def _release(job: Job, state: JobState, scene: Scene) -> JobState:
+    if state.run.intent is not Intent.HOLD:
+        return state
+    scene.say("", "Released", f"{job.name} is released: its members return once the old ones are gone")
+    if job.policies.hold.resume_charged:
+        state = state.with_charge("")
+    return replace(state, run=state.run.released(counts=job.policies.hold.release_counts))
+
+
+def _obey(job: Job, state: JobState, scene: Scene) -> JobState:
+    """Commands take effect and are remembered in one ledger; the command object goes afterwards."""
+    for command in scene.observed.commands:
+        if command.uid in state.handled:
+            continue
+        state = replace(state, handled=(*state.handled, command.uid))
+        reaction = job.policies.commands.get(command.word)
+        if reaction is None:
+            scene.say("", "CommandUnknown", f"Command {command.word!r} means nothing to {job.name}", warning=True)
+            continue
+        scene.say("", "CommandIssued", f"Command: {reaction.action.value}")
+        proposal = Proposal(reaction.action, reaction.outcome, "a command", charged=False)
+        state = carry_out(job, state, scene, proposal)
+    return state
+
+
+def _settle_commands(state: JobState, scene: Scene) -> JobState:
+    """An ended job hears commands and does nothing about them."""
+    fresh = tuple(command.uid for command in scene.observed.commands if command.uid not in state.handled)
+    return replace(state, handled=(*state.handled, *fresh)) if fresh else state
+
+
+def carry_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
+    """A job-wide action."""
+    action = proposal.action
+    if action in ENDINGS:
+        assert proposal.outcome is not None
+        return _end(job, state, scene, proposal.outcome, proposal.why)
+    if action is Action.HOLD:
+        if state.run.intent is not None and state.run.intent >= Intent.HOLD:
+            return state
+        scene.say("", "Held", f"{job.name} is held because of {proposal.why}")
+        return close(job, state, scene, Intent.HOLD)
+    if action is Action.RELEASE:
+        return _release(job, state, scene)
+    return _restart_run(job, state, scene, proposal)
+
+
+def _restart_run(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
+    if not state.run.is_open:
+        return state
+    state, refusal = charge_restart(job, state, scene)
+    if refusal is not None:
+        return _end(job, state, scene, refusal.outcome, f"no restart is left after {proposal.why}")
+    scene.say("", "Restarting", f"{job.name} restarts as a whole because of {proposal.why}", warning=True)
+    return close(job, state, scene, Intent.RESTART, last=_was_last(job, state))
+
+
+def _was_last(job: Job, state: JobState) -> bool:
+    permits = [b.permits for b in job.policies.budgets if b.unit.value == "actions" and b.permits is not None]
+    return bool(permits) and state.charged >= permits[0]
+
+
+def _end(
+    job: Job,
+    state: JobState,
+    scene: Scene,
+    outcome: Outcome,
+    why: str,
+    finish: Finish = Finish.DRAINED,
+    *,
+    at_deadline: bool = False,
+) -> JobState:
+    closed = close(job, state, scene, Intent.END, outcome=outcome, finish=finish, at_deadline=at_deadline)
+    if closed is not state:
+        what = "succeeded" if outcome.is_ok else f"failed: {outcome.phrase} (code {outcome.code})"
+        scene.say(
+            "", "RunEnding", f"Run {state.run.number} of {job.name} {what}, because {why}", warning=not outcome.is_ok
+        )
+    return closed
+
+
+def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:
+    """The run is running once enough of it is; how much is the dialect's Ready."""
+    stage = state.run.stage
+    if stage is Stage.RUNNING and job.policies.ready.sticky:
+        return state
+    if stage is not Stage.PREPARING and stage is not Stage.RUNNING:
+        return state
+    tallies = tally(job, state, scene)
+    if stage is Stage.PREPARING and is_ready(job, tallies):
+        scene.say("", "Running", f"{job.name} is running")
+        stamps = replace(state.stamps, ran=state.stamps.ran or scene.stamp)
+        return replace(state, run=state.run.at(Stage.RUNNING, scene.stamp), stamps=stamps)
+    if stage is Stage.RUNNING and falls_back(job, tallies):
+        scene.say("", "NotReady", f"{job.name} is no longer running as a whole")
+        return replace(state, run=state.run.at(Stage.PREPARING, scene.stamp))
+    return state

@@ -1,0 +1,345 @@
+"""The promises of the engine as code: what must hold after every step, for every job language.
+
+`check` compares one step with the ledger it began from, with what was observed, and with a History that the caller
+keeps over all steps of one job, and answers with a sentence per broken promise. Used by tests and simulated
+clusters; a pass itself never pays for it. Promises about several passes (quiet at rest, crash equivalence) are
+tests; `leftovers` is what such a test asks of a job at rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+import msgspec
+
+from shoal.engine.closing import kept
+from shoal.engine.ledger import JobState, TaskState
+from shoal.engine.membership import members
+from shoal.engine.model import Job
+from shoal.engine.observed import AnchorRef, Body, Created, GroupRef, JobRef, Observed, Refused
+from shoal.engine.policies import CompletionsSize, Keep, Memory, Names, Scope, Spent, Unit, Victims, WhenEmpty
+from shoal.engine.slots import allocate
+from shoal.engine.turning import must_go
+from shoal.engine.words import Intent, Outcome, Stage, TaskRef
+from shoal.engine.writes import Adopt, Apply, Create, Delete, Free, Mark, Step
+
+Identity = tuple[int, str, int, str, int]  # run, role, index, instance, attempt
+
+
+class History:
+    """What a caller remembers between steps of one job."""
+
+    __slots__ = ("outcomes", "sent", "verdicts")
+
+    def __init__(self) -> None:
+        self.outcomes: dict[Identity, Outcome] = {}
+        self.verdicts: dict[str, int] = {}  # by uid of the judged body
+        self.sent: set[TaskRef] = set()  # creates whose answer nobody has seen
+
+    def restarted(self) -> None:
+        """The operator died: answers are lost, and the next look at the world is a full one."""
+        self.sent.clear()
+
+
+class Case(msgspec.Struct):
+    """One step with everything a promise may speak of."""
+
+    job: Job
+    before: JobState
+    step: Step
+    observed: Observed
+    history: History
+    now: datetime
+
+    @property
+    def after(self) -> JobState:
+        return self.step.state
+
+
+def check(job: Job, before: JobState, step: Step, observed: Observed, history: History, *, now: datetime) -> list[str]:
+    """A sentence for each promise this step breaks."""
+    case = Case(job, before, step, observed, history, now)
+    return [f"{promise.__name__.lstrip('_')}: {text}" for promise in _PROMISES for text in promise(case)]
+
+
+def leftovers(job: Job, state: JobState, observed: Observed) -> list[str]:
+    """What an ended job at rest should not have left behind (I14)."""
+    left = [f"body {body.name}" for body in observed.bodies if body.owned and must_go(job, state, body)]
+    if observed.anchor is not None and observed.anchor.owned:
+        left.append("the anchor")
+    return left
+
+
+def _one_body(case: Case) -> Iterator[str]:
+    """I1"""
+    seen: set[tuple[str, int]] = set()
+    by_name = case.job.policies.embodiment.names is Names.INDEX
+    for body in case.observed.bodies:
+        if not body.owned or body.index is None or (not by_name and (body.is_finished or body.leaving)):
+            continue
+        place = (body.role, body.index)
+        if place in seen:
+            yield f"two bodies of {body.role}-{body.index}"
+        seen.add(place)
+
+
+def _no_birth_when_shut(case: Case) -> Iterator[str]:
+    """I2 and I3"""
+    state, job = case.after, case.job
+    doors = {door.role: door.open for door in case.step.doors}
+    for ref, write in _creates(case.step):
+        task = state.task(ref)
+        if not state.run.is_open or state.is_ended or job.deleting or job.stop or job.policies.hold.wish:
+            yield f"{ref} is created although the job or its run is shut"
+        if not doors.get(ref.role):
+            yield f"{ref} is created behind a shut door"
+        if task is None or task.is_done or task.dropped:
+            yield f"{ref} is created and nobody wants it"
+        elif task.attempt.number != write.attempt or write.setting.run != state.run.number:
+            yield f"{ref} is created with another stamp than the ledger has"
+
+
+def _name_free(case: Case) -> Iterator[str]:
+    """I4"""
+    if case.job.policies.embodiment.names is not Names.INDEX:
+        return
+    held = {(body.role, body.index) for body in case.observed.bodies}
+    answered = {receipt.target for receipt in case.observed.receipts if isinstance(receipt, Created | Refused)}
+    case.history.sent = {ref for ref in case.history.sent if ref not in answered and (ref.role, ref.index) not in held}
+    for ref, _ in _creates(case.step):
+        if (ref.role, ref.index) in held:
+            yield f"{ref} is created while its name is held"
+        if ref in case.history.sent:
+            yield f"{ref} is created a second time before the first create was answered"
+        case.history.sent.add(ref)
+
+
+def _judged_once(case: Case) -> Iterator[str]:
+    """I5"""
+    fresh = 0
+    for uid in _verdicts(case):
+        fresh += 1
+        case.history.verdicts[uid] = case.history.verdicts.get(uid, 0) + 1
+        if case.history.verdicts[uid] > 1:
+            yield f"body {uid} was judged twice"
+    raised = case.after.charged - case.before.charged
+    runs = case.after.run.number - case.before.run.number
+    if raised > fresh + runs + 1:
+        yield f"{raised} charges for {fresh} verdicts"
+
+
+def _verdicts(case: Case) -> Iterator[str]:
+    """Bodies judged in this step: an outcome entered into a record, or settled by a verdict."""
+    for uid, why in case.after.settled.items():
+        if uid not in case.before.settled and why.reason in ("retry", "counted"):
+            yield uid
+    for role, task in _tasks(case.after):
+        if task.uid is None or task.outcome is None or task.uid in case.after.settled:
+            continue
+        old = case.before.task(TaskRef(role, task.index))
+        if old is None or old.uid != task.uid or old.outcome is None:
+            yield task.uid
+
+
+def _monotone(case: Case) -> Iterator[str]:
+    """I6"""
+    before, after = case.before, case.after
+    if after.run.number < before.run.number:
+        yield "the run number fell"
+    if any(after.charges.get(scope, 0) < count for scope, count in before.charges.items()):
+        yield "a charge was taken back"
+    if after.round.number < before.round.number:
+        yield "the round fell"
+    if after.run.number == before.run.number and before.run.intent is not None:
+        lowered = before.run.intent is Intent.HOLD and after.run.intent is Intent.RESTART
+        if after.run.intent is None or (after.run.intent < before.run.intent and not lowered):
+            yield "the intent fell"
+        if before.run.outcome is not None and after.run.outcome != before.run.outcome:
+            yield "the outcome of the run changed"
+    if case.job.policies.embodiment.memory is Memory.RECORD:
+        yield from _records_stay(case)
+
+
+def _records_stay(case: Case) -> Iterator[str]:
+    for role, task in _tasks(case.after):
+        if task.charged > task.attempt.number:
+            yield f"{role}-{task.index} has more charges than retries"
+        if task.outcome is None:
+            continue
+        identity = (case.after.run.number, role, task.index, task.instance, task.attempt.number)
+        known = case.history.outcomes.setdefault(identity, task.outcome)
+        if known != task.outcome:
+            yield f"the outcome of {role}-{task.index} changed"
+
+
+def _final(case: Case) -> Iterator[str]:
+    """I7"""
+    if not case.before.is_ended:
+        return
+    pruned = msgspec.structs.replace(
+        case.after, settled=case.before.settled, handled=case.before.handled, roles=case.before.roles
+    )
+    if pruned != case.before:
+        yield "an ended job changed"
+    if any(isinstance(write, Create) for write in case.step.writes):
+        yield "an ended job made something"
+
+
+def _justified_delete(case: Case) -> Iterator[str]:
+    """I8"""
+    bodies = {body.uid: body for body in case.observed.bodies}
+    for write in case.step.writes:
+        if not isinstance(write, Delete) or not isinstance(write.target, TaskRef):
+            continue
+        if not write.uid and not write.confirm:
+            yield f"{write.target} is deleted by name alone"
+        body = bodies.get(write.uid)
+        if body is not None and not body.owned:
+            yield f"foreign body {body.name} is deleted"
+        if body is not None and not body.leaving and not _is_justified(case, body):
+            yield f"{body.name} is deleted for no reason"
+
+
+def _is_justified(case: Case, body: Body) -> bool:
+    state = case.after
+    if body.uid in state.settled or not state.run.is_open:
+        return True
+    task = state.task(TaskRef(body.role, body.index)) if body.index is not None else None
+    if task is None or task.uid != body.uid:
+        return True  # a stray: nobody's
+    return task.dropped or task.outcome is not None
+
+
+def _size(case: Case) -> Iterator[str]:
+    """I10"""
+    state, policies = case.after, case.job.policies
+    if not state.run.is_open or isinstance(policies.size, CompletionsSize):
+        return
+    sizes = allocate(case.job, state)
+    for role in state.roles:
+        size = sizes.get(role.name, 0)
+        undropped = [task.index for task in role.tasks if not task.dropped]
+        if len(undropped) > size:
+            yield f"{role.name} has {len(undropped)} tasks, {size} wanted"
+        if policies.shrink.victims is Victims.HIGHEST and any(index >= size for index in undropped):
+            yield f"{role.name} has a task beyond its size"
+        if len(role.tasks) < size:
+            yield f"{role.name} has {len(role.tasks)} entries, {size} wanted"
+
+
+def _budget(case: Case) -> Iterator[str]:
+    """I11"""
+    if case.after.charged == case.before.charged:
+        return
+    for budget in case.job.policies.budgets:
+        if budget.scope is not Scope.JOB or budget.permits is None or budget.unit is Unit.CONTAINERS:
+            continue
+        spare = budget.when_empty is WhenEmpty.CHARGE_AND_FAIL or budget.spent is Spent.ON_FAILURE
+        if not spare and case.after.charged > budget.permits:
+            yield f"{case.after.charged} charges, {budget.permits} permitted"
+        if spare and case.before.charged > budget.permits:
+            yield "a charge after the budget was overdrawn"
+
+
+def _held(case: Case) -> Iterator[str]:
+    """I13"""
+    state = case.after
+    if state.is_held and state.run.stage is Stage.OVER and kept(case.job, state) is Keep.NONE:
+        yield from (f"{body.name} is there although the job is held" for body in case.observed.bodies if body.owned)
+
+
+def _bounded(case: Case) -> Iterator[str]:
+    """I15"""
+    present = {body.uid for body in case.observed.bodies}
+    for uid in case.after.settled:
+        if ":" not in uid and uid not in present:
+            yield f"{uid} is settled and not there"
+
+
+def _wake(case: Case) -> Iterator[str]:
+    """I19"""
+    if case.step.wake_at is not None and case.step.wake_at <= case.now:
+        yield "the next look is in the past"
+    if any(due.at <= case.now for due in case.after.due.values()):
+        yield "a delayed reaction is overdue"
+
+
+def _said(case: Case) -> Iterator[str]:
+    """I20"""
+    before, after = case.before, case.after
+    subjects = {sentence.subject for sentence in case.step.sentences}
+    job_changed = (before.run.intent, before.run.outcome) != (after.run.intent, after.run.outcome)
+    if job_changed and "" not in subjects:
+        yield "the run's intent or outcome changed and nobody said so"
+    if before.charges != after.charges and not subjects:
+        yield "a charge was taken and nobody said so"
+    for role in after.roles:
+        old = before.role(role.name)
+        dropped = {task.index for task in role.tasks if task.dropped}
+        if old is not None and dropped - {task.index for task in old.tasks if task.dropped} and not subjects:
+            yield f"tasks of {role.name} were dropped and nobody said so"
+
+
+def _members(case: Case) -> Iterator[str]:
+    """I12 and I22"""
+    if not case.job.policies.rendezvous.published:
+        return
+    after, before = case.after.round, case.before.round
+    expected = members(case.after) if case.after.run.is_open else ()
+    if after.members != expected:
+        yield "the published members are not the living tasks"
+    changed = after.members != before.members or after.asked != before.asked
+    if (after.number > before.number) != changed:
+        yield "the round moved without a change, or a change did not move it"
+
+
+def _known_writes(case: Case) -> Iterator[str]:
+    """Deletes of things that are there only; one write per target and kind."""
+    groups = {group.uid for group in case.observed.groups.values()}
+    for write in case.step.writes:
+        if isinstance(write, Delete) and isinstance(write.target, GroupRef) and write.uid not in groups:
+            yield f"group {write.uid} is deleted and not there"
+        if isinstance(write, Delete) and isinstance(write.target, JobRef) and not case.after.is_ended:
+            yield "a job that has not ended is deleted"
+    targets = [
+        (type(write), write.target)
+        for write in case.step.writes
+        if isinstance(write, Create | Apply | Mark | Free | Adopt)
+    ]
+    if case.job.policies.embodiment.names is Names.INDEX and len(set(targets)) < len(targets):
+        yield "the same thing is written twice"
+    anchors = [write for write in case.step.writes if isinstance(write, Create) and isinstance(write.target, AnchorRef)]
+    if anchors and case.observed.anchor is not None:
+        yield "an anchor is made while its name is held"
+
+
+def _creates(step: Step) -> Iterator[tuple[TaskRef, Create]]:
+    for write in step.writes:
+        if isinstance(write, Create) and isinstance(write.target, TaskRef):
+            yield write.target, write
+
+
+def _tasks(state: JobState) -> Iterator[tuple[str, TaskState]]:
+    for role in state.roles:
+        for task in role.tasks:
+            yield role.name, task
+
+
+_PROMISES: tuple[Callable[[Case], Iterator[str]], ...] = (
+    _one_body,
+    _no_birth_when_shut,
+    _name_free,
+    _judged_once,
+    _monotone,
+    _final,
+    _justified_delete,
+    _size,
+    _budget,
+    _held,
+    _bounded,
+    _wake,
+    _said,
+    _members,
+    _known_writes,
+)

@@ -1,0 +1,37 @@
+"""The published group: who takes part, in rank order, and in which round.
+
+The round rises when the members change, or when somebody inside asks for a new one; nothing else moves it.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from shoal.engine.ledger import JobState, Round
+from shoal.engine.model import Job
+from shoal.engine.observed import SignalKind
+from shoal.engine.scene import Scene
+from shoal.engine.words import Stage
+
+
+def publish(job: Job, state: JobState, scene: Scene) -> JobState:
+    if not job.policies.rendezvous.published:
+        return state
+    wanted = [s.key for s in scene.observed.signals if s.kind is SignalKind.ROUND_WANTED]
+    asked = wanted[-1] if wanted else state.round.asked
+    present = members(state) if state.run.is_open else ()
+    if present == state.round.members and asked == state.round.asked:
+        return state
+    number = state.round.number + 1
+    scene.say("", "RoundChanged", f"Round {number} of {job.name} has {len(present)} member(s)")
+    return replace(state, round=Round(number, present, asked))
+
+
+def members(state: JobState) -> tuple[tuple[str, int, str], ...]:
+    """Undropped living tasks that have a body, roles in order, then by index."""
+    return tuple(
+        (role.name, task.index, task.uid)
+        for role in state.roles
+        for task in role.tasks
+        if task.uid is not None and not task.dropped and task.stage in (Stage.PREPARING, Stage.RUNNING)
+    )

@@ -1,0 +1,165 @@
+"""Retry and Budget: what becomes of an attempt that ended. Free, charged within budget, or done.
+
+Answers are given in rank order, so that several ends in one pass take the budget in a known order. A budget of
+containers is no answer to an end; it is a level, read in limits.py.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from shoal.engine.ledger import JobState, TaskState, Why
+from shoal.engine.model import Job, Role
+from shoal.engine.policies import (
+    Answer,
+    AnswerAt,
+    Budget,
+    ExponentialDelay,
+    Keep,
+    Scope,
+    Spent,
+    Unit,
+    WhenEmpty,
+)
+from shoal.engine.scene import Scene, Tasks
+from shoal.engine.words import NoticeKind, Outcome, Stage, TaskRef
+
+
+class Purse:
+    """The job's charges while the answers of one pass are given."""
+
+    __slots__ = ("charges", "exhausted", "job")
+
+    def __init__(self, job: Job, state: JobState) -> None:
+        self.job = job
+        self.charges = dict(state.charges)
+        self.exhausted: Budget | None = None  # a budget whose emptiness fails the job
+
+    def pays(self, role: Role, task: TaskState) -> bool:
+        """Whether every budget allows one more; if so it is taken from all of them."""
+        budgets = [b for b in (role.budget, *self.job.policies.budgets) if b is not None and _counts_retries(b)]
+        empty = [b for b in budgets if not _allows(b, self._spent(b, role, task))]
+        pods = any(b.unit is Unit.PODS for b in budgets)
+        if pods and (not empty or any(b.spent is Spent.ON_FAILURE or _charges_refusal(b) for b in empty)):
+            for scope in ("", role.name):
+                self.charges[scope] = self.charges.get(scope, 0) + 1
+        failing = next((b for b in empty if b.when_empty is not WhenEmpty.DONE), None)
+        self.exhausted = self.exhausted or failing
+        return not empty
+
+    def _spent(self, budget: Budget, role: Role, task: TaskState) -> int:
+        if budget.scope is Scope.TASK:
+            return task.charged
+        return self.charges.get("" if budget.scope is Scope.JOB else role.name, 0)
+
+
+def _counts_retries(budget: Budget) -> bool:
+    """Attempts of a job are its runs; actions are charged where they are taken, containers never."""
+    return budget.unit is Unit.PODS or (budget.unit is Unit.ATTEMPTS and budget.scope is not Scope.JOB)
+
+
+def _charges_refusal(budget: Budget) -> bool:
+    return budget.when_empty is WhenEmpty.CHARGE_AND_FAIL
+
+
+def _allows(budget: Budget, spent: int) -> bool:
+    return budget.permits is None or spent < budget.permits
+
+
+def answer(job: Job, state: JobState, scene: Scene, consumed: set[TaskRef]) -> tuple[JobState, Budget | None]:
+    """Every ended attempt retried or done; also the budget, if one ran out, that fails the job."""
+    if not scene.over:
+        return state, None
+    ranks = {role.name: rank for rank, role in enumerate(state.roles)}
+    purse, changes, settled = Purse(job, state), Tasks(), dict[str, Why]()
+    for ref in sorted(scene.over, key=lambda ref: (ranks.get(ref.role, -1), ref.index)):
+        task = state.task(ref)
+        if task is None or ref in consumed or task.outcome is None:
+            continue
+        changes.setdefault(ref.role, {})[ref.index] = _answered(job, state, scene, ref, task, purse, settled)
+    state = state.with_tasks(changes)
+    if purse.charges != state.charges:
+        state = state.with_charges(purse.charges)
+    return settle_bodies(state, scene, settled), purse.exhausted
+
+
+def _answered(
+    job: Job, state: JobState, scene: Scene, ref: TaskRef, task: TaskState, purse: Purse, settled: dict[str, Why]
+) -> TaskState:
+    role, outcome = scene.roles.get(ref.role), task.outcome
+    assert outcome is not None
+    reply = role.retry.answer(outcome) if role is not None and not task.dropped else Answer.DONE
+    if not state.run.is_open:
+        return _after_close(job, task, reply, scene)
+    if reply is Answer.CHARGED and role is not None and not purse.pays(role, task):
+        scene.say(str(ref), "RetriesExhausted", f"{ref} is not tried again: no retry is left", warning=True)
+        reply = Answer.DONE
+    if reply is Answer.DONE:
+        return _done(job, scene, ref, task, settled)
+    return _tried_again(job, scene, ref, task, outcome, settled, charged=reply is Answer.CHARGED)
+
+
+def _after_close(job: Job, task: TaskState, reply: Answer, scene: Scene) -> TaskState:
+    """Nobody is retried in a closed run; where bodies outlive their tasks an end that would stand does stand."""
+    if job.policies.ending.answer_at is AnswerAt.OVER or reply is Answer.DONE:
+        return task.at(Stage.DONE, scene.stamp)
+    return task.forgotten()
+
+
+def _done(job: Job, scene: Scene, ref: TaskRef, task: TaskState, settled: dict[str, Why]) -> TaskState:
+    scene.again = scene.again or task.dropped
+    body = scene.bodies.get((ref.role, ref.index))
+    if body is not None and job.policies.teardown.at_done is Keep.NONE:
+        settled[body.uid] = Why(ref.role, ref.index, "done", task.outcome.is_ok if task.outcome else None)
+    return task.at(Stage.DONE, scene.stamp)
+
+
+def _tried_again(
+    job: Job,
+    scene: Scene,
+    ref: TaskRef,
+    task: TaskState,
+    outcome: Outcome,
+    settled: dict[str, Why],
+    *,
+    charged: bool,
+) -> TaskState:
+    scene.tell(NoticeKind.TASK_RETRY, ref.role, task)
+    count = f"{task.charged + 1} charged" if charged else "free"
+    scene.say(str(ref), "TaskRetried", f"{ref} is tried again as attempt {task.attempt.number + 1} ({count})")
+    body = scene.bodies.get((ref.role, ref.index))
+    if body is not None:
+        reason = "retry" if job.policies.teardown.at_retry is Keep.NONE else "counted"
+        settled[body.uid] = Why(ref.role, ref.index, reason, outcome.is_ok)
+    due = _due(scene.roles[ref.role], task, scene.stamp) if charged else None
+    return task.retried(scene.stamp, charged=charged, not_before=due)
+
+
+def _due(role: Role, task: TaskState, stamp: datetime) -> datetime | None:
+    delay = role.retry.delay
+    if not isinstance(delay, ExponentialDelay):
+        return None
+    return stamp + timedelta(seconds=min(delay.cap, delay.base * 2 ** min(task.charged, 30)))
+
+
+def settle_bodies(state: JobState, scene: Scene, settled: dict[str, Why]) -> JobState:
+    """These bodies raise nothing more and stand beside no task."""
+    for uid, why in settled.items():
+        body = scene.bodies.get((why.role, why.index))
+        if body is not None and body.uid == uid:
+            scene.doomed.append(scene.bodies.pop((why.role, why.index)))
+    return state.settle(settled)
+
+
+def restart(state: JobState, scene: Scene, refs: list[TaskRef]) -> JobState:
+    """The one primitive behind restarts of task, partition and role: settle the bodies, begin the tasks anew."""
+    changes, settled = Tasks(), dict[str, Why]()
+    for ref in refs:
+        task = state.task(ref)
+        if task is None or task.dropped:
+            continue
+        body = scene.bodies.get((ref.role, ref.index))
+        if body is not None:
+            settled[body.uid] = Why(ref.role, ref.index, "restart")
+        changes.setdefault(ref.role, {})[ref.index] = task.retried(scene.stamp, charged=False)
+    return settle_bodies(state.with_tasks(changes), scene, settled)

@@ -1,0 +1,307 @@
+"""A tiny world for the engine: pods in a dict, an anchor, groups and companions; writes are applied to it at once.
+
+A pass may crash: the ledger write may be lost, or only the first few writes go out and their answers are lost with
+the operator. What is remembered is then what the dialect's ledger would hold. Every pass is held to the invariants.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from shoal.engine import (
+    Accepted,
+    Adopt,
+    Anchor,
+    AnchorRef,
+    Apply,
+    Body,
+    Command,
+    CommandRef,
+    CompanionRef,
+    Container,
+    Create,
+    Created,
+    Delete,
+    Free,
+    Gone,
+    Group,
+    GroupRef,
+    History,
+    Job,
+    JobState,
+    Mark,
+    Observed,
+    Phase,
+    Receipt,
+    Refused,
+    Seen,
+    Signal,
+    Step,
+    TaskRef,
+    TaskState,
+    Write,
+    advance,
+    bare,
+    check,
+)
+from shoal.engine.policies import Memory, Names
+
+T0 = datetime(2026, 11, 16, 4, 0, tzinfo=UTC)
+LOST_LEDGER = -1
+
+
+class World:
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.now = T0
+        self.state = JobState()  # the operator's own last ledger
+        self.pods: dict[str, Body] = {}
+        self.anchor: Anchor | None = None
+        self.groups: dict[str, Group] = {}
+        self.companions: dict[CompanionRef, Seen] = {}
+        self.commands: list[Command] = []
+        self.signals: list[Signal] = []
+        self.receipts: list[Receipt] = []
+        self.refusals: dict[TaskRef, Refused] = {}
+        self.lost_creates: set[TaskRef] = set()  # answered with success, and gone before anybody sees them
+        self.history = History()
+        self.steps: list[Step] = []
+        self.job_deleted = False
+        self.admits = True  # groups are admitted as soon as they exist
+        self._serial = 0
+
+    # One pass ---------------------------------------------------------------------------------------------------
+
+    def observed(self) -> Observed:
+        return Observed(
+            bodies=tuple(self.pods.values()),
+            anchor=self.anchor,
+            groups=dict(self.groups),
+            companions=dict(self.companions),
+            commands=tuple(self.commands),
+            signals=tuple(self.signals),
+            receipts=tuple(self.receipts),
+            nonce=f"nonce-{len(self.steps)}",
+        )
+
+    def step(self, *, crash_after: int | None = None) -> Step:
+        """One pass; `crash_after` writes the operator dies (LOST_LEDGER: before its ledger is stored)."""
+        observed, before = self.observed(), self.state
+        kept_before = copy.deepcopy(before)
+        step = advance(self.job, before, observed, self.now)
+        assert advance(self.job, before, observed, self.now) == step, "equal inputs give equal steps"
+        assert before == kept_before, "the pass changed its input"
+        broken = check(self.job, before, step, observed, self.history, now=self.now)
+        assert not broken, broken
+        self.steps.append(step)
+        self.receipts = []
+        if crash_after == LOST_LEDGER:
+            self._crash(before)
+            return step
+        self.state = step.state
+        for number, write in enumerate(step.writes):
+            if number == crash_after:
+                break
+            self._apply(write)
+        if crash_after is not None:
+            self._crash(step.state)
+        return step
+
+    def _crash(self, stored: JobState) -> None:
+        self.receipts = []
+        self.history.restarted()
+        self.state = bare(stored, self.job.policies.embodiment.memory)
+
+    def settle(self, *, reap: bool = True, limit: int = 60) -> Step:
+        """Passes until nothing moves any more; leaving pods go away on their own."""
+        for _ in range(limit):
+            before = (self.state, dict(self.pods), self.anchor)
+            step = self.step()
+            if reap:
+                self.reap()
+            if not self.receipts and not step.again and before == (self.state, self.pods, self.anchor):
+                return step
+        raise AssertionError(f"no rest after {limit} passes: {step.writes}")
+
+    # What writes do ---------------------------------------------------------------------------------------------
+
+    def _apply(self, write: Write) -> None:
+        if isinstance(write, Create):
+            self._create(write)
+        elif isinstance(write, Apply):
+            self._bring(write)
+        elif isinstance(write, Delete):
+            self._delete(write)
+        elif isinstance(write, Mark):
+            self._edit(write.uid, marked=True)
+        elif isinstance(write, Free):
+            self._free(write.uid)
+        elif isinstance(write, Adopt):
+            self._edit(write.uid, owned=True, orphan=False)
+
+    def _uid(self) -> str:
+        self._serial += 1
+        return f"uid-{self._serial}"
+
+    def _create(self, write: Create) -> None:
+        target, uid = write.target, self._uid()
+        if isinstance(target, AnchorRef):
+            if self.anchor is not None:
+                self.receipts.append(Refused(target, 409, "already exists"))
+                return
+            self.anchor = Anchor(uid)
+            self.receipts.append(Created(target, uid))
+            return
+        assert isinstance(target, TaskRef)
+        if target in self.refusals:
+            self.receipts.append(replace(self.refusals[target], target=target))
+            return
+        random = self.job.policies.embodiment.names is Names.RANDOM
+        name = f"{target}-{uid}" if random else str(target)
+        if name in self.pods:
+            self.receipts.append(Refused(target, 409, "already exists"))
+            return
+        if target not in self.lost_creates:
+            self.pods[name] = self._pod(name, uid, target, write)
+        self.receipts.append(Created(target, uid))
+
+    def _pod(self, name: str, uid: str, target: TaskRef, write: Create) -> Body:
+        size = self.job.policies.size
+        counted = self.job.policies.embodiment.names is Names.RANDOM and not getattr(size, "indexed", False)
+        return Body(
+            uid,
+            name,
+            target.role,
+            None if counted else target.index,
+            run=write.setting.run,
+            attempt=write.attempt,
+            created=self.now,
+            finalizer=self.job.policies.embodiment.memory is Memory.FINALIZER,
+        )
+
+    def _bring(self, write: Apply) -> None:
+        target, uid = write.target, self._uid()
+        if isinstance(target, GroupRef):
+            old = self.groups.get(target.key)
+            admitted = self.admits if old is None else old.admitted
+            self.groups[target.key] = Group(old.uid if old else uid, target.key, write.digest, admitted)
+        elif isinstance(target, CompanionRef):
+            self.companions[target] = Seen(uid, write.digest)
+
+    def _delete(self, write: Delete) -> None:
+        target = write.target
+        if isinstance(target, TaskRef):
+            self._delete_pod(target, write)
+        elif isinstance(target, AnchorRef):
+            self._delete_anchor(write)
+        elif isinstance(target, GroupRef):
+            self.groups.pop(target.key, None)
+        elif isinstance(target, CompanionRef):
+            self.companions.pop(target, None)
+        elif isinstance(target, CommandRef):
+            self.commands = [command for command in self.commands if command.uid != target.uid]
+        else:
+            self.job_deleted = True
+
+    def _delete_pod(self, target: TaskRef, write: Delete) -> None:
+        body = next((pod for pod in self.pods.values() if pod.uid == write.uid), None)
+        if body is None and not write.uid:
+            body = next(
+                (p for p in self.pods.values() if p.owned and (p.role, p.index) == (target.role, target.index)), None
+            )
+        if body is None:
+            self.receipts.append(Gone(target, write.uid))
+        elif write.grace_seconds == 0 or (write.confirm and not write.uid):
+            del self.pods[body.name]
+            self.receipts.append(Gone(target, write.uid))
+        else:
+            self.leave(body.name)
+            self.receipts.append(Accepted(target, write.uid))
+
+    def _delete_anchor(self, write: Delete) -> None:
+        if self.anchor is None or (write.uid and self.anchor.uid != write.uid):
+            self.receipts.append(Gone(write.target, write.uid))
+            return
+        self.receipts.append(Accepted(write.target, write.uid))
+        self.delete_anchor()
+
+    # What the world does ----------------------------------------------------------------------------------------
+
+    def _edit(self, uid: str, **changes: object) -> None:
+        for name, pod in self.pods.items():
+            if pod.uid == uid:
+                self.pods[name] = replace(pod, **changes)
+
+    def _free(self, uid: str) -> None:
+        self._edit(uid, finalizer=False)
+
+    def run(self, *names: str) -> None:
+        for name in names or tuple(self.pods):
+            pod = self.pods.get(name)
+            if pod is not None and pod.phase is Phase.PENDING and not pod.leaving:
+                self.pods[name] = replace(pod, phase=Phase.RUNNING, ip="10.0.0.1", node="n1", ready=True)
+
+    def exits(self, name: str, code: int, **changes: object) -> None:
+        phase = Phase.FAILED if code else Phase.SUCCEEDED
+        ended = Container("python", code=code, finished=self.now)
+        self.pods[name] = replace(self.pods[name], phase=phase, containers=(ended,), **changes)
+
+    def leave(self, *names: str) -> None:
+        """Somebody deletes these pods; they go once `reap` finds them."""
+        for name in names:
+            if not self.pods[name].leaving:
+                self.pods[name] = replace(self.pods[name], leaving=True, leaving_since=self.now)
+
+    def delete_anchor(self) -> None:
+        """A foreground deletion: the pods leave first."""
+        assert self.anchor is not None
+        self.anchor = replace(self.anchor, leaving=True)
+        self.leave(*(name for name, pod in self.pods.items() if pod.owned))
+        self._collect()
+
+    def reap(self, *names: str) -> None:
+        for name in names or tuple(self.pods):
+            pod = self.pods.get(name)
+            if pod is not None and pod.leaving and not pod.finalizer:
+                del self.pods[name]
+        self._collect()
+
+    def _collect(self) -> None:
+        if self.anchor is not None and self.anchor.leaving and not any(pod.owned for pod in self.pods.values()):
+            self.anchor = None
+
+    def tick(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def edit(self, change: Callable[[Job], Job]) -> None:
+        self.job = change(self.job)
+
+    # What tests ask ---------------------------------------------------------------------------------------------
+
+    def task(self, role: str, index: int) -> TaskState:
+        task = self.state.task(TaskRef(role, index))
+        assert task is not None, f"no task {role}-{index}"
+        return task
+
+    def story(self) -> dict[str, str]:
+        """Every task as stage, attempt and code: `a-0: running 0`, with a quote mark where it is dropped."""
+        told = {}
+        for role in self.state.roles:
+            for task in role.tasks:
+                code = "" if task.outcome is None else f" {task.outcome.code}"
+                mark = "'" if task.dropped else ""
+                told[f"{role.name}-{task.index}{mark}"] = f"{task.stage.name.lower()} {task.attempt.number}{code}"
+        return told
+
+
+def started(job: Job) -> World:
+    """A world in which all bodies of the job run and nothing moves."""
+    world = World(job)
+    world.settle()
+    world.run()
+    world.settle()
+    return world
