@@ -1,0 +1,106 @@
+"""The CustomResourceDefinition of Framework, made from the models of its spec and status."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache
+
+import msgspec
+
+from shoal.dialects.framework.manifest import NAME_PATTERN, Spec
+from shoal.dialects.framework.names import GROUP, VERSION
+from shoal.dialects.framework.status import Status
+from shoal.dialects.schemas import structural
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+from shoal.kube.schema import Schema
+from shoal.kube.structural import kinds_of, schema_from
+
+_COLUMNS: tuple[Obj, ...] = (
+    {"name": "State", "type": "string", "jsonPath": ".status.state", "description": "What the Framework does now"},
+    {
+        "name": "Attempt",
+        "type": "integer",
+        "jsonPath": ".status.attemptStatus.id",
+        "description": "The attempt, counted from 0",
+    },
+    {
+        "name": "Type",
+        "type": "string",
+        "jsonPath": ".status.attemptStatus.completionStatus.type.name",
+        "description": "How the attempt ended: Succeeded or Failed",
+    },
+    {
+        "name": "Code",
+        "type": "integer",
+        "jsonPath": ".status.attemptStatus.completionStatus.code",
+        "description": "The completion code of the attempt",
+    },
+    {
+        "name": "Phrase",
+        "type": "string",
+        "jsonPath": ".status.attemptStatus.completionStatus.phrase",
+        "description": "The completion code in a word",
+        "priority": 1,
+    },
+    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+)
+
+
+def crd() -> Obj:
+    """The definition, a fresh copy each time."""
+    return deepcopy(_crd())
+
+
+@cache
+def kind() -> Kind:
+    (served,) = kinds_of(_crd())
+    return served
+
+
+@cache
+def schema() -> Schema:
+    return schema_from(_openapi())
+
+
+@cache
+def _crd() -> Obj:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"frameworks.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": "Framework",
+                "listKind": "FrameworkList",
+                "plural": "frameworks",
+                "singular": "framework",
+                "shortNames": ["fw"],
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": list(_COLUMNS),
+                    "schema": {"openAPIV3Schema": _openapi()},
+                }
+            ],
+        },
+    }
+
+
+@cache
+def _openapi() -> Obj:
+    return {
+        "type": "object",
+        "description": "Roles of tasks that live and die together, retried as a whole and one by one",
+        "properties": {
+            "metadata": {"type": "object", "properties": {"name": {"type": "string", "pattern": NAME_PATTERN}}},
+            "spec": {**structural(Spec.model_json_schema(by_alias=True)), "default": {}},
+            "status": {**structural(msgspec.json.schema(Status), defaults=False), "nullable": True},
+        },
+    }

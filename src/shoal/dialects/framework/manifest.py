@@ -1,0 +1,197 @@
+"""The manifest a person writes: models of `spec`, its defaults, and every mistake with its path.
+
+The models are the one source: the definition (`definition`) is made from them, defaults are the definition's, and
+`admit` says what they refuse in words. The pod template is kept as it stands; whether a pod can be made of it is the
+API server's business when it is made. An unknown field is dropped by the definition's schema, not refused here.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
+
+from shoal.dialects.framework import templates
+from shoal.dialects.mistakes import Model, causes
+from shoal.dialects.schemas import PRESERVED
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+from shoal.kube.validation.fields import duplicate, invalid, required
+
+NAME_PATTERN = "^[a-z0-9]{1,63}$"
+_NAME = re.compile(NAME_PATTERN, re.ASCII)
+_LONGEST_PREFIX = 58  # of generateName: five letters follow
+LARGEST_ROLE = 10_000
+
+_RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
+_COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
+_RIGHT = {
+    "name": "1 to 63 lower case letters and digits",
+    "taskNumber": f"a role has from 0 to {LARGEST_ROLE} tasks",
+    "maxRetryCount": _RETRIES,
+    "minFailedTaskCount": _COUNTS,
+    "minSucceededTaskCount": _COUNTS,
+    "podGracefulDeletionTimeoutSec": "seconds after which a pod is deleted by force, or null for never",
+    "pod": "the template of the role's pods",
+    "taskRoles": "a list of roles, each with a name and a task",
+}
+
+Int32 = {"format": "int32"}
+
+
+def _fits_int64(number: int) -> int:
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("must fit into 64 bits")
+    return number
+
+
+Int64 = Annotated[int, AfterValidator(_fits_int64)]
+
+
+class RetryPolicy(Model):
+    """Whether an attempt that ended is tried again."""
+
+    fancy_retry_policy: Annotated[
+        bool,
+        Field(
+            description="Look at the kind of failure: a transient one is retried free of charge, a permanent one never"
+        ),
+    ] = False
+    max_retry_count: Annotated[
+        int, Field(ge=-2, le=2**31 - 1, json_schema_extra=Int32, description=f"How often: {_RETRIES}")
+    ] = 0
+
+
+class CompletionPolicy(Model):
+    """When the tasks of this role decide about the whole attempt."""
+
+    min_failed_task_count: Annotated[
+        int,
+        Field(
+            ge=-1,
+            le=2**31 - 1,
+            json_schema_extra=Int32,
+            description=f"So many failed tasks fail the attempt; {_COUNTS}",
+        ),
+    ] = 1
+    min_succeeded_task_count: Annotated[
+        int,
+        Field(
+            ge=-1,
+            le=2**31 - 1,
+            json_schema_extra=Int32,
+            description=f"So many succeeded tasks make the attempt succeed; {_COUNTS}",
+        ),
+    ] = -1
+
+
+class Task(Model):
+    """What every task of the role is made of."""
+
+    retry_policy: Annotated[RetryPolicy, Field(description="Whether a task that ended is tried again")] = RetryPolicy()
+    pod_graceful_deletion_timeout_sec: Annotated[
+        Int64 | None,
+        Field(
+            json_schema_extra={"format": "int64"},
+            description="Seconds after which a pod that is being deleted is deleted by force; null: never, "
+            "so that no two pods of a task can ever run at once",
+        ),
+    ] = None
+    pod: Annotated[
+        dict[str, Any],
+        Field(description="The template of the pod; {{FC_TASK_INDEX}} and five other placeholders are filled in"),
+        WithJsonSchema(dict(PRESERVED)),
+    ] = Field(default_factory=dict)
+
+
+class TaskRole(Model):
+    """A group of like tasks."""
+
+    name: Annotated[str, Field(pattern=NAME_PATTERN, description="Part of the names of the role's pods")]
+    task_number: Annotated[
+        int, Field(ge=0, le=LARGEST_ROLE, json_schema_extra=Int32, description="How many tasks; may change at any time")
+    ] = 0
+    framework_attempt_completion_policy: Annotated[
+        CompletionPolicy, Field(description="When the tasks of this role decide about the whole attempt")
+    ] = CompletionPolicy()
+    task: Annotated[Task, Field(description="What every task of the role is made of")] = Task()
+
+
+class Spec(Model):
+    """What the user wants."""
+
+    description: Annotated[str | None, Field(description="A few words for people")] = ""
+    execution_type: Annotated[
+        Literal["Create", "Start", "Stop"],
+        Field(description="Create waits, Start runs, Stop ends it for good and keeps the object"),
+    ] = "Start"
+    retry_policy: Annotated[RetryPolicy, Field(description="Whether the whole is tried again")] = RetryPolicy()
+    task_roles: list[TaskRole] = Field(
+        [],
+        description="The roles of the application; none, or none with tasks, means paused",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+
+
+def spec_of(manifest: Obj) -> Spec:
+    """The spec as a model; raises ValidationError where `admit` has something to say."""
+    return Spec.model_validate(manifest.get("spec") or {})
+
+
+def admit(manifest: Obj) -> list[Cause]:
+    """Every mistake, with its path and what would be right; an empty list lets the manifest in."""
+    found = list(_name_problems(manifest.get("metadata") or {}))
+    spec = manifest.get("spec")
+    try:
+        Spec.model_validate({} if spec is None else spec)
+    except ValidationError as problems:
+        found += causes(problems, prefix="spec", right=_RIGHT)
+    return [*found, *_repeated_roles(spec)]
+
+
+def _name_problems(metadata: Obj) -> list[Cause]:
+    name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
+    if name:
+        return [] if _NAME.match(name) else [_bad_name("metadata.name", name)]
+    if not prefix:
+        return [required("metadata.name", "give the Framework a name of 1 to 63 lower case letters and digits")]
+    fits = _NAME.match(prefix) and len(prefix) <= _LONGEST_PREFIX
+    return [] if fits else [_bad_name("metadata.generateName", prefix)]
+
+
+def _bad_name(path: str, name: str) -> Cause:
+    right = re.sub("[^a-z0-9]", "", name.lower())[:63]
+    example = f", for example {right}" if right else ""
+    return invalid(path, name, f"must consist of 1 to 63 lower case letters and digits{example}")
+
+
+def _repeated_roles(spec: Any) -> list[Cause]:
+    roles = spec.get("taskRoles") if isinstance(spec, dict) else None
+    names = [role.get("name") if isinstance(role, dict) else None for role in roles] if isinstance(roles, list) else []
+    return [
+        duplicate(f"spec.taskRoles[{index}].name", name, "give every role a name of its own")
+        for index, name in enumerate(names)
+        if isinstance(name, str) and name in names[:index]
+    ]
+
+
+def default(manifest: Obj) -> Obj:
+    """The manifest as it is stored: defaults filled in, fields of the pod templates under their proper names."""
+    from shoal.dialects.framework.definition import schema
+    from shoal.kube.structural import apply_defaults
+
+    made = deepcopy(manifest)
+    apply_defaults(schema(), made)
+    for task in _tasks(made["spec"]):
+        if isinstance(task.get("pod"), dict):
+            task["pod"] = templates.canonical(task["pod"])
+    return made
+
+
+def _tasks(spec: Any) -> list[Obj]:
+    """The task of every role, as far as the shape allows."""
+    roles = spec.get("taskRoles") if isinstance(spec, dict) else None
+    tasks = [role.get("task") for role in roles if isinstance(role, dict)] if isinstance(roles, list) else []
+    return [task for task in tasks if isinstance(task, dict)]

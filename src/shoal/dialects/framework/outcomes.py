@@ -1,0 +1,71 @@
+"""How a Framework's attempts may end: the codes, phrases and texts the controller itself gives.
+
+Codes of a pod's own failure come from `failures`. The type of an end and the engine's word for it say the same:
+attributes refine "Failed", and the retry policy reads nothing else. Two codes mean that somebody deleted an object
+of ours; three are final, which no retry policy may answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shoal.engine import Nature, Outcome
+
+TRANSIENT = "Transient"
+PERMANENT = "Permanent"
+CONFLICT = "Conflict"
+ATTRIBUTES = (TRANSIENT, PERMANENT, CONFLICT)
+
+CONFIGMAP_DELETED = -100
+POD_DELETED = -101
+STOPPED = -210
+CUT = -220
+DROPPED = -230
+_LOST = frozenset({CONFIGMAP_DELETED, POD_DELETED})
+_FINAL = frozenset({STOPPED, CUT, DROPPED})
+
+
+def nature_of(attributes: Iterable[str], code: int = 1, *, succeeded: bool = False) -> Nature:
+    """The engine's word for an end of that type."""
+    if succeeded:
+        return Nature.OK
+    if code in _LOST:
+        return Nature.LOST
+    found = frozenset(attributes)
+    if TRANSIENT in found:
+        return Nature.CONFLICT if CONFLICT in found else Nature.TRANSIENT
+    return Nature.PERMANENT if PERMANENT in found else Nature.UNKNOWN
+
+
+def is_final(code: int) -> bool:
+    return code in _FINAL
+
+
+def _failed(code: int, phrase: str, text: str = "", *attributes: str) -> Outcome:
+    return Outcome(
+        nature_of(attributes, code), code=code, phrase=phrase, text=text, attributes=attributes, final=is_final(code)
+    )
+
+
+POD_SUCCEEDED = Outcome(Nature.OK, code=0, phrase="Succeeded", text="Pod succeeded")
+ALL_COMPLETED = Outcome(Nature.OK, code=0, phrase="Succeeded")  # the text is the completion policy's
+
+CONFIGMAP_LEAVING = _failed(
+    CONFIGMAP_DELETED, "ConfigMapExternalDeleted", "ConfigMap is being deleted by others", TRANSIENT
+)
+CONFIGMAP_GONE = _failed(CONFIGMAP_DELETED, "ConfigMapExternalDeleted", "ConfigMap was deleted by others", TRANSIENT)
+POD_LEAVING = _failed(POD_DELETED, "PodExternalDeleted", "Pod is being deleted by others", TRANSIENT)
+POD_GONE = _failed(POD_DELETED, "PodExternalDeleted", "Pod was deleted by others", TRANSIENT)
+CONFIGMAP_UNSEEN = _failed(
+    -110, "ConfigMapLocalCacheCreationTimeout", "ConfigMap was created and did not appear in time", TRANSIENT
+)
+POD_UNSEEN = _failed(-111, "PodLocalCacheCreationTimeout", "Pod was created and did not appear in time", TRANSIENT)
+POD_REFUSED = _failed(-200, "PodCreationPermanentError", "", PERMANENT)
+STOP_REQUESTED = _failed(STOPPED, "StopFrameworkRequested", "User has requested to stop the Framework", PERMANENT)
+CUT_OFF = _failed(CUT, "FrameworkAttemptCompletion", "Stop to complete current FrameworkAttempt", PERMANENT)
+SCALED_AWAY = _failed(
+    DROPPED, "DeleteTaskRequested", "User has requested to delete the Task by Framework ScaleDown", PERMANENT
+)
+NO_FAILED_CONTAINER = _failed(-300, "PodFailedWithoutFailedContainer")
+POD_REFUSED_UNKNOWN = _failed(-310, "PodCreationUnknownError")
+UNRECOGNIZED = "ContainerUnrecognizedFailed"

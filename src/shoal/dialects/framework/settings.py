@@ -1,0 +1,128 @@
+"""The controller's configuration, `frameworkcontroller.yaml`: its keys, defaults and limits.
+
+Read strictly: any mistake keeps the controller from starting, and all of them are listed at once. How to reach the
+API server is only kept here; whoever connects looks at the environment for what is not said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+
+from shoal.dialects.framework.failures import SHIPPED, Failure, rules
+from shoal.dialects.mistakes import StrictModel, causes
+from shoal.engine.policies import Rule
+from shoal.kube.errors import Cause
+from shoal.kube.validation.fields import duplicate, invalid
+
+_RIGHT = {
+    "code": "the completion code of the entry",
+    "podPatterns": "at least one pattern of the pods the entry stands for",
+}
+
+
+class SettingsInvalid(ValueError):
+    """A configuration with mistakes; the message lists every one with its path."""
+
+    def __init__(self, mistakes: list[Cause]) -> None:
+        count = f"{len(mistakes)} mistake{'s' * (len(mistakes) > 1)}"
+        listed = "\n".join(f"  {mistake}" for mistake in mistakes)
+        super().__init__(f"the configuration of the Framework controller has {count}:\n{listed}")
+        self.causes = tuple(mistakes)
+
+
+class FrameworkSnapshots(StrictModel):
+    on_framework_retry: bool = True
+    on_framework_deletion: bool = True
+
+
+class TaskSnapshots(StrictModel):
+    on_task_retry: bool = True
+    on_task_deletion: bool = True
+
+
+class PodSnapshots(StrictModel):
+    on_pod_deletion: bool = True
+
+
+class Snapshots(StrictModel):
+    """Which moments leave a line in the history log."""
+
+    framework: FrameworkSnapshots = FrameworkSnapshots()
+    task: TaskSnapshots = TaskSnapshots()
+    pod: PodSnapshots = PodSnapshots()
+
+
+class Settings(StrictModel):
+    kube_api_server_address: str | None = None
+    kube_config_file_path: str | None = None
+    kube_client_qps: Annotated[float, Field(gt=0, le=10_000, strict=False)] = 80
+    kube_client_burst: Annotated[int, Field(ge=0, le=10_000)] = 120
+    worker_number: Annotated[int, Field(gt=0)] = 200
+    large_framework_compression: bool = False
+    crd_established_check_interval_sec: Annotated[int, Field(ge=1)] = 1
+    crd_established_check_timeout_sec: Annotated[int, Field(ge=10)] = 60
+    object_local_cache_creation_timeout_sec: Annotated[int, Field(ge=1)] = 300
+    framework_completed_retain_sec: Annotated[int, Field(ge=0)] = 30 * 24 * 3600
+    framework_min_retry_delay_sec_for_transient_conflict_failed: Annotated[int, Field(ge=0)] = 60
+    framework_max_retry_delay_sec_for_transient_conflict_failed: Annotated[int, Field(ge=0)] = 900
+    log_object_snapshot: Snapshots = Snapshots()
+    pod_failure_spec: list[Failure] = Field(
+        default_factory=lambda: [Failure.model_validate(entry) for entry in SHIPPED]
+    )
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The failure table in the engine's words; made once for all Frameworks."""
+        return rules(tuple(self.pod_failure_spec))
+
+    @cached_property
+    def understood(self) -> dict[bytes, Any]:
+        """What `reading` made of specs under these settings, by their digest: a pass rarely meets a new one."""
+        return {}
+
+    @field_validator("object_local_cache_creation_timeout_sec")
+    @classmethod
+    def _leaves_time_to_appear(cls, seconds: int, info: ValidationInfo) -> int:
+        if seconds < 60 and not (info.context or {}).get("relaxed"):
+            raise ValueError("must be 60 or more: a slow cache would otherwise look like a lost object")
+        return seconds
+
+
+def settings(written: Mapping[str, Any] | None = None, *, relaxed: bool = False) -> Settings:
+    """The settings a configuration file asks for; `relaxed` allows the short time-outs of tests."""
+    found = dict(written or {})
+    try:
+        read = Settings.model_validate(found, context={"relaxed": relaxed})
+    except ValidationError as problems:
+        raise SettingsInvalid([*causes(problems, prefix="", right=_RIGHT), *_across(found)]) from None
+    mistakes = [*_across(found), *_delays(read)]
+    if mistakes:
+        raise SettingsInvalid(mistakes)
+    return read
+
+
+def _across(found: dict[str, Any]) -> list[Cause]:
+    """What no single entry can know: the same code twice."""
+    table = found.get("podFailureSpec")
+    entries = table if isinstance(table, list) else []
+    codes = [entry.get("code") if isinstance(entry, dict) else None for entry in entries]
+    counts = Counter(code for code in codes if code is not None)
+    return [
+        duplicate(f"podFailureSpec[{index}].code", code, "give every entry a code of its own")
+        for index, code in enumerate(codes)
+        if code is not None and counts[code] > 1 and code in codes[:index]
+    ]
+
+
+def _delays(read: Settings) -> list[Cause]:
+    low = read.framework_min_retry_delay_sec_for_transient_conflict_failed
+    high = read.framework_max_retry_delay_sec_for_transient_conflict_failed
+    if high >= low:
+        return []
+    words = f"must be {low} or more, as frameworkMinRetryDelaySecForTransientConflictFailed says"
+    return [invalid("frameworkMaxRetryDelaySecForTransientConflictFailed", high, words)]

@@ -1,0 +1,76 @@
+"""Pod templates as people wrote them: the names of fields in any case.
+
+The first controllers of this language read field names without looking at their case, and manifests rely on it
+(`ActiveDeadlineSeconds: 60`). Names are brought to the one the Kubernetes API knows; keys of maps (labels, limits,
+selectors) are data and stay. Unknown fields stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from shoal.kube.objects import Obj
+from shoal.kube.schema import Schema
+from shoal.kube.schemas import named
+
+
+def canonical(template: Obj) -> Obj:
+    """The template with every field under its proper name; the template itself where nothing is to be done.
+
+    Where a field stands under both names the proper one wins.
+    """
+    made: Obj = _canonical(named("PodTemplateSpec"), template)
+    return made
+
+
+def odd_names(template: Obj) -> Iterator[tuple[str, str]]:
+    """The paths of fields in another case, each with its proper name."""
+    yield from _odd(named("PodTemplateSpec"), template, "")
+
+
+@lru_cache(maxsize=512)
+def _proper(schema: Schema) -> dict[str, str]:
+    return {name.lower(): name for name in schema.fields}
+
+
+def _name(schema: Schema, written: str) -> str:
+    if not schema.fields or written in schema.fields:
+        return written
+    return _proper(schema).get(written.lower(), written)
+
+
+def _canonical(schema: Schema | None, value: Any) -> Any:
+    if schema is None:
+        return value
+    if isinstance(value, list):
+        items = schema.items
+        changed = [_canonical(items, child) for child in value]
+        return changed if any(a is not b for a, b in zip(changed, value, strict=True)) else value
+    if not isinstance(value, dict):
+        return value
+    made: Obj = {}
+    same = True
+    for written, child in value.items():
+        name = _name(schema, written)
+        below = _canonical(schema.field(name), child)
+        same = same and name is written and below is child
+        if name == written or name not in value:
+            made[name] = below
+    return value if same else made
+
+
+def _odd(schema: Schema | None, value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if schema is None:
+        return
+    if isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _odd(schema.items, child, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for written, child in value.items():
+            name = _name(schema, written)
+            here = f"{path}.{written}" if path else written
+            if name != written:
+                yield here, name
+            yield from _odd(schema.field(name), child, here)

@@ -1,0 +1,104 @@
+"""The mistakes a model finds in a manifest or a configuration, each with its path and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+
+from shoal.kube.errors import Cause
+from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
+
+_TYPES = {
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text; put it in quotes",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+}
+
+
+class Model(BaseModel):
+    """Strict about types; a null where none is meant counts as absent, as in every Kubernetes object."""
+
+    model_config = ConfigDict(alias_generator=to_camel, strict=True, frozen=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nulls_are_absent(cls, written: Any) -> Any:
+        if not isinstance(written, dict) or None not in written.values():
+            return written
+        return {key: value for key, value in written.items() if value is not None}
+
+
+class StrictModel(Model):
+    """For configuration: a key nobody knows is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def causes(invalid_model: ValidationError, *, prefix: str, right: Mapping[str, str]) -> list[Cause]:
+    """`right` says for a field's name, in words, what would be right there."""
+    return [_cause(error, prefix, right) for error in invalid_model.errors(include_url=False, include_context=True)]
+
+
+def path_of(prefix: str, location: Iterable[str | int]) -> str:
+    path = prefix
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else (f".{step}" if path else str(step))
+    return path
+
+
+def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:
+    path, value, kind = path_of(prefix, error["loc"]), error["input"], error["type"]
+    meaning = right.get(str(error["loc"][-1]), "") if error["loc"] else ""
+    context = error.get("ctx") or {}
+    if kind == "missing":
+        return required(path, meaning)
+    if kind == "extra_forbidden":
+        return forbidden(path, "there is no such key")
+    if kind == "literal_error":
+        return not_supported(path, value, [choice.strip("' ") for choice in _choices(context["expected"])])
+    if kind in _TYPES:
+        words = _joined(f"must be {_TYPES[kind]}", meaning)
+        return Cause("FieldValueTypeInvalid", invalid(path, value, words).message, path)
+    if kind == "value_error":
+        return _own(error, path, value)
+    return invalid(path, value, _joined(_LIMITS.get(kind, _as_said)(context, error["msg"]), meaning))
+
+
+def _choices(expected: str) -> list[str]:
+    return expected.replace(" or ", ", ").split(", ")
+
+
+def _own(error: ErrorDetails, path: str, value: Any) -> Cause:
+    """A rule of ours, in its own words."""
+    words = str((error.get("ctx") or {}).get("error"))
+    return (
+        invalid(path, value, words) if isinstance(value, str | int | float) else Cause("FieldValueInvalid", words, path)
+    )
+
+
+def _as_said(_: Mapping[str, Any], message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+_LIMITS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
+    "greater_than_equal": lambda context, _: f"must be {context['ge']} or more",
+    "less_than_equal": lambda context, _: f"must be {context['le']} or less",
+    "greater_than": lambda context, _: f"must be more than {context['gt']}",
+    "less_than": lambda context, _: f"must be less than {context['lt']}",
+    "string_pattern_mismatch": lambda context, _: f"must match {context['pattern']}",
+    "too_short": lambda context, _: f"must have {context['min_length']} or more",
+}
+
+
+def _joined(words: str, meaning: str) -> str:
+    return f"{words}: {meaning}" if meaning else words

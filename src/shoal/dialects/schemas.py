@@ -1,0 +1,63 @@
+"""From models to the schema of a CustomResourceDefinition.
+
+Models give JSON Schema; a definition wants its structural dialect: no references, no titles, null said by a flag.
+Nothing here knows a job language.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.kube.objects import Obj
+
+PRESERVED: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def structural(schema: Obj, *, defaults: bool = True) -> Obj:
+    """A JSON schema with $defs as one structural schema; without `defaults` nothing is filled in or required."""
+    return _structural(schema, schema.get("$defs") or {}, defaults=defaults)
+
+
+def _structural(schema: Obj, named: dict[str, Any], *, defaults: bool) -> Obj:
+    if "$ref" in schema:
+        target = named[schema["$ref"].rpartition("/")[2]]
+        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    if "anyOf" in schema:
+        return _structural(_without_null(schema, named), named, defaults=defaults)
+    made: Obj = {}
+    for key, value in schema.items():
+        if key in ("title", "$defs") or (key in ("default", "required") and not defaults):
+            continue
+        if key == "default" and value is None:
+            continue  # absent and null mean the same here
+        made[key] = _part(key, value, named, defaults=defaults)
+    if "enum" in made:
+        made.setdefault("type", "string")
+    return made
+
+
+def _part(key: str, value: Any, named: dict[str, Any], *, defaults: bool) -> Any:
+    if key == "properties":
+        return {name: _structural(below, named, defaults=defaults) for name, below in value.items()}
+    if key in ("items", "additionalProperties") and isinstance(value, dict):
+        return _structural(value, named, defaults=defaults)
+    if key == "description":
+        return " ".join(value.split())
+    return _said(value) if key == "default" else value
+
+
+def _said(value: Any) -> Any:
+    """A default without what it does not say."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _said(below) for name, below in value.items() if below is not None}
+
+
+def _without_null(schema: Obj, named: dict[str, Any]) -> Obj:
+    """X or null becomes X with a flag; unions of anything else have no place in our models."""
+    choices = [choice for choice in schema["anyOf"] if choice.get("type") != "null"]
+    (choice,) = choices
+    if "$ref" in choice:
+        choice = named[choice["$ref"].rpartition("/")[2]]
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    return {**choice, **rest, "nullable": True}
