@@ -138,7 +138,7 @@ def _become(uid: int | None, gid: int | None, stdio: tuple[int, int, int]) -> No
     except OSError as error:
         raise Failed(
             NOT_PREPARED,
-            f"cannot run as user {user} and group {group} ({error.strerror}): only root can run programs as others. "
+            f"cannot run as user {user} and group {group}: only root can run programs as others. "
             f"Leave runAsUser and runAsGroup out, or start shoal as root.",
         ) from error
 
