@@ -180,3 +180,8 @@ async def test_a_closing_server_ends_commands(cluster: EmbeddedCluster, pod: str
         app.end_streams()
         await socket.task
     assert node.stopped == ["wait"]
+
+
+async def test_a_command_without_an_upgrade_is_told_it_needs_one(http: Asgi, pod: str) -> None:
+    answer = await http("POST", f"{pod}/exec", command="echo", stdout="1")
+    assert (answer.status, answer.json["message"]) == (400, "Upgrade request required")

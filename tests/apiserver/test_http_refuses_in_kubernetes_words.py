@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[int, str, str]]] = {
             "must be 'Metadata', 'Object', 'None', or empty",
         ),
     ),
-    "exec without upgrade": (("POST", f"{PODS}/p/exec"), (400, "BadRequest", "Upgrade request required")),
+    "exec in no pod": (("POST", f"{PODS}/ghost/exec"), (404, "NotFound", 'pods "ghost" not found')),
 }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class Application:
             "binding": {"POST": self._unstored.bind},
             "eviction": {"POST": self._unstored.evict},
             "log": {"GET": self._logs},
-            "exec": {"GET": _needs_upgrade, "POST": _needs_upgrade},
+            "exec": {"GET": self._needs_upgrade, "POST": self._needs_upgrade},
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -78,6 +78,8 @@ class Application:
             answer = await self.answer(request)
         except Exception as error:
             answer = _refusal(error, request)
+        if isinstance(answer, Stream) and request.method == "HEAD":
+            answer = await replies.head_of(answer)
         if isinstance(answer, Stream):
             await self._streaming(replies.write_stream(answer, request.receive, send))
             return
@@ -117,6 +119,15 @@ class Application:
     async def _logs(self, request: Request, _: Kind, place: Place) -> Answer:
         return await podparts.logs(self._cluster, key_of(place), request.query)
 
+    async def _needs_upgrade(self, request: Request, _: Kind, place: Place) -> Answer:
+        """A command comes over a websocket. What else is wrong with it is said first: an older kubectl whose
+        websocket was refused asks again this way and shows the second answer."""
+        executing.read_request(self._cluster, key_of(place), request.query)
+        if b"upgrade" in request.headers:
+            wanted = request.headers[b"upgrade"].decode("latin-1")
+            raise bad_request(f"commands run over websockets here, not {wanted}; kubectl does so from version 1.31 on")
+        raise bad_request("Upgrade request required")
+
     # One websocket
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,10 +160,6 @@ class Application:
                 raise
         finally:
             self._streams.discard(task)
-
-
-async def _needs_upgrade(_: Request, __: Kind, ___: Place) -> Reply:
-    raise bad_request("Upgrade request required")
 
 
 def _not_allowed(request: Request, choices: dict[str, Verb]) -> Reply:

@@ -45,20 +45,19 @@ class Malformed(Exception):
 
 async def read(receive: Receive) -> bytes:
     """The whole body; 413 past the limit, without reading the rest."""
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        return body if len(body) <= LIMIT_BYTES else _refuse_size()
-    pieces, size = [body], len(body)
-    while message.get("more_body", False) and size <= LIMIT_BYTES:
+    pieces: list[bytes] = []
+    size, more = 0, True
+    while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            # What arrived may read as a whole document and is not one: half a manifest must never be applied.
+            raise bad_request("the connection was closed before the whole body had arrived")
         pieces.append(message.get("body", b""))
         size += len(pieces[-1])
-    return b"".join(pieces) if size <= LIMIT_BYTES else _refuse_size()
-
-
-def _refuse_size() -> bytes:
-    raise too_large(f"Request entity too large: limit is {LIMIT_BYTES}")
+        if size > LIMIT_BYTES:
+            raise too_large(f"Request entity too large: limit is {LIMIT_BYTES}")
+        more = message.get("more_body", False)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def content_type(header: bytes) -> str:

@@ -124,9 +124,19 @@ async def write_stream(stream: Stream, receive: Receive, send: Send) -> None:
         for task in (gone, pumping):
             task.cancel()
         await asyncio.gather(gone, pumping, return_exceptions=True)
-        closing = stream.close()
-        if closing is not None:
-            await closing
+        await _closed(stream)
+
+
+async def head_of(stream: Stream) -> Reply:
+    """The beginning of a stream for those who want no more."""
+    await _closed(stream)
+    return Reply(b"", content_type=stream.content_type)
+
+
+async def _closed(stream: Stream) -> None:
+    closing = stream.close()
+    if closing is not None:
+        await closing
 
 
 async def _pump(stream: Stream, headers: Headers, send: Send) -> None:

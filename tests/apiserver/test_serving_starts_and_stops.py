@@ -1,0 +1,122 @@
+"""The server on a real socket: where it listens, what it speaks, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from shoal.apiserver import certificates
+from shoal.apiserver.app import build
+from shoal.apiserver.serving import Server, ServingRefused, tls_context
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.kube.kinds import CONFIG_MAP, POD
+
+ECHO = "command=echo&stdout=1"
+TOKEN = {"Authorization": "Bearer t"}
+
+
+@pytest.fixture
+async def server(cluster: EmbeddedCluster) -> AsyncIterator[Server]:
+    made = Server(build(cluster, token="t"))
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def test_it_says_where_it_listens_and_answers_there(server: Server) -> None:
+    async with aiohttp.ClientSession(headers=TOKEN) as client, client.get(f"{server.url}/api/v1/pods") as answer:
+        assert (answer.status, (await answer.json())["kind"]) == (200, "PodList")
+        assert answer.headers["Date"]
+
+
+async def test_a_connection_serves_many_requests(server: Server) -> None:
+    connector = aiohttp.TCPConnector(limit=1)
+    async with aiohttp.ClientSession(headers=TOKEN, connector=connector) as client:
+        for _ in range(3):
+            async with client.get(f"{server.url}/readyz") as answer:
+                assert await answer.text() == "ok"
+        assert len(server._state.connections) == 1
+
+
+async def test_stopping_ends_open_watches(cluster: EmbeddedCluster) -> None:
+    server = Server(build(cluster, token="t"))
+    await server.start()
+    async with aiohttp.ClientSession(headers=TOKEN) as client:
+        answer = await client.get(f"{server.url}/api/v1/pods?watch=1&timeoutSeconds=999")
+        await asyncio.wait_for(server.stop(), 60)
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.content.read()
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await client.get(f"{server.url}/readyz")
+    await server.stop()
+
+
+async def test_a_port_that_is_taken_is_said_so(server: Server, cluster: EmbeddedCluster) -> None:
+    with pytest.raises(ServingRefused, match=f"cannot listen on 127.0.0.1 port {server.port}: "):
+        await Server(build(cluster, token="t"), port=server.port).start()
+
+
+async def test_tls_is_spoken_with_the_certificate_of_the_cluster(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    made = certificates.ensure(tmp_path, "127.0.0.1")
+    server = Server(build(cluster, token="t"), ssl=tls_context(made.certificate, made.key))
+    await server.start()
+    trusted = ssl.create_default_context(cadata=made.authority().decode())
+    async with aiohttp.ClientSession() as client, client.get(f"{server.url}/version", ssl=trusted) as answer:
+        assert (server.url[:8], answer.status) == ("https://", 200)
+    await server.stop()
+
+
+def test_a_certificate_that_cannot_be_used_is_said_so(tmp_path: Path) -> None:
+    file = tmp_path / "cert.pem"
+    file.write_text("no certificate")
+    with pytest.raises(ServingRefused, match="cannot use the certificate"):
+        tls_context(file, file)
+
+
+async def test_a_body_cut_short_is_not_taken_for_a_whole_one(server: Server, cluster: EmbeddedCluster) -> None:
+    whole = b"metadata: {name: half}\ndata: {a: b}\nimmutable: true\n"
+    head = (
+        "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\n"
+        f"Content-Type: application/yaml\r\nContent-Length: {len(whole)}\r\n\r\n"
+    )
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(head.encode() + whole[:-16])
+    await writer.drain()
+    raw: socket.socket = writer.get_extra_info("socket")
+    raw.shutdown(socket.SHUT_WR)
+    await reader.read()
+    writer.close()
+    assert server._state.tasks == set()
+    assert (await cluster.list(CONFIG_MAP, "default")).items == []
+
+
+async def test_an_upgrade_it_does_not_speak_is_refused_with_the_way_out(
+    server: Server, cluster: EmbeddedCluster
+) -> None:
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await cluster.create(POD, pod, "default")
+    await cluster.bind("p", "default", node="node-1")
+    url = f"{server.url}/api/v1/namespaces/default/pods/p/exec"
+    headers = {**TOKEN, "Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+    async with aiohttp.ClientSession(headers=headers) as client:
+        told = [
+            (await (await client.post(f"{url}?{query}")).json())["message"] for query in (ECHO, f"{ECHO}&container=x")
+        ]
+    assert told == [
+        "commands run over websockets here, not SPDY/3.1; kubectl does so from version 1.31 on",
+        "container x is not valid for pod p",
+    ]
+
+
+async def test_the_head_of_a_watch_ends_at_once(server: Server) -> None:
+    async with (
+        aiohttp.ClientSession(headers=TOKEN) as client,
+        client.head(f"{server.url}/api/v1/pods?watch=1") as answer,
+    ):
+        assert answer.status == 200
