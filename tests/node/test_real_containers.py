@@ -196,12 +196,23 @@ async def test_the_end_of_a_container_is_told_in_full(
     assert told == {name: expected for name, (_, expected) in cases.items()}
 
 
+async def test_a_working_folder_nobody_has_is_made(
+    cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
+) -> None:
+    async with running_agent(cluster, keepers, real_config()) as agent:
+        made = sh("pwd; echo x > y; cat y", workingDir="/workspace/deep")
+        await cluster.create(POD, pod("p", made, restartPolicy="Never"), "default")
+        assert await log_of(agent, await finished(cluster)) == "/workspace/deep\nx\n"
+
+
 async def test_a_program_that_is_not_there_fails_with_its_name(
     cluster: EmbeddedCluster, keepers: Keepers, real_config: Config
 ) -> None:
-    async with running_agent(cluster, keepers, real_config()):
+    async with running_agent(cluster, keepers, real_config()) as agent:
         await cluster.create(POD, pod("p", container("main", "/no/such/program"), restartPolicy="Never"), "default")
-        told = ended(await finished(cluster))
+        done = await finished(cluster)
+        told = ended(done)
+        assert await log_of(agent, done) == ""
     assert (told["exitCode"], told["reason"]) == (127, "StartError")
     assert "/no/such/program" in told["message"]
 

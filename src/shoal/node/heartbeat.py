@@ -71,13 +71,13 @@ class Heartbeat:
 
     async def _register(self) -> None:
         wanted = node_object(self._config.name, self._config.machine, self._config.labels, self._pod_cidr)
+        labels = {"metadata": {"labels": wanted["metadata"]["labels"]}}
         try:
-            self._node = await self._cluster.create(NODE, wanted)
-        except ApiError as refused:
-            if refused.reason != "AlreadyExists":
-                raise
-            labels = {"metadata": {"labels": wanted["metadata"]["labels"]}}
             self._node = await self._cluster.patch(NODE, self._config.name, patch=labels)
+        except ApiError as refused:
+            if refused.code != 404:
+                raise
+            self._node = await self._cluster.create(NODE, wanted)
         status = node_status(
             self._config.name,
             self._config.machine,

@@ -25,6 +25,8 @@ from shoal.node.trimming import without_bookkeeping
 
 log = structlog.get_logger(__name__)
 
+SERVE_AGAIN_SECONDS = 5.0
+
 
 def rewrite(path: Path, text: str) -> None:
     """Replace the text of a file that others have open or mounted."""
@@ -123,5 +125,7 @@ class Names:
         try:
             await self._sandboxes.serve(table)
             self._table = table
-        except OSError as refused:
-            log.warning("service addresses not served", error=str(refused))
+        except Exception:
+            # Whatever befell the proxy, names and pods go on; the next change, or a little time, tries again.
+            log.exception("service addresses not served")
+            asyncio.get_running_loop().call_later(SERVE_AGAIN_SECONDS, self._dirty.set)

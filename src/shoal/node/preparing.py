@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
@@ -106,21 +106,30 @@ def _spec(
     uid, gid = _user(pod, container)
     log_file = folder.log_file(name, attempt)
     log_file.parent.mkdir(parents=True, exist_ok=True)
+    cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
+    mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
     return ProcessSpec(
         id=f"{name}.{attempt}",
         argv=argv,
         env=environment(variables, caller=caller, image=image_env, around=around),
-        cwd=container.get("workingDir") or config.images.working_dir(image) or config.working_dir,
+        cwd=cwd,
         log_file=log_file,
-        mounts=(
-            *config.images.mounts(image),
-            *volumes.mounts_for(container, prepared, variables),
-            _message_mount(container, folder, attempt),
-        ),
+        mounts=(*mounts, *_working_folder(cwd, mounts, folder, name), _message_mount(container, folder, attempt)),
         uid=uid,
         gid=gid,
         memory_bytes=_memory_limit(container),
     )
+
+
+def _working_folder(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, name: str) -> tuple[Mount, ...]:
+    """A working folder that neither the machine nor a volume has is made for the container, as runtimes do."""
+    path = PurePosixPath(cwd)
+    if Path(cwd).exists() or any(path.is_relative_to(mount.target) for mount in mounts):
+        return ()
+    place = folder.path / "work" / name
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o777)
+    return (Mount(cwd, place),)
 
 
 def _message_mount(container: Obj, folder: PodFolder, attempt: int) -> Mount:

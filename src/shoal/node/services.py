@@ -140,7 +140,7 @@ def _run_for_logs(worker: PodWorker, name: str, *, previous: bool) -> Run:
         if known.last is None:
             raise bad_request(f'previous terminated container "{name}" in pod "{pod}" not found')
         return known.last
-    if known.run is None or known.run.started_at is None:
+    if known.run is None or (known.run.started_at is None and not known.run.is_over):
         if known.last is not None:
             return known.last
         reason = worker.waiting_reason(name)

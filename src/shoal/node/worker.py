@@ -44,6 +44,7 @@ log = structlog.get_logger(__name__)
 
 TERMINAL = ("Succeeded", "Failed")
 SANDBOX_RETRY_SECONDS = 5.0
+MOST_STEPS = 50
 
 
 class PodWorker:
@@ -153,8 +154,8 @@ class PodWorker:
         return min((at for at in (wake_at, pause, self._retry_at) if at is not None), default=None)
 
     async def _advance(self) -> float | None:
-        """Act until there is nothing left to do now."""
-        while True:
+        """Act until there is nothing left to do now; a container that ends as fast as it starts must not hold us."""
+        for _ in range(MOST_STEPS):
             decision = lifecycle.decide(
                 self.pod, self.record, self._situation(), now=self._config.clock(), backoff=self._config.backoff
             )
@@ -162,6 +163,8 @@ class PodWorker:
                 await self._take(action)
             if not decision.actions:
                 break
+        else:
+            return self._config.clock()
         if decision.is_finished and not self.record.finished:
             await self._finish()
         self._note_backoffs()
