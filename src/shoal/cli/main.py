@@ -16,6 +16,7 @@ COMMANDS = {
     "status": "Show what runs where.",
     "kubeconfig": "Print the kubeconfig of a cluster.",
     "doctor": "Say what works on this machine and what that costs.",
+    "barrier": "Wait until every task of a Framework has an address.",
     "completion": "Print the tab completion for your shell.",
 }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from shoal.engine import Anchor, Body, Create, Job, JobState, Notice, Observed
+from shoal.engine import Anchor, Body, Create, Job, JobState, Notice, Observed, TaskRef
 from shoal.engine.model import Guard
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
@@ -81,6 +81,7 @@ class Dialect:
     warn: Callable[[Obj, Obj | None], list[str]]  # what is accepted and probably not meant (new, old)
     read: Callable[[Obj, Settings], Job | None]  # None: not ours
     render: Callable[[Obj, Create], Obj]  # the pod of a task
+    pod_name: Callable[[Obj, TaskRef], str]  # its name, known without rendering it
     restore: Callable[[Obj], JobState]
     record: Callable[[Job, JobState, Settings], LedgerPatch]
     owner: Callable[[Obj], Owner | None]  # of a pod or an anchor

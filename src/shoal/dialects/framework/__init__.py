@@ -22,6 +22,7 @@ DIALECT = Dialect(
     warn=operations.warn,
     read=reading.read,
     render=rendering.render,
+    pod_name=rendering.pod_name,
     restore=reporting.restore,
     record=reporting.record,
     owner=rendering.owner,

@@ -72,6 +72,10 @@ def render(manifest: Obj, create: Create) -> Obj:
     }
 
 
+def pod_name(manifest: Obj, task: TaskRef) -> str:
+    return names.pod_name(name_of(manifest), task.role, task.index)
+
+
 def _reference(api_version: str, kind: str, name: str, uid: str) -> Obj:
     return {
         "apiVersion": api_version,

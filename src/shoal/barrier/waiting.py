@@ -1,0 +1,103 @@
+"""The barrier's loop: read, decide, hear of a change or wait for the interval, until all are there or time is up.
+
+The exit code is what the Framework controller goes by: a time-out while everything could be read is a conflict over
+resources, so that all pods give way; a Framework that does not exist is hopeless.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from shoal.barrier.watching import NotThere, ReadFailed
+from shoal.dialects.framework.barrier import (
+    FAILED,
+    FRAMEWORK_FILE,
+    HOPELESS,
+    INJECTOR_FILE,
+    PASSED,
+    TIMED_OUT,
+    framework_json,
+    injector,
+    progress,
+)
+from shoal.kube.objects import Obj
+
+
+class Reader(Protocol):
+    def read(self) -> Obj: ...
+
+    def changes(self, framework: Obj | None, seconds: float) -> Iterator[Obj]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The exit code, the sentence for it, and the Framework where it is passed."""
+
+    code: int
+    sentence: str
+    framework: Obj | None = None
+
+
+def wait(
+    reader: Reader,
+    *,
+    interval_seconds: float,
+    timeout_seconds: float,
+    now: Callable[[], float] = time.monotonic,
+    say: Callable[[str], None] = lambda _: None,
+) -> Verdict:
+    """Until every task has an address, or as long as it may take."""
+    until = now() + timeout_seconds
+    said = ""
+    while True:
+        framework, problem = None, ""
+        try:
+            framework = reader.read()
+        except NotThere as hopeless:
+            return Verdict(HOPELESS, f"{hopeless}; a barrier runs in the pods of a Framework that exists")
+        except ReadFailed as failed:
+            problem = str(failed)
+        sentence = problem or str(progress(framework or {}))
+        if sentence != said:
+            say(sentence)
+            said = sentence
+        if framework is not None and progress(framework).is_passed:
+            return _passed(framework)
+        left = until - now()
+        if left <= 0:
+            return _timed_out(sentence, timeout_seconds, failed=bool(problem))
+        for changed in reader.changes(framework, min(interval_seconds, left)):
+            if progress(changed).is_passed:
+                return _passed(changed)
+
+
+def _passed(framework: Obj) -> Verdict:
+    return Verdict(PASSED, f"passed: {progress(framework)}", framework)
+
+
+def _timed_out(sentence: str, timeout_seconds: float, *, failed: bool) -> Verdict:
+    if failed:
+        return Verdict(FAILED, f"gave up after {timeout_seconds:g} s: {sentence}")
+    return Verdict(TIMED_OUT, f"timed out after {timeout_seconds:g} s: {sentence}")
+
+
+def leave_files(framework: Obj, *folders: Path) -> None:
+    """framework.json and injector.sh, whole or not at all, in every folder."""
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        _leave(folder / FRAMEWORK_FILE, framework_json(framework), mode=0o644)
+        _leave(folder / INJECTOR_FILE, injector(framework), mode=0o755)
+
+
+def _leave(path: Path, text: str, *, mode: int) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w") as file:
+        os.fchmod(handle, mode)
+        file.write(text)
+    Path(name).rename(path)

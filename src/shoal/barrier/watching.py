@@ -1,0 +1,130 @@
+"""Reading one Framework, and hearing of its changes.
+
+A watch tells at once; where the server does not allow one, or the connection breaks, the caller's interval decides
+when to read again. Every read of the connection is bounded by the time that is left.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode, urlsplit
+
+from shoal.barrier.connection import Connection
+from shoal.dialects.framework.names import API_VERSION
+from shoal.kube.objects import Obj
+
+_REQUEST_SECONDS = 30
+
+
+class NotThere(Exception):
+    """The server has no such Framework."""
+
+
+class ReadFailed(Exception):
+    """The Framework could not be read now; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkReader:
+    connection: Connection
+    namespace: str
+    name: str
+
+    def read(self) -> Obj:
+        """The Framework as it is now. Raises NotThere or ReadFailed."""
+        try:
+            with _closing(self._request(self._path(), seconds=_REQUEST_SECONDS)) as answer:
+                body = answer.read()
+                if answer.status == 404:
+                    raise NotThere(f"there is no Framework {self.namespace}/{self.name}")
+                if answer.status != 200:
+                    raise ReadFailed(f"the API server answered {answer.status}: {_message(body)}")
+                framework: Obj = json.loads(body)
+                return framework
+        except (OSError, http.client.HTTPException, ValueError) as problem:
+            raise ReadFailed(f"the API server at {self.connection.url} cannot be reached: {problem!r}") from None
+
+    def changes(self, framework: Obj | None, seconds: float) -> Iterator[Obj]:
+        """The Framework after each change since `framework`, for so long; without a watch, just the wait.
+
+        Ends early where reading again is worth it: after a deletion, or when a watch that told something breaks.
+        """
+        until = time.monotonic() + seconds
+        heard = False
+        if framework is not None:
+            try:
+                for changed in self._watched(framework, seconds):
+                    heard = True
+                    if changed is None:
+                        return
+                    yield changed
+            except (OSError, http.client.HTTPException, ValueError):
+                pass  # the next read will say what is wrong, if anything still is
+        if not heard:
+            threading.Event().wait(max(until - time.monotonic(), 0))
+
+    def _watched(self, framework: Obj, seconds: float) -> Iterator[Obj | None]:
+        """Every change; None: it was deleted. Raises ValueError where the server refuses or breaks off."""
+        wanted = {
+            "watch": "1",
+            "fieldSelector": f"metadata.name={self.name}",
+            "resourceVersion": framework["metadata"].get("resourceVersion", ""),
+            "timeoutSeconds": str(max(int(seconds), 1)),
+        }
+        path = f"{self._collection()}?{urlencode(wanted)}"
+        with _closing(self._request(path, seconds=seconds + 1)) as answer:
+            if answer.status != 200:
+                raise ValueError(f"no watch: {answer.status}")
+            for line in answer:
+                event = json.loads(line)
+                if event.get("type") == "ERROR":
+                    raise ValueError("the watch ended with an error")
+                yield None if event.get("type") == "DELETED" else event["object"]
+
+    def _request(self, path: str, *, seconds: float) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        parts = urlsplit(self.connection.url)
+        if parts.scheme == "https":
+            line: http.client.HTTPConnection = http.client.HTTPSConnection(
+                parts.netloc, timeout=seconds, context=self.connection.trust
+            )
+        else:
+            line = http.client.HTTPConnection(parts.netloc, timeout=seconds)
+        try:
+            line.request("GET", parts.path.rstrip("/") + path, headers=dict(self.connection.headers))
+            return line, line.getresponse()
+        except BaseException:
+            line.close()
+            raise
+
+    def _collection(self) -> str:
+        return f"/apis/{API_VERSION}/namespaces/{self.namespace}/frameworks"
+
+    def _path(self) -> str:
+        return f"{self._collection()}/{self.name}"
+
+
+class _closing:  # noqa: N801 - reads as the standard library's own
+    """The answer, and both ends closed afterwards."""
+
+    def __init__(self, made: tuple[http.client.HTTPConnection, http.client.HTTPResponse]) -> None:
+        self._line, self._answer = made
+
+    def __enter__(self) -> http.client.HTTPResponse:
+        return self._answer
+
+    def __exit__(self, *_: object) -> None:
+        self._answer.close()
+        self._line.close()
+
+
+def _message(body: bytes) -> str:
+    try:
+        said = json.loads(body).get("message")
+    except (ValueError, AttributeError):
+        said = None
+    return str(said) if said else body[:200].decode(errors="replace")

@@ -1,0 +1,69 @@
+"""`shoal barrier`: for an init container of a Framework's pod."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command("barrier")
+@click.option(
+    "--to",
+    "mount",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("/mnt/frameworkbarrier"),
+    show_default=True,
+    help="The folder the application's containers see; mount a volume there.",
+)
+@click.option(
+    "--in",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="The folder the files are written to first; the current one by default.",
+)
+def command(mount: Path, folder: Path) -> None:
+    """Wait until every task of a Framework has an address.
+
+    Reads FC_FRAMEWORK_NAMESPACE, FC_FRAMEWORK_NAME, BARRIER_CHECK_INTERVAL_SEC, BARRIER_CHECK_TIMEOUT_SEC and, for the
+    way to the API server, KUBE_APISERVER_ADDRESS, KUBECONFIG or the pod's service account. Leaves framework.json and
+    injector.sh, which an application sources to learn the addresses of its peers.
+
+    Ends with 0 when all are there, 201 when time is up, 210 when there is no such Framework or the environment is
+    wrong, 1 otherwise.
+    """
+    from shoal.barrier import connection, environment, waiting, watching
+    from shoal.dialects.framework.barrier import FAILED, HOPELESS
+
+    try:
+        told = environment.read(os.environ)
+    except environment.EnvironmentInvalid as mistakes:
+        raise _end(HOPELESS, str(mistakes)) from None
+    try:
+        reader = watching.FrameworkReader(connection.find(told, os.environ), told.namespace, told.framework)
+    except connection.NoConnection as problem:
+        raise _end(FAILED, str(problem)) from None
+    verdict = waiting.wait(
+        reader, interval_seconds=told.interval_seconds, timeout_seconds=told.timeout_seconds, say=_say
+    )
+    if verdict.framework is None:
+        raise _end(verdict.code, verdict.sentence)
+    try:
+        waiting.leave_files(verdict.framework, folder, mount)
+    except OSError as problem:
+        raise _end(
+            FAILED, f"cannot write to {problem.filename}: {problem.strerror}; mount a volume at {mount}"
+        ) from None
+    _say(verdict.sentence)
+
+
+def _say(sentence: str) -> None:
+    click.echo(f"barrier: {sentence}", err=True)
+
+
+def _end(code: int, sentence: str) -> SystemExit:
+    for line in sentence.splitlines():
+        _say(line)
+    return SystemExit(code)
