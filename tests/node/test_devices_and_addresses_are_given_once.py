@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.pods import container, machine, pod
@@ -30,6 +30,7 @@ def test_too_few_devices_are_none() -> None:
     assert assign(pod("p", wants("a", 3)), [0, 1]) is None
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 15)), st.lists(st.integers(0, 4), max_size=4))
 def test_whatever_is_given_was_free_and_is_given_once(free: set[int], counts: list[int]) -> None:
     given_out = assign(pod("p", *(wants(f"c{i}", n) for i, n in enumerate(counts))), free)
@@ -42,6 +43,7 @@ def test_whatever_is_given_was_free_and_is_given_once(free: set[int], counts: li
     assert len(handed) == sum(counts)
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=600))
 def test_addresses_in_use_are_never_given_again(steps: list[bool]) -> None:
     part, used, last = part_of("10.77.0.0/16", 3), [], ""

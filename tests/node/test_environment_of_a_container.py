@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.pods import container, pod, stored
@@ -60,12 +60,14 @@ def test_references_expand_as_kubernetes_does(case: str) -> None:
     assert expand(text, {"A": "1", "B": "2"}) == expected
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab $()", max_size=20))
 def test_text_without_a_reference_or_a_double_dollar_is_untouched(text: str) -> None:
     if "$(" not in text and "$$" not in text:
         assert expand(text, {"a": "x", "b": "y"}) == text
 
 
+@settings(deadline=None)
 @given(st.text(max_size=20))
 def test_doubling_every_dollar_says_the_text_literally(text: str) -> None:
     assert expand(text.replace("$", "$$"), {"a": "x"}) == text

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.pods import container, pod, stored
@@ -132,6 +132,7 @@ VERSIONS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(VERSIONS)
 def test_after_each_change_the_folder_holds_exactly_the_new_files(versions: list[Files]) -> None:
     import tempfile

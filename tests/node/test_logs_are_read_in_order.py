@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.cluster.port import LogOptions
@@ -104,6 +104,7 @@ async def _gather(chunks: Any) -> str:
 LINES = st.lists(st.text(alphabet="ab é", max_size=30), max_size=30)
 
 
+@settings(deadline=None)
 @given(LINES, st.integers(60, 400), st.integers(0, 40))
 def test_any_tail_is_the_end_of_the_whole(lines: list[str], size: int, tail: int) -> None:
     import tempfile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.pods import container, pod
@@ -105,6 +105,7 @@ def test_headless_and_external_services_have_no_place_in_the_table() -> None:
     assert service_table(directory(services, [])) == {}
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_a_rewritten_file_holds_the_new_text_and_stays_the_same_file(old: str, new: str) -> None:
     import tempfile

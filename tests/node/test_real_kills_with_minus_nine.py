@@ -24,7 +24,7 @@ from shoal.node.sandbox.keepers import Keepers
 
 pytestmark = pytest.mark.processes
 
-KILLS = 12
+KILLS = 10
 ENDS = {"ends": "Succeeded", "again": "Succeeded", "stays": "Running"}
 RESTARTS = {"ends": 0, "again": 1, "stays": 0}
 
