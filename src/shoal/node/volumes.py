@@ -97,7 +97,7 @@ def _empty_dir(pod: Obj, volume: Obj, place: Path) -> Prepared:
         raise NotThere(f'volume "{volume["name"]}": this node offers the media "" and "Memory", not "{medium}"')
     size = Quantity.parse(str(source["sizeLimit"])).value() if source.get("sizeLimit") else None
     if medium == "Memory":
-        if _mounted_whole_by_one(pod, volume["name"]):
+        if _is_mounted_whole_once(pod, volume["name"]):
             return Prepared(None, size_bytes=size or None)
         if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
             place = SHARED_MEMORY / f"shoal-{uid_of(pod)}-{volume['name']}"
@@ -106,9 +106,9 @@ def _empty_dir(pod: Obj, volume: Obj, place: Path) -> Prepared:
     return Prepared(place)
 
 
-def _mounted_whole_by_one(pod: Obj, name: str) -> bool:
+def _is_mounted_whole_once(pod: Obj, name: str) -> bool:
     mounts = [m for c in all_containers(pod) for m in c.get("volumeMounts") or () if m["name"] == name]
-    return len(mounts) == 1 and not mounts[0].get("subPath") and not mounts[0].get("subPathExpr")
+    return len(mounts) < 2 and not any(m.get("subPath") or m.get("subPathExpr") for m in mounts)
 
 
 def _claimed(pod: Obj, source: Obj, around: Surroundings) -> Prepared:
