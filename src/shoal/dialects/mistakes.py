@@ -91,13 +91,17 @@ def _as_said(_: Mapping[str, Any], message: str) -> str:
 
 
 _LIMITS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
-    "greater_than_equal": lambda context, _: f"must be {context['ge']} or more",
-    "less_than_equal": lambda context, _: f"must be {context['le']} or less",
-    "greater_than": lambda context, _: f"must be more than {context['gt']}",
-    "less_than": lambda context, _: f"must be less than {context['lt']}",
+    "greater_than_equal": lambda context, _: f"must be {_plain(context['ge'])} or more",
+    "less_than_equal": lambda context, _: f"must be {_plain(context['le'])} or less",
+    "greater_than": lambda context, _: f"must be more than {_plain(context['gt'])}",
+    "less_than": lambda context, _: f"must be less than {_plain(context['lt'])}",
     "string_pattern_mismatch": lambda context, _: f"must match {context['pattern']}",
     "too_short": lambda context, _: f"must have {context['min_length']} or more",
 }
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else str(number)
 
 
 def _joined(words: str, meaning: str) -> str:

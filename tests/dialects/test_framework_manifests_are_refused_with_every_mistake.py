@@ -1,0 +1,260 @@
+"""What a Framework may say: every mistake at once, with its path and what would be right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kit.frameworks import framework, pet, pod_template, role
+from shoal.dialects.dialect import ManifestInvalid
+from shoal.dialects.framework import DIALECT, settings
+from shoal.kube.objects import Obj
+
+RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
+COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
+TASKS = "a role has from 0 to 10000 tasks"
+
+
+def mistakes(manifest: Obj) -> list[str]:
+    return [str(cause) for cause in DIALECT.admit(manifest)]
+
+
+def with_role(**changes: Any) -> Obj:
+    return framework({**role(), **changes})
+
+
+SCENARIO_51 = {
+    "name": (
+        framework(role(), name="my-job"),
+        'metadata.name: Invalid value: "my-job": must consist of 1 to 63 lower case letters and digits, for example '
+        "myjob",
+    ),
+    "too few tasks": (
+        with_role(taskNumber=-1),
+        f"spec.taskRoles[0].taskNumber: Invalid value: -1: must be 0 or more: {TASKS}",
+    ),
+    "too many tasks": (
+        with_role(taskNumber=10_001),
+        f"spec.taskRoles[0].taskNumber: Invalid value: 10001: must be 10000 or less: {TASKS}",
+    ),
+    "framework retries": (
+        framework(role(), retry=(True, -3)),
+        f"spec.retryPolicy.maxRetryCount: Invalid value: -3: must be -2 or more: {RETRIES}",
+    ),
+    "task retries": (
+        framework(role(retry=(False, -3))),
+        f"spec.taskRoles[0].task.retryPolicy.maxRetryCount: Invalid value: -3: must be -2 or more: {RETRIES}",
+    ),
+    "failed count": (
+        framework(role(failed=-2)),
+        "spec.taskRoles[0].frameworkAttemptCompletionPolicy.minFailedTaskCount: Invalid value: -2: must be -1 or more: "
+        + COUNTS,
+    ),
+    "succeeded count": (
+        framework(role(succeeded=-2)),
+        "spec.taskRoles[0].frameworkAttemptCompletionPolicy.minSucceededTaskCount: Invalid value: -2: must be -1 or "
+        f"more: {COUNTS}",
+    ),
+    "execution type": (
+        framework(role(), start="Pause"),
+        'spec.executionType: Unsupported value: "Pause": supported values: "Create", "Start", "Stop"',
+    ),
+    "role name": (
+        framework(role("my_role")),
+        'spec.taskRoles[0].name: Invalid value: "my_role": must match ^[a-z0-9]{1,63}$: 1 to 63 lower case letters '
+        "and digits",
+    ),
+    "no role name": (
+        framework({"taskNumber": 1}),
+        "spec.taskRoles[0].name: Required value: 1 to 63 lower case letters and digits",
+    ),
+    "duplicate roles": (
+        framework(role("a"), role("b"), role("a")),
+        'spec.taskRoles[2].name: Duplicate value: "a": give every role a name of its own',
+    ),
+    "text for a number": (
+        with_role(taskNumber="4"),
+        f'spec.taskRoles[0].taskNumber: Invalid value: "4": must be an integer: {TASKS}',
+    ),
+    "text for a switch": (
+        framework(role(retry=("yes", 0))),  # type: ignore[arg-type]
+        'spec.taskRoles[0].task.retryPolicy.fancyRetryPolicy: Invalid value: "yes": must be true or false',
+    ),
+    "fraction of a second": (
+        framework(role(grace=1.5)),  # type: ignore[arg-type]
+        "spec.taskRoles[0].task.podGracefulDeletionTimeoutSec: Invalid value: 1.5: must be an integer: seconds after "
+        "which a pod is deleted by force, or null for never",
+    ),
+    "template": (
+        with_role(task={"pod": []}),
+        "spec.taskRoles[0].task.pod: Invalid value: []: must be an object: the template of the role's pods",
+    ),
+    "roles by name": (
+        {**framework(), "spec": {"taskRoles": {"a": role()}}},
+        None,
+    ),
+    "no name": (
+        {**framework(role()), "metadata": {}},
+        "metadata.name: Required value: give the Framework a name of 1 to 63 lower case letters and digits",
+    ),
+    "generated name": (
+        {**framework(role()), "metadata": {"generateName": "run-"}},
+        'metadata.generateName: Invalid value: "run-": must consist of 1 to 63 lower case letters and digits, for '
+        "example run",
+    ),
+}
+
+
+@pytest.mark.parametrize(("manifest", "words"), SCENARIO_51.values(), ids=list(SCENARIO_51))
+def test_scenario_51_validation(manifest: Obj, words: str | None):
+    found = mistakes(manifest)
+
+    assert len(found) == 1
+    assert words is None or found == [words]
+
+
+def test_all_mistakes_are_listed_at_once():
+    manifest = framework(
+        role("a", -1, failed=-2), role("a", 10_001, retry=(True, -3)), start="Pause", retry=(True, -9), name="my-job"
+    )
+
+    assert [cause.field for cause in DIALECT.admit(manifest)] == [
+        "metadata.name",
+        "spec.executionType",
+        "spec.retryPolicy.maxRetryCount",
+        "spec.taskRoles[0].taskNumber",
+        "spec.taskRoles[0].frameworkAttemptCompletionPolicy.minFailedTaskCount",
+        "spec.taskRoles[1].taskNumber",
+        "spec.taskRoles[1].task.retryPolicy.maxRetryCount",
+        "spec.taskRoles[1].name",
+    ]
+
+
+SOUND = {
+    "the story": pet(),
+    "no forced deletion": framework(role(grace=None)),
+    "zero tasks": framework(role(number=0)),
+    "no roles": framework(),
+    "nothing at all": {"metadata": {"name": "fw"}},
+    "nulls": {"metadata": {"name": "fw"}, "spec": {"description": None, "taskRoles": None, "retryPolicy": None}},
+    "a status": {**framework(role()), "status": {"state": "Completed"}},
+    "unknown pod fields": framework(role(pod={"spec": {"shareable": True, "containers": []}})),
+    "the widest values": framework(role("z" * 63, 10_000, 0, 10_000, retry=(True, 2**31 - 1), grace=2**62), name="9"),
+}
+
+
+@pytest.mark.parametrize("manifest", SOUND.values(), ids=list(SOUND))
+def test_a_sound_manifest_is_let_in_and_read(manifest: Obj):
+    assert mistakes(manifest) == []
+    assert DIALECT.read(DIALECT.default(manifest), settings()) is not None
+
+
+def test_reading_a_stored_mistake_lists_all_of_them():
+    with pytest.raises(ManifestInvalid) as refused:
+        DIALECT.read(framework(role(number=-1), retry=(True, -3)), settings())
+
+    assert len(refused.value.causes) == 2
+
+
+def test_what_is_left_out_gets_its_default():
+    made = DIALECT.default({"metadata": {"name": "fw"}, "spec": {"taskRoles": [{"name": "a"}]}})
+    never = {"fancyRetryPolicy": False, "maxRetryCount": 0}
+
+    assert made["spec"] == {
+        "description": "",
+        "executionType": "Start",
+        "retryPolicy": never,
+        "taskRoles": [
+            {
+                "name": "a",
+                "taskNumber": 0,
+                "frameworkAttemptCompletionPolicy": {"minFailedTaskCount": 1, "minSucceededTaskCount": -1},
+                "task": {"retryPolicy": never, "pod": {}},
+            }
+        ],
+    }
+    assert DIALECT.default(made) == made
+
+
+def test_defaults_leave_alone_what_is_said():
+    assert DIALECT.default(pet()) == pet()
+
+
+def test_pod_fields_get_their_proper_names_and_maps_keep_their_keys():
+    pod = {
+        "Metadata": {"Labels": {"App": "x"}},
+        "Spec": {
+            "activedeadlineseconds": 60,
+            "ActiveDeadlineSeconds": 90,
+            "NodeSelector": {"Disk": "ssd"},
+            "Containers": [{"NAME": "a", "resources": {"Limits": {"Nvidia.com/gpu": 1}}, "Colour": {"Red": 1}}],
+        },
+    }
+    made = DIALECT.default(framework(role(pod=pod)))
+
+    assert made["spec"]["taskRoles"][0]["task"]["pod"] == {
+        "metadata": {"labels": {"App": "x"}},
+        "spec": {
+            "activeDeadlineSeconds": 90,
+            "nodeSelector": {"Disk": "ssd"},
+            "containers": [{"name": "a", "resources": {"limits": {"Nvidia.com/gpu": 1}}, "Colour": {"Red": 1}}],
+        },
+    }
+
+
+def test_a_proper_name_wins_over_its_odd_twin():
+    pod = {"spec": {"nodename": "odd", "nodeName": "proper", "NodeName": "odder"}}
+
+    assert DIALECT.default(framework(role(pod=pod)))["spec"]["taskRoles"][0]["task"]["pod"] == {
+        "spec": {"nodeName": "proper"}
+    }
+
+
+BARRIER = {"name": "barrier", "image": "frameworkcontroller/frameworkbarrier"}
+OURS = {"name": "barrier", "image": "shoal", "command": ["/usr/bin/shoal", "barrier"]}
+POD = "spec.taskRoles[0].task.pod"
+RESTARTS = "restarts the barrier in place, so its time-out can never free the other pods; use Never"
+WARNINGS = {
+    "odd names": (
+        framework(role(pod={"spec": {"ActiveDeadlineSeconds": 60, "containers": [{"name": "a"}]}})),
+        [f"{POD}.spec.ActiveDeadlineSeconds: read as activeDeadlineSeconds"],
+    ),
+    "no template": (
+        framework(role(pod={})),
+        [f"{POD}: the role has no template; its pods will be refused"],
+    ),
+    "a barrier that restarts": (
+        framework(role(pod=pod_template(restartPolicy="OnFailure", initContainers=[BARRIER]))),
+        [f"{POD}.spec.restartPolicy: OnFailure {RESTARTS}"],
+    ),
+    "our barrier, restarted by default": (
+        framework(role(pod={"spec": {"initContainers": [OURS]}})),
+        [f"{POD}.spec.restartPolicy: Always {RESTARTS}"],
+    ),
+    "a barrier that speaks": (framework(role(pod=pod_template(initContainers=[BARRIER]))), []),
+    "the story": (pet(), []),
+}
+
+
+@pytest.mark.parametrize(("manifest", "words"), WARNINGS.values(), ids=list(WARNINGS))
+def test_what_is_probably_not_meant_is_said(manifest: Obj, words: list[str]):
+    assert DIALECT.warn(manifest, None) == words
+
+
+TRANSITIONS = [
+    ("Create", "Start", []),
+    ("Create", "Stop", []),
+    ("Start", "Stop", []),
+    (
+        "Stop",
+        "Start",
+        ["spec.executionType: a Framework that was stopped stays stopped; create it again to run it again"],
+    ),
+    ("Start", "Create", ["spec.executionType: a Framework that was started keeps running; Stop ends it"]),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "words"), TRANSITIONS, ids=[f"{a} to {b}" for a, b, _ in TRANSITIONS])
+def test_an_execution_type_that_cannot_be_taken_back_is_said(before: str, after: str, words: list[str]):
+    assert DIALECT.warn(framework(role(), start=after), framework(role(), start=before)) == words
