@@ -39,17 +39,19 @@ def plan(snapshot: Snapshot) -> Plan:
     """A pod that cannot be placed does not hold back those behind it; ties fall to the first node by name."""
     room = free_room(snapshot)  # 1. what is left on each node
     binds: list[Bind] = []
-    waits: list[Wait] = []
+    left: list[Pod] = []
     for pod in order(snapshot.waiting):  # 2. who is next
-        objections = {node.name: objection(pod, node, room[node.name]) for node in snapshot.nodes}
-        fitting = [node for node in snapshot.nodes if objections[node.name] is None]  # 3. where it could go
+        fitting = [
+            node for node in snapshot.nodes if objection(pod, node, room[node.name]) is None
+        ]  # 3. where it could go
         if fitting:
             node = tightest(pod, fitting, room)  # 4. where it leaves the larger holes whole
             take(room[node.name], pod.requests)
             binds.append(Bind(pod.key, pod.uid, node.name))
         else:
-            waits.append(Wait(pod.key, pod.uid, sentence(pod, snapshot.nodes, objections, room)))
-    return Plan(tuple(binds), tuple(waits))
+            left.append(pod)
+    # 5. why the others wait, told of the room that is left when everybody has been placed
+    return Plan(tuple(binds), tuple(Wait(pod.key, pod.uid, sentence(pod, snapshot.nodes, room)) for pod in left))
 
 
 def free_room(snapshot: Snapshot) -> Room:
@@ -80,10 +82,11 @@ def _common(resource: str) -> bool:
     return resource in ("cpu", "memory", "ephemeral-storage")
 
 
-def sentence(pod: Pod, nodes: tuple[Node, ...], objections: Mapping[str, Barred | Short | None], room: Room) -> str:
+def sentence(pod: Pod, nodes: tuple[Node, ...], room: Room) -> str:
     """`waiting: needs 8 nvidia.com/gpu, the most free is 3 of 4 on node a; 1 node is cordoned`."""
     if not nodes:
         return "waiting: the cluster has no node yet"
+    objections = {node.name: objection(pod, node, room[node.name]) for node in nodes}
     short = {name: found.resources for name, found in objections.items() if isinstance(found, Short)}
     parts = [_shortage(pod, resource, short, nodes, room) for resource in _worst_first(short)]
     barred = Counter(found.why for found in objections.values() if isinstance(found, Barred))
