@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.cluster.admission import Admission, together
 from shoal.kube import defaults, kinds, structural, validation
 from shoal.kube.errors import ApiError, Cause, bad_request, invalid
 from shoal.kube.kinds import Kind
@@ -138,20 +139,30 @@ def _drop_empty(obj: Obj, names: tuple[str, ...]) -> None:
             del obj[name]
 
 
-def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False) -> None:
+def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False, admission: Admission | None = None) -> None:
     causes = validation.validate_create(kind, obj, allow_loopback=allow_loopback)
     if kind.custom:
-        causes += structural.validate(schema_of(kind), obj)
+        own = admission.check(obj) if admission is not None else []
+        causes = together(own, causes + structural.validate(schema_of(kind), obj))
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
         causes += structural.crd_problems(obj)
     if causes:
         raise invalid(kind, name_of(obj), causes)
 
 
-def check_change(kind: Kind, new: Obj, old: Obj, subresource: str, *, allow_loopback: bool = False) -> None:
+def check_change(
+    kind: Kind,
+    new: Obj,
+    old: Obj,
+    subresource: str,
+    *,
+    allow_loopback: bool = False,
+    admission: Admission | None = None,
+) -> None:
     causes = validation.validate_update(kind, new, old, subresource, allow_loopback=allow_loopback)
     if kind.custom:
-        causes += structural.validate(schema_of(kind), new, old)
+        own = admission.check(new) if admission is not None else []
+        causes = together(own, causes + structural.validate(schema_of(kind), new, old))
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):
         causes += structural.crd_problems(new)
     if causes:

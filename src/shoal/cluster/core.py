@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.cluster.admission import Admission
 from shoal.cluster.clock import Clock
 from shoal.cluster.faces import EventFace, Face, VersionFace
 from shoal.cluster.records import Stored
@@ -71,6 +72,7 @@ class Core:
         self.clock = clock
         self.chance = chance
         self.settings = settings
+        self.admissions: dict[str, Admission] = {}  # by the name of the resource
         self.service_addresses: set[str] = set()
         self._homes: dict[str, Resource] = {}
         self._resources: dict[tuple[str, str, str], Resource] = {}

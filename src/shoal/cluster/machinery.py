@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shoal.cluster import listing, selection
+from shoal.cluster.admission import Admission
 from shoal.cluster.binding import Binder
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.collecting import Collector
@@ -117,6 +118,11 @@ class Machinery:
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._core.find(group, version, plural)
+
+    @property
+    def admissions(self) -> dict[str, Admission]:
+        """Who else has a say about new and changed objects, by the name of their resource."""
+        return self._core.admissions
 
     # Reading
 

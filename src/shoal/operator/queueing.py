@@ -41,6 +41,11 @@ class KeyedWork:
         self._retries: dict[Key, Timer] = {}
         self._closed = False
 
+    @property
+    def depth(self) -> int:
+        """Keys that are being worked on, or will be as soon as that is done."""
+        return len(self._running)
+
     def add(self, key: Key) -> None:
         if self._closed:
             return

@@ -1,0 +1,28 @@
+"""A program's own say about objects of a custom kind, where a Kubernetes cluster would call its webhooks.
+
+Asked on every write that touches what people wrote, never for the status: first `default`, then, beside the schema of
+the definition, `check` with every mistake at once, and `warn` with what is accepted and probably not meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """None of the functions changes what it is given."""
+
+    default: Callable[[Obj], Obj]
+    check: Callable[[Obj], list[Cause]]
+    warn: Callable[[Obj, Obj | None], list[str]]
+
+
+def together(own: list[Cause], schema: list[Cause]) -> list[Cause]:
+    """Both lists; where both speak of a field the program's own words stay, because they say what would be right."""
+    spoken = {cause.field for cause in own}
+    return [*own, *(cause for cause in schema if cause.field not in spoken)]

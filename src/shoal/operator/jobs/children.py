@@ -1,0 +1,152 @@
+"""Local copies of what jobs own, found by the job they belong to.
+
+An object says itself whose it is (the dialect reads that); where its name stands in the way of a job that does not own
+it, the job asks to be told when it moves. Copies are trimmed to what the engine reads, because a decoded pod costs
+several times its JSON; the whole object is kept as bytes where its last words are history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.port import Cluster
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.dialect import Owner
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj, uid_of
+
+OwnerOf = Callable[[Obj], Owner | None]
+
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion")
+_META = (
+    *_IDENTITY, "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations",
+    "ownerReferences", "finalizers",
+)  # fmt: skip
+_SPEC = ("nodeName", "restartPolicy", "hostNetwork")
+_STATUS = (
+    "phase", "reason", "message", "podIP", "hostIP", "conditions", "initContainerStatuses", "containerStatuses",
+)  # fmt: skip
+_CONTAINER = ("name", "state", "restartCount")
+_WHOLE = "whole"  # the object as JSON, beside its trimmed parts
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+class Children:
+    """One kind of object, of all jobs of a dialect."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kind: Kind,
+        owner: OwnerOf,
+        *,
+        wake: Callable[[Key], None],
+        freed: Callable[[Key], None],
+        gone: Callable[[Obj], None] | None = None,
+        clock: Clock,
+    ) -> None:
+        self.kind = kind
+        self._owner = owner
+        self._wake = wake
+        self._freed = freed
+        self._gone = gone
+        self._of: dict[Key, dict[Key, None]] = {}  # by job, in order of appearance
+        self._by_uid: dict[str, Key] = {}
+        self._awaited: dict[Key, Key] = {}  # an object in the way -> the job that waits for its end
+        self.reflector = Reflector(cluster, kind, trim=self._trimmed, on_change=self._changed, clock=clock)
+
+    def of(self, job: Key) -> Iterator[Obj]:
+        """What belongs to the job of that name, and what stands in its way."""
+        objects = self.reflector.objects
+        for key in self._of.get(job, ()):
+            yield objects[key]
+
+    def get(self, key: Key) -> Obj | None:
+        return self.reflector.objects.get(key)
+
+    def name_of(self, uid: str) -> str | None:
+        key = self._by_uid.get(uid)
+        return key.name if key is not None else None
+
+    def await_end(self, key: Key, job: Key) -> bool:
+        """Count an object of somebody else among what the job looks at, until it goes; whether there is one."""
+        if key not in self.reflector.objects:
+            return False
+        self._awaited[key] = job
+        self._of.setdefault(job, {})[key] = None
+        return True
+
+    def _trimmed(self, obj: Obj) -> Obj:
+        meta = obj["metadata"]
+        if self._owner(obj) is None:
+            return {"metadata": _part(meta, _IDENTITY)}
+        trimmed: Obj = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": _part(meta, _META)}
+        if "spec" in obj:
+            trimmed["spec"] = _part(obj["spec"], _SPEC)
+        if "status" in obj:
+            trimmed["status"] = _slim_status(obj["status"])
+        if self._gone is not None:
+            trimmed[_WHOLE] = _encode(obj)
+        return trimmed
+
+    def _changed(self, change: Change) -> None:
+        before, after = (self._job_of(obj) for obj in (change.old, change.new))
+        if change.old is not None:
+            self._forget(change, before, after)
+        if change.new is not None:
+            self._by_uid[uid_of(change.new)] = change.key
+            if after is not None:
+                self._of.setdefault(after, {})[change.key] = None
+        waiting = self._awaited.get(change.key)
+        if change.new is None or (change.old is not None and uid_of(change.old) != uid_of(change.new)):
+            self._no_longer_awaited(change.key, after)
+        for job in {before, after, waiting} - {None}:
+            assert job is not None
+            self._wake(job)
+
+    def _job_of(self, obj: Obj | None) -> Key | None:
+        owner = self._owner(obj) if obj is not None else None
+        return owner.key if owner is not None else None
+
+    def _forget(self, change: Change, before: Key | None, after: Key | None) -> None:
+        old = change.old
+        assert old is not None
+        same = change.new is not None and uid_of(change.new) == uid_of(old)
+        if not same:
+            self._by_uid.pop(uid_of(old), None)
+            if self._gone is not None and _WHOLE in old:
+                self._gone(_decode(old[_WHOLE]))
+        if before is not None and before != after:
+            self._take_out(before, change.key)
+
+    def _no_longer_awaited(self, key: Key, owner: Key | None) -> None:
+        job = self._awaited.pop(key, None)
+        if job is not None:
+            self._freed(job)
+            if job != owner:
+                self._take_out(job, key)
+
+    def _take_out(self, job: Key, key: Key) -> None:
+        keys = self._of.get(job)
+        if keys is not None:
+            keys.pop(key, None)
+            if not keys:
+                del self._of[job]
+
+
+def _part(whole: dict[str, Any], names: tuple[str, ...]) -> Obj:
+    return {name: whole[name] for name in names if name in whole}
+
+
+def _slim_status(status: Obj) -> Obj:
+    slim = _part(status, _STATUS)
+    for group in ("initContainerStatuses", "containerStatuses"):
+        if group in slim:
+            slim[group] = [_part(entry, _CONTAINER) for entry in slim[group]]
+    return slim

@@ -1,0 +1,245 @@
+"""What the engine asks for, carried out. Everything here happens after the ledger is stored; nothing here decides.
+
+A step's writes keep their order by phases: marks, deletes, what owns bodies, bodies, the job itself. Within a phase
+they run side by side, bounded for all jobs together. Bodies are made in batches that start with one and double while
+all goes well, so that a template nobody accepts costs few requests; a refusal never keeps another task from its try.
+Every answer becomes a receipt for the next pass; a request whose fate is unknown is refused with code 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import groupby
+from typing import Any
+
+from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, Preconditions, Propagation
+from shoal.dialects.dialect import Dialect
+from shoal.engine import (
+    Accepted,
+    AnchorRef,
+    Apply,
+    Create,
+    Created,
+    Delete,
+    Gone,
+    JobRef,
+    PatchBody,
+    Receipt,
+    Refused,
+    TaskRef,
+    Write,
+)
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP, POD, Kind
+from shoal.kube.objects import Key, Obj, key_of, namespace_of, uid_of
+from shoal.operator.jobs.children import Children
+from shoal.operator.metrics import Metrics
+
+AT_ONCE = 64
+TOUCHING = (ApiError, OutcomeUnknown, OSError)
+
+
+class Undressed(Exception):
+    """The engine asks for something this job language has no form for: a mistake of ours."""
+
+
+class StillThere(OutcomeUnknown):
+    """A deletion that has to be confirmed is not over yet."""
+
+
+class Phase(IntEnum):
+    MARKS = 0
+    DELETES = 1
+    OWNERS = 2
+    BODIES = 3
+    THE_JOB = 4
+
+
+@dataclass(slots=True)
+class Carried:
+    """What became of a step's writes."""
+
+    receipts: list[Receipt] = field(default_factory=list)
+    refused: list[Create] = field(default_factory=list)
+    made: list[Create] = field(default_factory=list)
+    in_the_way: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
+    failure: Exception | None = None  # the first request that failed; the pass is tried again
+    is_urgent: bool = False  # the engine should hear of it at once: no watch will tell
+
+
+class Executor:
+    """Carries out the writes of one dialect's jobs."""
+
+    def __init__(self, cluster: Cluster, dialect: Dialect, pods: Children, metrics: Metrics) -> None:
+        self._cluster = cluster
+        self._dialect = dialect
+        self._pods = pods
+        self._metrics = metrics
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def carry_out(self, manifest: Obj, writes: Iterable[Write]) -> Carried:
+        carried = Carried()
+        for phase, several in groupby(writes, _phase):
+            if phase is Phase.BODIES:
+                await self._in_growing_batches(manifest, list(several), carried)
+            else:
+                await self._side_by_side([self._one(manifest, write, carried) for write in several])
+            if carried.failure is not None and phase is Phase.MARKS:
+                break  # nobody is deleted without the mark that says why
+        return carried
+
+    async def _in_growing_batches(self, manifest: Obj, creates: Sequence[Write], carried: Carried) -> None:
+        start, size = 0, 1
+        while start < len(creates):
+            batch = creates[start : start + size]
+            refused = len(carried.refused)
+            await self._side_by_side([self._one(manifest, create, carried) for create in batch])
+            start += len(batch)
+            size = min(size * 2, AT_ONCE) if len(carried.refused) == refused else max(size // 2, 1)
+
+    async def _side_by_side(self, requests: list[Awaitable[None]]) -> None:
+        if len(requests) == 1:
+            await requests[0]
+            return
+        async with asyncio.TaskGroup() as group:
+            for request in requests:
+                group.create_task(_run(request))
+
+    async def _one(self, manifest: Obj, write: Write, carried: Carried) -> None:
+        async with self._at_once:
+            try:
+                match write:
+                    case Create():
+                        await self._create(manifest, write, carried)
+                    case Delete():
+                        carried.receipts.append(await self._delete(manifest, write))
+                        carried.is_urgent |= write.confirm
+                    case PatchBody(uid, patch):
+                        name = self._named(uid)
+                        await self._patch(POD, manifest, name, {**patch, "metadata": _with_uid(patch, uid)})
+                    case _:
+                        raise Undressed(f"{self._dialect.kind} has no form for {write}")
+            except TOUCHING as failure:
+                carried.failure = carried.failure or failure
+
+    # Creating
+
+    async def _create(self, manifest: Obj, create: Create, carried: Carried) -> None:
+        kind, obj = self._dressed(manifest, create)
+        carried.is_urgent = True
+        try:
+            made = await self._counted(kind, "create", self._cluster.create(kind, obj, namespace_of(manifest)))
+        except ApiError as refused:
+            carried.refused.append(create)
+            carried.receipts.append(Refused(create.target, refused.code, refused.message))
+            if refused.reason == "AlreadyExists" and kind == POD:
+                carried.in_the_way.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
+        except (OutcomeUnknown, OSError) as unknown:
+            carried.refused.append(create)
+            carried.receipts.append(Refused(create.target, 0, str(unknown)))
+        else:
+            carried.made.append(create)
+            carried.receipts.append(Created(create.target, uid_of(made)))
+
+    def _dressed(self, manifest: Obj, create: Create) -> tuple[Kind, Obj]:
+        if isinstance(create.target, TaskRef):
+            return POD, self._dialect.render(manifest, create)
+        if isinstance(create.target, AnchorRef) and self._dialect.dress_anchor is not None:
+            return CONFIG_MAP, self._dialect.dress_anchor(manifest, create)
+        raise Undressed(f"{self._dialect.kind} has no form for {create.target}")
+
+    # Deleting
+
+    async def _delete(self, manifest: Obj, delete: Delete) -> Receipt:
+        kind, name = self._aimed_at(manifest, delete)
+        options = DeleteOptions(
+            grace_seconds=delete.grace_seconds,
+            propagation=Propagation(delete.propagation.value) if delete.propagation is not None else None,
+            preconditions=Preconditions(uid=delete.uid or None),
+        )
+        if delete.confirm:
+            return await self._delete_and_look(manifest, delete, kind, name, options)
+        try:
+            await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace_of(manifest), options))
+        except ApiError as refused:
+            if refused.code not in (404, 409):
+                raise
+            return Gone(delete.target, delete.uid)  # or another stands under its name
+        return Accepted(delete.target, delete.uid)
+
+    async def _delete_and_look(
+        self, manifest: Obj, delete: Delete, kind: Kind, name: str, options: DeleteOptions
+    ) -> Receipt:
+        """Until a live look finds nothing of ours; caches do not count."""
+        gone, namespace = Gone(delete.target, delete.uid), namespace_of(manifest)
+        found = await self._look(kind, name, namespace)
+        if found is None or not self._is_meant(manifest, delete, found):
+            return gone
+        exact = DeleteOptions(options.grace_seconds, options.propagation, Preconditions(uid=uid_of(found)))
+        try:
+            await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace, exact))
+        except ApiError as refused:
+            if refused.code not in (404, 409):
+                raise
+        left = await self._look(kind, name, namespace)
+        if left is None or not self._is_meant(manifest, delete, left):
+            return gone
+        raise StillThere(f"{kind.kind} {name} is still there after its deletion")
+
+    def _is_meant(self, manifest: Obj, delete: Delete, found: Obj) -> bool:
+        if delete.uid:
+            return uid_of(found) == delete.uid
+        owner = self._dialect.owner(found)
+        return owner is not None and owner.uid == uid_of(manifest)
+
+    async def _look(self, kind: Kind, name: str, namespace: str) -> Obj | None:
+        try:
+            return await self._cluster.get(kind, name, namespace)
+        except ApiError as refused:
+            if refused.code == 404:
+                return None
+            raise
+
+    def _aimed_at(self, manifest: Obj, delete: Delete) -> tuple[Kind, str]:
+        target = delete.target
+        if isinstance(target, TaskRef):
+            return POD, self._pods.name_of(delete.uid) or self._dialect.pod_name(manifest, target)
+        if isinstance(target, AnchorRef) and self._dialect.anchor_name is not None:
+            return CONFIG_MAP, self._dialect.anchor_name(manifest)
+        if isinstance(target, JobRef):
+            return self._dialect.kind, key_of(manifest).name
+        raise Undressed(f"{self._dialect.kind} has no form for {target}")
+
+    # Small ones
+
+    def _named(self, uid: str) -> str:
+        name = self._pods.name_of(uid)
+        if name is None:
+            raise OutcomeUnknown(f"the pod with uid {uid} has gone meanwhile")
+        return name
+
+    async def _patch(self, kind: Kind, manifest: Obj, name: str, patch: Obj) -> None:
+        await self._counted(kind, "patch", self._cluster.patch(kind, name, namespace_of(manifest), patch=patch))
+
+    async def _counted(self, kind: Kind, verb: str, request: Awaitable[Obj]) -> Obj:
+        self._metrics.wrote(kind, verb)
+        return await request
+
+
+def _phase(write: Write) -> Phase:
+    if isinstance(write, Create):
+        return Phase.BODIES if isinstance(write.target, TaskRef) else Phase.OWNERS
+    if isinstance(write, Delete):
+        return Phase.THE_JOB if isinstance(write.target, JobRef) else Phase.DELETES
+    return Phase.OWNERS if isinstance(write, Apply) else Phase.MARKS
+
+
+def _with_uid(patch: Mapping[str, Any], uid: str) -> Obj:
+    return {**(patch.get("metadata") or {}), "uid": uid}
+
+
+async def _run(request: Awaitable[None]) -> None:
+    await request

@@ -1,0 +1,106 @@
+"""What this process remembers of a job between passes: more than the copies show, less than a crash may cost.
+
+The newest version of the manifest (a write's answer may be ahead of the watch), the last ledger, the receipts the
+engine has not heard of, and pauses after refusals. All of it can be lost: a restart reads the stored ledger and looks.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from shoal.cluster.clock import Timer
+from shoal.engine import Create, Intent, JobState, Receipt, Sentence, Stage
+from shoal.kube.objects import Obj, uid_of
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+class _Wanted(NamedTuple):
+    """One creation, however often it is asked for."""
+
+    target: object
+    run: int
+    attempt: int
+    instance: str
+
+
+def _wanted(create: Create) -> _Wanted:
+    return _Wanted(create.target, create.setting.run, create.attempt, create.instance)
+
+
+class Pauses:
+    """Creations that were refused wait a growing while; others go on meanwhile."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._refused: dict[_Wanted, tuple[int, datetime]] = {}
+
+    def allow(self, create: Create, now: datetime) -> bool:
+        _, until = self._refused.get(_wanted(create), (0, now))
+        return until <= now
+
+    def refused(self, create: Create, now: datetime) -> None:
+        count, _ = self._refused.get(_wanted(create), (0, now))
+        seconds = min(FIRST_PAUSE_SECONDS * 2**count, LONGEST_PAUSE_SECONDS) * self._chance.uniform(0.5, 1.0)
+        self._refused[_wanted(create)] = (count + 1, now + timedelta(seconds=seconds))
+
+    def made(self, create: Create) -> None:
+        self._refused.pop(_wanted(create), None)
+
+    def end(self) -> None:
+        """What stood in the way is gone."""
+        self._refused.clear()
+
+    def next_end(self, now: datetime) -> datetime | None:
+        return min((until for _, until in self._refused.values() if until > now), default=None)
+
+
+@dataclass(slots=True)
+class Known:
+    """One job, by uid."""
+
+    manifest: Obj  # the newest version seen or answered
+    state: JobState  # the last ledger computed
+    stored: JobState  # the last ledger known to be stored
+    pauses: Pauses
+    receipts: tuple[Receipt, ...] = ()  # not yet part of a stored ledger
+    is_doubtful: bool = False  # a ledger write failed: look at the stored one before anything else
+    unwritten_since: datetime | None = None  # facts the stored ledger does not show yet
+    unsaid: tuple[Sentence, ...] = ()
+    timer: Timer | None = None
+    word: str = ""  # the state it is counted under
+
+    @property
+    def uid(self) -> str:
+        return uid_of(self.manifest)
+
+    def saw(self, manifest: Obj) -> None:
+        """A copy arrived; it may be older than what a write answered."""
+        if version_of(manifest) >= version_of(self.manifest):
+            self.manifest = manifest
+
+    def set_timer(self, timer: Timer | None) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = timer
+
+
+def version_of(obj: Obj) -> int:
+    """Versions of one object are numbers that rise, as every API server promises by now."""
+    return int(obj["metadata"]["resourceVersion"])
+
+
+def word_for(state: JobState) -> str:
+    """One word for the metrics, the same for every job language."""
+    run = state.run
+    if state.is_ended:
+        return "succeeded" if run.outcome is not None and run.outcome.is_ok else "failed"
+    if run.intent is Intent.HOLD:
+        return "held"
+    if not run.is_open:
+        return "ending"
+    return "running" if run.stage is Stage.RUNNING else "pending"

@@ -1,0 +1,321 @@
+"""The loop that runs every job of one language.
+
+Copies of the jobs and of what they own are kept by watches; every change wakes the job it belongs to, one pass at a
+time per job, what arrives meanwhile folded into one more. A pass asks the engine and carries out its answer in the
+order that makes a crash harmless: history, the ledger in one conditional write, the writes, the report, Events.
+
+The last ledger of this process counts, not a copy that may be stale; after a write that failed or got lost, what is
+stored counts. Receipts of a step reach the very next pass, and stay until a stored ledger holds what they say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import datetime, timedelta
+
+import structlog
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.port import Cluster, PatchType
+from shoal.cluster.recording import Recorder
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Settings, Snapshot
+from shoal.engine import Accepted, Create, Job, JobState, Observed, Sentence, Step, bare
+from shoal.engine.advance import advance
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP, POD
+from shoal.kube.objects import Key, Obj, key_of, uid_of
+from shoal.operator.jobs.children import Children
+from shoal.operator.jobs.executing import Carried, Executor
+from shoal.operator.jobs.known import Known, Pauses, word_for
+from shoal.operator.jobs.telling import History, Teller, to_log
+from shoal.operator.metrics import Metrics
+from shoal.operator.queueing import KeyedWork
+from shoal.operator.trimming import without_bookkeeping
+
+log = structlog.get_logger(__name__)
+
+# Facts alone (where a body runs, that it runs) may wait this long for company before they are stored.
+FACTS_WAIT = timedelta(milliseconds=50)
+_FACTS = frozenset({"Running"})  # sentences that only say what the bodies show
+
+
+class JobLoop:
+    """`run` until cancelled; may be cut anywhere."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        dialect: Dialect,
+        *,
+        settings: Settings = None,
+        clock: Clock,
+        metrics: Metrics,
+        chance: random.Random | None = None,
+        history: History = to_log,
+        component: str = "shoal",
+    ) -> None:
+        self._cluster = cluster
+        self._dialect = dialect
+        self._kind = dialect.kind
+        self._settings = settings if settings is not None else dialect.settings(None)
+        self._clock = clock
+        self._metrics = metrics
+        self._chance = chance or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
+        self._history = history
+        self._known: dict[Key, Known] = {}
+        self._work = KeyedWork(self.name, self._timed_pass, clock=clock, jitter=self._chance)
+        self._jobs = Reflector(
+            cluster, self._kind, trim=without_bookkeeping, on_change=self._job_changed, clock=clock, jitter=self._chance
+        )
+        gone = self._child_gone if dialect.deletion_snapshot is not None else None
+        self._pods = Children(
+            cluster, POD, dialect.owner, wake=self._work.add, freed=self._freed, gone=gone, clock=clock
+        )
+        self._anchors = Children(
+            cluster, CONFIG_MAP, dialect.owner, wake=self._work.add, freed=self._freed, clock=clock
+        )
+        self._executor = Executor(cluster, dialect, self._pods, metrics)
+        self._teller = Teller(Recorder(cluster, component, clock=clock), metrics)
+        metrics.watch_depth(self._kind, lambda: self._work.depth)
+
+    @property
+    def name(self) -> str:
+        return f"{self._kind.kind} jobs"
+
+    @property
+    def idle(self) -> bool:
+        """Whether no pass runs or is due at once; for tests."""
+        return self._work.depth == 0
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for reflector in (self._pods.reflector, self._anchors.reflector, self._jobs):
+                    group.create_task(reflector.run())
+                group.create_task(self._teller.run())
+        finally:
+            for known in self._known.values():
+                known.set_timer(None)
+                self._metrics.moved(self._kind, known.word, "")
+            await self._work.close()
+
+    # What wakes a job
+
+    def _job_changed(self, change: Change) -> None:
+        if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
+            self._child_gone(change.old)
+        self._work.add(change.key)
+
+    def _child_gone(self, obj: Obj) -> None:
+        """A job or pod that is no longer there leaves its last version in the history."""
+        if self._dialect.deletion_snapshot is not None:
+            self._remember(self._dialect.deletion_snapshot(obj, self._settings))
+
+    # One pass
+
+    async def _timed_pass(self, key: Key) -> None:
+        for copies in (self._jobs, self._pods.reflector, self._anchors.reflector):
+            await copies.synced.wait()
+        with self._metrics.timed(self._kind):
+            await self._pass(key)
+
+    async def _pass(self, key: Key) -> None:
+        known = await self._recall(key)  # 1. what it is, and what was stored
+        job = self._read(known) if known is not None else None
+        if known is None or job is None:
+            return
+        now = self._clock.now()
+        observed = self._observe(key, known)  # 2. what is there
+        step = advance(job, known.state, observed, now)  # 3. what it means
+        self._tell_history(known, step, now)  # 4. history, then the ledger
+        await self._store(known, job, step, now)
+        writes = [write for write in step.writes if not isinstance(write, Create) or known.pauses.allow(write, now)]
+        carried = await self._executor.carry_out(known.manifest, writes)  # 5. the writes
+        self._note(key, known, carried, now)
+        await self._report(known, job, observed, now)  # 6. what people see
+        self._say(known, step)
+        self._plan_next(key, known, step, again=step.again or carried.is_urgent)  # 7. when to look again
+        if carried.failure is not None:
+            raise carried.failure
+
+    # 1. Recalling
+
+    async def _recall(self, key: Key) -> Known | None:
+        """The job under that key as far as we know it; None where it is gone, or nobody can read it."""
+        seen, known = self._jobs.objects.get(key), self._known.get(key)
+        if known is not None and (seen is None or uid_of(seen) != known.uid):
+            self._forget(key, known)
+            known = None
+        if seen is None:
+            return None
+        if known is None:
+            return self._meet(key, seen)
+        known.saw(seen)
+        return await self._look_again(known) if known.is_doubtful else known
+
+    def _meet(self, key: Key, manifest: Obj) -> Known | None:
+        state = self._restore(manifest)
+        if state is None:
+            return None
+        known = self._known[key] = Known(manifest, state, state, Pauses(self._chance))
+        return known
+
+    async def _look_again(self, known: Known) -> Known | None:
+        """A ledger write failed or its answer got lost: what is stored counts, and only a live look shows it."""
+        key = key_of(known.manifest)
+        try:
+            found = await self._cluster.get(self._kind, key.name, key.namespace)
+        except ApiError as refused:
+            if refused.code == 404:
+                return None
+            raise
+        state = self._restore(found) if uid_of(found) == known.uid else None
+        if state is None:
+            return None
+        known.manifest, known.state, known.stored = without_bookkeeping(found), state, state
+        known.unwritten_since, known.is_doubtful = None, False
+        return known
+
+    def _restore(self, manifest: Obj) -> JobState | None:
+        try:
+            return self._dialect.restore(manifest)
+        except LedgerUnreadable as problem:
+            self._complain(manifest, "LedgerUnreadable", str(problem))
+            return None
+
+    def _read(self, known: Known) -> Job | None:
+        try:
+            return self._dialect.read(known.manifest, self._settings)
+        except ManifestInvalid as problem:
+            self._complain(known.manifest, "InvalidManifest", str(problem))
+            return None
+
+    def _complain(self, manifest: Obj, reason: str, text: str) -> None:
+        log.warning("job cannot be run", job=str(key_of(manifest)), reason=reason, problem=text)
+        self._teller.say(manifest, (Sentence("", reason, text, warning=True),))
+
+    def _forget(self, key: Key, known: Known) -> None:
+        known.set_timer(None)
+        self._metrics.moved(self._kind, known.word, "")
+        del self._known[key]
+
+    # 2. Observing
+
+    def _observe(self, key: Key, known: Known) -> Observed:
+        dialect, manifest = self._dialect, known.manifest
+        bodies = tuple([body for pod in self._pods.of(key) if (body := dialect.body(pod, manifest)) is not None])
+        anchor = None
+        if dialect.anchor_name is not None and dialect.anchor is not None:
+            place = Key(key.namespace, dialect.anchor_name(manifest))
+            if (found := self._anchors.get(place)) is not None:
+                anchor = dialect.anchor(found, manifest)
+                if not anchor.owned:
+                    self._anchors.await_end(place, key)
+        return Observed(
+            bodies=bodies, anchor=anchor, receipts=known.receipts, nonce=f"{self._chance.getrandbits(64):016x}"
+        )
+
+    # 4. Storing
+
+    def _tell_history(self, known: Known, step: Step, now: datetime) -> None:
+        if self._dialect.snapshot is not None:
+            for notice in step.notices:
+                self._remember(self._dialect.snapshot(known.manifest, known.state, notice, self._settings, now))
+
+    def _remember(self, snapshot: Snapshot | None) -> None:
+        if snapshot is not None:
+            self._history(snapshot)
+
+    async def _store(self, known: Known, job: Job, step: Step, now: datetime) -> None:
+        """The ledger, in one write that fails if anybody changed the job meanwhile. Facts alone may wait a moment."""
+        memory = job.policies.embodiment.memory
+        if step.state is known.stored or bare(step.state, memory) == bare(known.stored, memory):
+            known.unwritten_since = None
+        elif self._may_wait(known, step, now):
+            known.unwritten_since = known.unwritten_since or now
+        else:
+            await self._write_ledger(known, job, step.state)
+        known.state, known.receipts = step.state, ()
+        word = word_for(step.state)
+        self._metrics.moved(self._kind, known.word, word)
+        known.word = word
+
+    def _may_wait(self, known: Known, step: Step, now: datetime) -> bool:
+        """Only what a look at the bodies would show again after a crash: no decision, no identity, nothing to do."""
+        if step.writes or step.notices or any(sentence.reason not in _FACTS for sentence in step.sentences):
+            return False
+        if not all(isinstance(receipt, Accepted) for receipt in known.receipts):
+            return False
+        return known.unwritten_since is None or now < known.unwritten_since + FACTS_WAIT
+
+    async def _write_ledger(self, known: Known, job: Job, state: JobState) -> None:
+        key, version = key_of(known.manifest), known.manifest["metadata"]["resourceVersion"]
+        ledger = self._dialect.record(job, state, self._settings)
+        condition = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        self._metrics.wrote(self._kind, "patch")
+        known.is_doubtful = True  # until the answer is here, also where we are cut off before it
+        answer = await self._cluster.patch(
+            self._kind, key.name, key.namespace,
+            patch=[condition, *ledger.operations], patch_type=PatchType.JSON, subresource=ledger.subresource,
+        )  # fmt: skip
+        known.manifest, known.stored = without_bookkeeping(answer), state
+        known.unwritten_since, known.is_doubtful = None, False
+
+    # 5. to 7. After the writes
+
+    def _note(self, key: Key, known: Known, carried: Carried, now: datetime) -> None:
+        known.receipts = tuple(carried.receipts)
+        for create in carried.made:
+            known.pauses.made(create)
+        for create in carried.refused:
+            known.pauses.refused(create, now)
+        for place in carried.in_the_way:
+            self._pods.await_end(place, key)
+
+    async def _report(self, known: Known, job: Job, observed: Observed, now: datetime) -> None:
+        """The projection, where it is not the ledger; written only where it differs from what stands there."""
+        manifest = known.manifest
+        report = self._dialect.report(job, known.state, observed, manifest, now)
+        operations: list[Obj] = []
+        if report.status is not None and report.status != manifest.get("status"):
+            operations = [{"op": "add", "path": "/status", "value": report.status}]
+            await self._project(known, operations, PatchType.JSON, "status")
+        standing = manifest["metadata"].get("annotations") or {}
+        changed = {name: text for name, text in report.annotations.items() if standing.get(name) != text}
+        if changed:
+            await self._project(known, {"metadata": {"annotations": changed}}, PatchType.MERGE, "")
+
+    async def _project(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
+        key = key_of(known.manifest)
+        self._metrics.wrote(self._kind, "patch")
+        answer = await self._cluster.patch(
+            self._kind, key.name, key.namespace, patch=patch, patch_type=form, subresource=subresource
+        )
+        known.saw(without_bookkeeping(answer))
+
+    def _say(self, known: Known, step: Step) -> None:
+        """What a ledger says that is not stored yet is not said either."""
+        known.unsaid += step.sentences
+        if known.unwritten_since is None:
+            self._teller.say(known.manifest, known.unsaid)
+            known.unsaid = ()
+
+    def _plan_next(self, key: Key, known: Known, step: Step, *, again: bool) -> None:
+        now = self._clock.now()
+        facts = known.unwritten_since + FACTS_WAIT if known.unwritten_since is not None else None
+        moments = [moment for moment in (step.wake_at, known.pauses.next_end(now), facts) if moment is not None]
+        timer = None
+        if moments:
+            seconds = max((min(moments) - now).total_seconds(), 0.0)
+            timer = self._clock.call_later(seconds, lambda: self._work.add(key))
+        known.set_timer(timer)
+        if again:
+            self._work.add(key)
+
+    def _freed(self, key: Key) -> None:
+        """What stood in a job's way has gone."""
+        known = self._known.get(key)
+        if known is not None:
+            known.pauses.end()

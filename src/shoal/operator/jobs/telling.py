@@ -1,0 +1,68 @@
+"""What people hear of a job besides its status: Events, and the history of what its ledger is about to forget.
+
+Events are a help, so they wait in a queue of their own and are dropped when the cluster does not take them. History
+is told before the ledger forgets, at least once: it is written at the moment it is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.port import OutcomeUnknown
+from shoal.cluster.recording import NORMAL, WARNING, Recorder, reference_to
+from shoal.dialects.dialect import Snapshot
+from shoal.engine import Sentence
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import EVENT
+from shoal.kube.objects import Obj
+from shoal.operator.metrics import Metrics
+
+LONGEST_QUEUE = 10_000
+_SAID_BY_STATUS = frozenset({"Started", "TaskSucceeded"})  # one each per job or task, and no news to anybody
+
+history = logging.getLogger("shoal.history")
+
+History = Callable[[Snapshot], None]
+
+
+def to_log(snapshot: Snapshot) -> None:
+    """One record of the history logger per snapshot; the program decides where it goes."""
+    whole = msgspec.json.encode(snapshot.object).decode()
+    history.info("%s: %s: ObjectSnapshot: %s", snapshot.about, snapshot.trigger, whole)
+
+
+class Teller:
+    """Speaks to the cluster in its own time."""
+
+    def __init__(self, recorder: Recorder, metrics: Metrics) -> None:
+        self._recorder = recorder
+        self._metrics = metrics
+        self._waiting: deque[tuple[Mapping[str, Any], Sentence]] = deque(maxlen=LONGEST_QUEUE)
+        self._news = asyncio.Event()
+
+    def say(self, job: Obj, sentences: tuple[Sentence, ...]) -> None:
+        about = reference_to(job)
+        self._waiting.extend((about, s) for s in sentences if s.reason not in _SAID_BY_STATUS)
+        if self._waiting:
+            self._news.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._waiting:
+                await self._tell(*self._waiting.popleft())
+
+    async def _tell(self, about: Mapping[str, Any], sentence: Sentence) -> None:
+        severity = WARNING if sentence.warning else NORMAL
+        self._metrics.wrote(EVENT, "create")
+        try:
+            await self._recorder.record(about, severity, sentence.reason, sentence.text)
+        except (ApiError, OutcomeUnknown, OSError):
+            return  # the status says it too

@@ -1,0 +1,71 @@
+"""What the job loops count, for Prometheus. The registry is passed in, so that two clusters of one process do not mix.
+
+Queue depth says whether the operator keeps up, reconcile seconds how long one look at a job takes, writes what it
+costs the API server, and jobs by state what people would otherwise ask kubectl for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from shoal.kube.kinds import Kind
+
+_SECONDS = (0.0002, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """One set of metrics for all loops that share a registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self._depth = Gauge(
+            "shoal_queue_depth", "Jobs that are being looked at or wait for it.", ["kind"], registry=registry
+        )
+        self._seconds = Histogram(
+            "shoal_reconcile_seconds", "How long one pass over a job takes, its writes included.", ["kind"],
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self._failures = Counter(
+            "shoal_reconcile_failures_total", "Passes that failed and are tried again.", ["kind"], registry=registry
+        )
+        self._writes = Counter(
+            "shoal_writes_total", "Requests that change something, by kind of object and verb.", ["kind", "verb"],
+            registry=registry,
+        )  # fmt: skip
+        self._jobs = Gauge("shoal_jobs", "Jobs by state.", ["kind", "state"], registry=registry)
+
+    def watch_depth(self, kind: Kind, depth: Callable[[], int]) -> None:
+        """Ask `depth` whenever the metrics are read."""
+        self._depth.labels(kind.kind).set_function(depth)
+
+    def wrote(self, kind: Kind, verb: str) -> None:
+        self._writes.labels(kind.kind, verb).inc()
+
+    def moved(self, kind: Kind, before: str, after: str) -> None:
+        """A job went from one state to another; '' is before the first and after the last."""
+        if before == after:
+            return
+        if before:
+            self._jobs.labels(kind.kind, before).dec()
+        if after:
+            self._jobs.labels(kind.kind, after).inc()
+
+    @contextmanager
+    def timed(self, kind: Kind) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        except Exception:
+            self._failures.labels(kind.kind).inc()
+            raise
+        finally:
+            self._seconds.labels(kind.kind).observe(time.perf_counter() - began)
+
+    def exposition(self) -> tuple[bytes, str]:
+        """The page Prometheus reads, and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
