@@ -12,7 +12,7 @@ import click
 @click.option(
     "--to",
     "mount",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(path_type=Path),
     default=Path("/mnt/frameworkbarrier"),
     show_default=True,
     help="The folder the application's containers see; mount a volume there.",
@@ -20,7 +20,7 @@ import click
 @click.option(
     "--in",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(path_type=Path),
     default=Path(),
     help="The folder the files are written to first; the current one by default.",
 )

@@ -1,0 +1,72 @@
+"""What people do to a Framework, as the one patch that does it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.frameworks import framework, pet, role
+from shoal.dialects.framework import DIALECT
+from shoal.kube.objects import Obj
+from shoal.kube.patching import json_patch
+
+
+def scaled(manifest: Obj, **sizes: int) -> list[Obj]:
+    assert DIALECT.scale_patch is not None
+    return DIALECT.scale_patch(manifest, sizes)
+
+
+def test_scaling_the_story_is_the_patch_of_the_original():
+    worker = "/spec/taskRoles/1"
+
+    assert scaled(pet(), worker=2) == [
+        {"op": "test", "path": f"{worker}/name", "value": "worker"},
+        {"op": "replace", "path": f"{worker}/taskNumber", "value": 2},
+        {"op": "replace", "path": f"{worker}/frameworkAttemptCompletionPolicy/minSucceededTaskCount", "value": 2},
+    ]
+
+
+# before: tasks, failed/succeeded; to; after
+SCALES = [
+    ("all succeed", (4, 1, 4), 2, (2, 1, 2)),
+    ("any succeeds, all fail", (4, 4, 1), 2, (2, 2, 1)),
+    ("one of one", (1, 1, 1), 3, (3, 1, 3)),
+    ("default", (4, 1, -1), 8, (8, 1, -1)),
+    ("some fail", (10, 3, -1), 5, (5, 3, -1)),
+    ("to nothing", (3, 1, 3), 0, (0, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("before", "to", "after"), [row[1:] for row in SCALES], ids=[row[0] for row in SCALES])
+def test_counts_that_ask_for_all_follow_the_size(before: tuple[int, int, int], to: int, after: tuple[int, int, int]):
+    manifest = framework(role("a"), role("b", *before))
+    patched = json_patch(manifest, scaled(manifest, b=to))
+
+    assert patched == framework(role("a"), role("b", *after))
+    assert DIALECT.admit(patched) == []
+
+
+def test_several_roles_travel_in_one_patch():
+    manifest = framework(role("a", 1), role("b", 2))
+
+    assert json_patch(manifest, scaled(manifest, b=5, a=4)) == framework(role("a", 4), role("b", 5))
+
+
+def test_a_size_that_was_left_out_is_added():
+    manifest = {"spec": {"taskRoles": [{"name": "a"}]}}
+
+    assert json_patch(manifest, scaled(manifest, a=2)) == {"spec": {"taskRoles": [{"name": "a", "taskNumber": 2}]}}
+
+
+def test_a_role_that_is_not_there_is_named():
+    with pytest.raises(LookupError, match="there is no role 'ps'; the roles are: etcd, worker"):
+        scaled(pet(), ps=1)
+
+
+def test_stop_and_start():
+    assert DIALECT.stop_patch is not None
+    assert DIALECT.start_patch is not None
+    created = framework(role(), start="Create")
+
+    assert json_patch(created, DIALECT.start_patch(created)) == framework(role())
+    assert json_patch(created, DIALECT.stop_patch(created)) == framework(role(), start="Stop")
+    assert json_patch({"spec": {}}, DIALECT.stop_patch({"spec": {}})) == {"spec": {"executionType": "Stop"}}
