@@ -126,19 +126,14 @@ def test_a_server_takes_the_definition_and_fills_in_the_same_defaults(server: Ap
 
 
 def test_a_server_without_our_admission_refuses_the_same_fields(server: Api):
-    wrong = framework(role("a", -1, failed=-2), role("b", 10_001, retry=(True, -3)), start="Pause", retry=(True, -9))
+    wrong = framework(
+        role("a", -1, failed=-2), role("b", 10_001, retry=(True, -3)), role("a"), start="Pause", retry=(True, -9)
+    )
     wrong["metadata"] = {"name": "my-job"}
     answer = server.post(FRAMEWORKS, wrong).failure()
 
     assert answer["code"] == 422
     assert {cause["field"] for cause in answer["details"]["causes"]} == {cause.field for cause in DIALECT.admit(wrong)}
-
-
-def test_a_server_without_our_admission_refuses_roles_of_one_name(server: Api, name: str):
-    wrong = {**framework(role("a"), role("a")), "metadata": {"name": name}}
-
-    (cause,) = server.post(FRAMEWORKS, wrong).failure()["details"]["causes"]
-    assert (cause["reason"], cause["field"]) == ("FieldValueDuplicate", "spec.taskRoles[1]")
 
 
 def test_a_server_keeps_every_key_of_the_status(server: Api, name: str):

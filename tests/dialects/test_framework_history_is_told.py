@@ -11,7 +11,7 @@ import pytest
 from kit.frameworks import UID, FrameworkWorld, framework, pod_of, role, running, stamped
 from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import DIALECT, settings
-from shoal.dialects.framework.snapshots import line
+from shoal.operator.jobs.telling import to_log
 
 API = "frameworkcontroller.microsoft.com/v1"
 
@@ -32,9 +32,12 @@ def two_attempts_each() -> FrameworkWorld:
     return world
 
 
-def test_scenario_48_history():
+def test_scenario_48_history(caplog: pytest.LogCaptureFixture):
     world = two_attempts_each()
-    lines = [line(snapshot) for snapshot in world.told]
+    with caplog.at_level("INFO", "shoal.history"):
+        for snapshot in world.told:
+            to_log(snapshot)
+    lines = caplog.messages
     objects = [json.loads(re.search(": ObjectSnapshot: (.+)", text)[1]) for text in lines]  # type: ignore[index]
 
     assert told(world) == ["OnTaskRetry", "OnFrameworkRetry", "OnTaskRetry"]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kit.frameworks import framework, pet, pod_template, role
+from shoal.cluster.machinery import Machinery
+from shoal.cluster.records import WriteOptions
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import DIALECT, settings
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
+from shoal.operator.jobs import installing
 
 RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
 COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
@@ -71,7 +77,7 @@ SCENARIO_51 = {
     ),
     "duplicate roles": (
         framework(role("a"), role("b"), role("a")),
-        'spec.taskRoles[2].name: Duplicate value: "a": give every role a name of its own',
+        'spec.taskRoles[2]: Duplicate value: {"name":"a"}: give every role a name of its own',
     ),
     "text for a number": (
         with_role(taskNumber="4"),
@@ -127,7 +133,7 @@ def test_all_mistakes_are_listed_at_once():
         "spec.taskRoles[0].frameworkAttemptCompletionPolicy.minFailedTaskCount",
         "spec.taskRoles[1].taskNumber",
         "spec.taskRoles[1].task.retryPolicy.maxRetryCount",
-        "spec.taskRoles[1].name",
+        "spec.taskRoles[1]",
     ]
 
 
@@ -242,6 +248,24 @@ def test_what_is_probably_not_meant_is_said(manifest: Obj, words: list[str]):
     assert DIALECT.warn(manifest, None) == words
 
 
+ODD_SHAPES: list[Any] = [
+    [],
+    {"taskRoles": {"a": 1}},
+    {"taskRoles": [None, 3, {"name": 4, "task": "x"}, {"task": {"pod": "x"}}]},
+    {"taskRoles": [{"task": {"pod": {"spec": []}}}, {"task": {"pod": {"spec": {"initContainers": {"command": 3}}}}}]},
+    {"taskRoles": [{"task": {"pod": {"spec": {"initContainers": [3, {"command": 3}], "containers": "x"}}}}]},
+    {"executionType": ["Start"], "retryPolicy": "never"},
+]
+
+
+@pytest.mark.parametrize("spec", ODD_SHAPES, ids=str)
+def test_whatever_shape_it_has_there_are_words_for_it(spec: Any):
+    manifest = {"metadata": {"name": "fw"}, "spec": spec}
+    DIALECT.warn(manifest, framework(role()))
+
+    assert DIALECT.admit(DIALECT.default(manifest)) == DIALECT.admit(manifest) != []
+
+
 TRANSITIONS = [
     ("Create", "Start", []),
     ("Create", "Stop", []),
@@ -258,3 +282,34 @@ TRANSITIONS = [
 @pytest.mark.parametrize(("before", "after", "words"), TRANSITIONS, ids=[f"{a} to {b}" for a, b, _ in TRANSITIONS])
 def test_an_execution_type_that_cannot_be_taken_back_is_said(before: str, after: str, words: list[str]):
     assert DIALECT.warn(framework(role(), start=after), framework(role(), start=before)) == words
+
+
+# --- in the embedded cluster -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def machinery() -> Iterator[Machinery]:
+    """An embedded cluster's machinery that knows Frameworks."""
+    made = Machinery.open(":memory:")
+    made.create(CUSTOM_RESOURCE_DEFINITION, "", DIALECT.crd(), WriteOptions())
+    installing.admit(made, (DIALECT,))
+    yield made
+    made.close()
+
+
+def test_every_mistake_is_listed_once(machinery: Machinery):
+    wrong = framework(role("a", -1), role("a", 10_001, failed=-2), start="Pause")
+    wrong["metadata"] = {"name": "my-job"}
+    with pytest.raises(ApiError) as refused:
+        machinery.create(DIALECT.kind, "default", wrong, WriteOptions())
+
+    assert refused.value.causes == tuple(DIALECT.admit(wrong))
+
+
+def test_a_manifest_is_stored_with_defaults_and_proper_names_and_a_word_about_them(machinery: Machinery):
+    odd = framework({"name": "a", "task": {"pod": {"spec": {"NodeName": "n", "containers": []}}}})
+    odd["metadata"] = {"name": "fw"}
+    written = machinery.create(DIALECT.kind, "default", odd, WriteOptions())
+
+    assert written.stored.obj()["spec"] == DIALECT.default(odd)["spec"]
+    assert written.warnings == ("spec.taskRoles[0].task.pod.spec.NodeName: read as nodeName",)

@@ -219,8 +219,8 @@ REFUSED = [
 @pytest.mark.parametrize(("code", "text", "state"), REFUSED, ids=["invalid", "forbidden", "quota"])
 def test_a_refused_pod(code: int, text: str, state: str):
     world = FrameworkWorld(framework(role("worker", 1, -1, -1, retry=(False, 0))))
-    world.refusals[TaskRef("worker", 0)] = Refused(TaskRef("worker", 0), code, text)
     for _ in range(8):
+        world.refusals[TaskRef("worker", 0)] = Refused(TaskRef("worker", 0), code, text)
         world.step()
 
     assert task_states(world.status) == {"fw-worker-0": state}

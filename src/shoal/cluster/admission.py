@@ -1,7 +1,8 @@
 """A program's own say about objects of a custom kind, where a Kubernetes cluster would call its webhooks.
 
-Asked on every write that touches what people wrote, never for the status: first `default`, then, beside the schema of
-the definition, `check` with every mistake at once, and `warn` with what is accepted and probably not meant.
+Asked on every write that touches what people wrote, never for the status: first `warn`, which sees the object as it was
+written and says what is accepted and probably not meant; then `default`; then, beside the schema of the definition,
+`check` with every mistake at once.
 """
 
 from __future__ import annotations

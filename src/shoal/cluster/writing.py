@@ -70,9 +70,9 @@ class Writer:
         checking.fill_defaults(kind, obj)
         admission = self._admission(resource)
         if admission is not None:
+            warnings += tuple(admission.warn(obj, None))
             obj = admission.default(obj)
             meta = obj["metadata"]
-            warnings += tuple(admission.warn(obj, None))
         meta["uid"] = core.new_uid()
         meta["creationTimestamp"] = core.now()
         if not tracked:
@@ -212,8 +212,8 @@ class Writer:
         self._keep(resource, new, old, subresource)
         admission = self._admission(resource) if _touches_content(new, old) else None
         if admission is not None:
-            new = admission.default(new)
             warnings += tuple(admission.warn(new, old))
+            new = admission.default(new)
         if not tracked:
             new = apply.track(
                 schema_of(resource.kind), old, new,

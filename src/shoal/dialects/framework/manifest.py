@@ -8,6 +8,7 @@ API server's business when it is made. An unknown field is dropped by the defini
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from copy import deepcopy
 from typing import Annotated, Any, Literal
 
@@ -168,12 +169,12 @@ def _bad_name(path: str, name: str) -> Cause:
 
 
 def _repeated_roles(spec: Any) -> list[Cause]:
-    roles = spec.get("taskRoles") if isinstance(spec, dict) else None
-    names = [role.get("name") if isinstance(role, dict) else None for role in roles] if isinstance(roles, list) else []
+    """At the path the API server itself names for entries of one key."""
+    names = [role.get("name") for _, role in _roles(spec)]
     return [
-        duplicate(f"spec.taskRoles[{index}].name", name, "give every role a name of its own")
-        for index, name in enumerate(names)
-        if isinstance(name, str) and name in names[:index]
+        duplicate(f"spec.taskRoles[{index}]", {"name": name}, "give every role a name of its own")
+        for place, (index, _) in enumerate(_roles(spec))
+        if isinstance(name := names[place], str) and name in names[:place]
     ]
 
 
@@ -184,14 +185,22 @@ def default(manifest: Obj) -> Obj:
 
     made = deepcopy(manifest)
     apply_defaults(schema(), made)
-    for task in _tasks(made["spec"]):
+    for _, task in tasks_of(made):
         if isinstance(task.get("pod"), dict):
             task["pod"] = templates.canonical(task["pod"])
     return made
 
 
-def _tasks(spec: Any) -> list[Obj]:
-    """The task of every role, as far as the shape allows."""
+def tasks_of(manifest: Obj) -> Iterator[tuple[int, Obj]]:
+    """The task of every role with the role's place, as far as the shape allows."""
+    for index, role in _roles(manifest.get("spec")):
+        task = role.get("task")
+        if isinstance(task, dict | None):
+            yield index, task or {}
+
+
+def _roles(spec: Any) -> Iterator[tuple[int, Obj]]:
     roles = spec.get("taskRoles") if isinstance(spec, dict) else None
-    tasks = [role.get("task") for role in roles if isinstance(role, dict)] if isinstance(roles, list) else []
-    return [task for task in tasks if isinstance(task, dict)]
+    for index, role in enumerate(roles if isinstance(roles, list) else ()):
+        if isinstance(role, dict):
+            yield index, role

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shoal.dialects.framework import templates
-from shoal.kube.objects import Obj
+from shoal.dialects.framework.manifest import tasks_of
+from shoal.kube.objects import Obj, at_path
 
 _POLICY = "frameworkAttemptCompletionPolicy"
 _BARRIER = "frameworkbarrier"
@@ -56,23 +57,22 @@ def start_patch(manifest: Obj) -> list[Obj]:
 
 
 def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
-    """What is accepted and probably not meant."""
+    """What is accepted and probably not meant. Knows nothing of a manifest that `admit` refuses, and bears with it."""
     found = list(_transition(manifest, old))
-    for index, role in enumerate((manifest.get("spec") or {}).get("taskRoles") or ()):
-        pod = (role.get("task") or {}).get("pod") if isinstance(role, dict) else None
-        path = f"spec.taskRoles[{index}].task.pod"
-        if not isinstance(pod, dict) or not pod:
+    for index, task in tasks_of(manifest):
+        pod, path = task.get("pod"), f"spec.taskRoles[{index}].task.pod"
+        if not pod:
             found.append(f"{path}: the role has no template; its pods will be refused")
-            continue
-        found += [f"{path}.{odd}: read as {proper}" for odd, proper in templates.odd_names(pod)]
-        found += _barrier(templates.canonical(pod), path)
+        elif isinstance(pod, dict):
+            found += [f"{path}.{odd}: read as {proper}" for odd, proper in templates.odd_names(pod)]
+            found += _barrier(templates.canonical(pod), path)
     return found
 
 
 def _transition(manifest: Obj, old: Obj | None) -> Iterator[str]:
     if old is None:
         return
-    before, after = ((obj.get("spec") or {}).get("executionType") or "Start" for obj in (old, manifest))
+    before, after = (at_path(obj, "spec", "executionType", default="Start") for obj in (old, manifest))
     if before == "Stop" and after != "Stop":
         yield "spec.executionType: a Framework that was stopped stays stopped; create it again to run it again"
     elif before == "Start" and after == "Create":
@@ -81,9 +81,8 @@ def _transition(manifest: Obj, old: Obj | None) -> Iterator[str]:
 
 def _barrier(pod: Obj, path: str) -> Iterator[str]:
     """A restarted init container never tells the controller that the barrier timed out."""
-    spec = pod.get("spec") or {}
-    policy = spec.get("restartPolicy") or "Always"
-    waits = any(_is_barrier(container) for container in spec.get("initContainers") or ())
+    policy, first = at_path(pod, "spec", "restartPolicy", default="Always"), at_path(pod, "spec", "initContainers")
+    waits = isinstance(first, list) and any(_is_barrier(container) for container in first)
     if waits and policy != "Never":
         yield (
             f"{path}.spec.restartPolicy: {policy} restarts the barrier in place, so its time-out can never free the "
@@ -94,5 +93,6 @@ def _barrier(pod: Obj, path: str) -> Iterator[str]:
 def _is_barrier(container: Any) -> bool:
     if not isinstance(container, dict):
         return False
-    words = [str(container.get("image") or ""), *map(str, container.get("command") or ())]
+    command = container.get("command")
+    words = [str(container.get("image")), *(map(str, command) if isinstance(command, list) else ())]
     return any(_BARRIER in word for word in words) or [w.rpartition("/")[2] for w in words[1:3]] == ["shoal", "barrier"]

@@ -9,7 +9,6 @@ resourceVersion.
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 
 from shoal.dialects.dialect import Snapshot
@@ -27,12 +26,6 @@ ON_FRAMEWORK_DELETION = "OnFrameworkDeletion"
 ON_TASK_RETRY = "OnTaskRetry"
 ON_TASK_DELETION = "OnTaskDeletion"
 ON_POD_DELETION = "OnPodDeletion"
-
-
-def line(snapshot: Snapshot) -> str:
-    """The log line; everything after `: ObjectSnapshot: ` is JSON."""
-    text = json.dumps(snapshot.object, separators=(",", ":"), ensure_ascii=False)
-    return f"{snapshot.about}: {snapshot.trigger}: ObjectSnapshot: {text}"
 
 
 def snapshot(manifest: Obj, state: JobState, notice: Notice, settings: Settings, now: datetime) -> Snapshot | None:
