@@ -95,7 +95,9 @@ class World:
         step = advance(self.job, before, observed, self.now)
         assert advance(self.job, before, observed, self.now) == step, "equal inputs give equal steps"
         assert before == kept_before, "the pass changed its input"
-        broken = check(self.job, before, step, observed, self.history, now=self.now)
+        # What a lost ledger decided was never decided; the promises are then held against a copy.
+        history = copy.deepcopy(self.history) if crash_after == LOST_LEDGER else self.history
+        broken = check(self.job, before, step, observed, history, now=self.now)
         assert not broken, broken
         self.steps.append(step)
         self.receipts = []
@@ -120,10 +122,11 @@ class World:
         """Passes until nothing moves any more; leaving pods go away on their own."""
         for _ in range(limit):
             before = (self.state, dict(self.pods), self.anchor)
+            refused = any(isinstance(receipt, Refused) for receipt in self.receipts)  # tried again after a back-off
             step = self.step()
             if reap:
                 self.reap()
-            if not self.receipts and not step.again and before == (self.state, self.pods, self.anchor):
+            if not refused and not self.receipts and not step.again and before == (self.state, self.pods, self.anchor):
                 return step
         raise AssertionError(f"no rest after {limit} passes: {step.writes}")
 
@@ -158,14 +161,16 @@ class World:
             return
         assert isinstance(target, TaskRef)
         if target in self.refusals:
-            self.receipts.append(replace(self.refusals[target], target=target))
+            self.receipts.append(replace(self.refusals.pop(target), target=target))  # once
             return
         random = self.job.policies.embodiment.names is Names.RANDOM
         name = f"{target}-{uid}" if random else str(target)
         if name in self.pods:
             self.receipts.append(Refused(target, 409, "already exists"))
             return
-        if target not in self.lost_creates:
+        if target in self.lost_creates:
+            self.lost_creates.discard(target)
+        else:
             self.pods[name] = self._pod(name, uid, target, write)
         self.receipts.append(Created(target, uid))
 

@@ -6,16 +6,49 @@ what the pattern named and what was found there. Nothing here decides about a re
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from shoal.engine.observed import Body, Container, Refused
 from shoal.engine.policies import Classify, ContainerPattern, Ending, Judged, PodPattern, Refusal, Rule
 from shoal.engine.words import ContainerEnd, Detail, Outcome
 
 Evidence = dict[str, Any]
+
+
+class Classifier:
+    """Classifies the bodies of one pass. A gang often dies of one cause, and equal ends are looked at once."""
+
+    __slots__ = ("_by_end", "_ending", "_names_matter", "_policy")
+
+    def __init__(self, policy: Classify, ending: Ending) -> None:
+        self._policy = policy
+        self._ending = ending
+        self._names_matter = any(pattern.name for rule in policy.rules for pattern in rule.patterns)
+        self._by_end: dict[tuple[object, ...], Outcome] = {}
+
+    def of(self, body: Body, *, peer_ok: bool) -> Outcome:
+        """The outcome of a body in phase Failed, or whose judged container failed."""
+        end = self._end(body, peer_ok)
+        found = self._by_end.get(end)
+        if found is None:
+            found = self._by_end[end] = classify(self._policy, self._ending, body, peer_ok=peer_ok)
+        return found
+
+    def _end(self, body: Body, peer_ok: bool) -> tuple[object, ...]:
+        """Everything a rule may look at; times matter only where they tell containers apart."""
+        several = len(body.containers) > 1
+        containers = tuple(
+            [
+                (c.name, c.init, c.code, c.signal, c.reason, c.message, c.finished if several else None)
+                for c in body.containers
+            ]
+        )
+        name = body.name if self._names_matter else ""
+        return (name, body.reason, body.message, body.conditions, peer_ok, containers)
 
 
 def classify(policy: Classify, ending: Ending, body: Body, *, peer_ok: bool = False) -> Outcome:
@@ -82,7 +115,7 @@ def detail_of(body: Body) -> Detail:
 
 
 def compact(evidence: Evidence) -> str:
-    return json.dumps(evidence, separators=(",", ":"), ensure_ascii=False)
+    return msgspec.json.encode(evidence).decode()
 
 
 def _text(policy: Classify, rule: Rule, evidence: Evidence, detail: Detail) -> str:

@@ -67,6 +67,10 @@ def _refs(state: JobState, scene: Scene, policy: Companion) -> Iterator[Companio
     if policy.scope is Scope.JOB:
         yield CompanionRef(policy.name)
         return
+    if policy.life is not Life.TASK and not state.run.is_open:
+        # A closed run has no tasks to ask about; whoever outlives it stays, and nobody new comes.
+        yield from (ref for ref in scene.observed.companions if ref.name == policy.name)
+        return
     for role in state.roles:
         if role.name not in scene.roles or (policy.roles and role.name not in policy.roles):
             continue

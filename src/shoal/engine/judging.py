@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from shoal.engine.classification import classify, detail_of, judged_container, refusal
+from shoal.engine.classification import Classifier, detail_of, judged_container, refusal
 from shoal.engine.ledger import JobState, RoleState, TaskState
 from shoal.engine.model import Job
 from shoal.engine.observed import Body, Phase
@@ -25,11 +25,12 @@ def judge(job: Job, state: JobState, scene: Scene) -> tuple[JobState, list[Event
     if not state.run.is_open:
         return state, []
     events: list[Event] = []
+    reacts = bool(job.policies.reactions) or any(role.reactions for role in job.roles)
     changes: Tasks = {}
     for role, task, outcome in _verdicts(job, state, scene):
         ref = TaskRef(role.name, task.index)
         _say(scene, ref, task, outcome)
-        if not outcome.is_ok:
+        if reacts and not outcome.is_ok:
             events.append(_event(job, ref, outcome, scene))
         changes.setdefault(role.name, {})[task.index] = _judged(job, task, outcome, scene)
         if job.policies.ending.answer_at is AnswerAt.VERDICT:
@@ -40,6 +41,7 @@ def judge(job: Job, state: JobState, scene: Scene) -> tuple[JobState, list[Event
 
 def _verdicts(job: Job, state: JobState, scene: Scene) -> Iterator[tuple[RoleState, TaskState, Outcome]]:
     lost = set(scene.losses)
+    classifier = Classifier(job.policies.classify, job.policies.ending)
     for role in state.roles:
         peer_ok: bool | None = None
         for task in role.tasks:
@@ -51,14 +53,14 @@ def _verdicts(job: Job, state: JobState, scene: Scene) -> Iterator[tuple[RoleSta
             elif body.leaving or body.phase is not Phase.RUNNING or job.policies.ending.while_running:
                 if peer_ok is None:
                     peer_ok = any(t.is_done and t.outcome is not None and t.outcome.is_ok for t in role.tasks)
-                outcome = of_body(job, body, peer_ok=peer_ok)
+                outcome = _of_body(job, body, classifier, peer_ok=peer_ok)
             else:
                 continue
             if outcome is not None:
                 yield role, task, outcome
 
 
-def of_body(job: Job, body: Body, *, peer_ok: bool = False) -> Outcome | None:
+def _of_body(job: Job, body: Body, classifier: Classifier, *, peer_ok: bool) -> Outcome | None:
     """How this body ended, or None while it has not."""
     ending = job.policies.ending
     succeeded = body.phase is Phase.SUCCEEDED
@@ -70,11 +72,11 @@ def of_body(job: Job, body: Body, *, peer_ok: bool = False) -> Outcome | None:
     if body.phase is Phase.FAILED:
         if ending.disruption_is_loss and DISRUPTED in body.conditions:
             return ending.leaving
-        return classify(job.policies.classify, ending, body, peer_ok=peer_ok)
+        return classifier.of(body, peer_ok=peer_ok)
     if ending.while_running and not body.restarts_in_place:
         container = judged_container(ending, body.containers)
         if container is not None and container.code:
-            return classify(job.policies.classify, ending, body, peer_ok=peer_ok)
+            return classifier.of(body, peer_ok=peer_ok)
     return None
 
 

@@ -2,7 +2,8 @@
 
 Records are immutable; a change gives a new record and leaves untouched parts the same objects, so that "nothing
 changed" is an identity test. They are msgspec structs rather than dataclasses because a pass over a thousand tasks
-copies thousands of them and a struct is copied ten times as fast. Times are whole seconds in UTC.
+copies thousands of them and a struct is copied ten times as fast (`gc=False`: records hold no cycles). Times are
+whole seconds in UTC.
 
 `bare` gives the part a compact ledger stores (ranges, counters, settled bodies); what it leaves out is found again
 by looking at the bodies.
@@ -23,7 +24,7 @@ from shoal.engine.words import Action, Happening, Intent, Outcome, Stage, TaskRe
 _NOTHING: Mapping[str, Any] = {}
 
 
-class AttemptState(msgspec.Struct, frozen=True):
+class AttemptState(msgspec.Struct, frozen=True, gc=False):
     """One try of a task; its body is a pod, known by uid."""
 
     number: int = 0
@@ -37,7 +38,7 @@ class AttemptState(msgspec.Struct, frozen=True):
     outcome: Outcome | None = None
 
 
-class TaskState(msgspec.Struct, frozen=True):
+class TaskState(msgspec.Struct, frozen=True, gc=False):
     """One place in a role and its current attempt."""
 
     index: int
@@ -111,7 +112,7 @@ class TaskState(msgspec.Struct, frozen=True):
         )
 
 
-class RoleState(msgspec.Struct, frozen=True):
+class RoleState(msgspec.Struct, frozen=True, gc=False):
     """A role's tasks, by rising index."""
 
     name: str
@@ -127,7 +128,7 @@ class RoleState(msgspec.Struct, frozen=True):
         return next((task for task in self.tasks if task.index == index), None)
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """One try of the whole job. `intent` is set when it closes and says why."""
 
     number: int = 0
@@ -166,7 +167,7 @@ class Run(msgspec.Struct, frozen=True):
         return replace(self, stage=stage, since=now)
 
 
-class Why(msgspec.Struct, frozen=True):
+class Why(msgspec.Struct, frozen=True, gc=False):
     """Why a subject is settled, and for which task: it can raise nothing more."""
 
     role: str
@@ -175,7 +176,7 @@ class Why(msgspec.Struct, frozen=True):
     ok: bool | None = None
 
 
-class Due(msgspec.Struct, frozen=True):
+class Due(msgspec.Struct, frozen=True, gc=False):
     """A reaction that waits for its time."""
 
     at: datetime
@@ -187,7 +188,7 @@ class Due(msgspec.Struct, frozen=True):
     outcome: Outcome | None = None
 
 
-class Round(msgspec.Struct, frozen=True):
+class Round(msgspec.Struct, frozen=True, gc=False):
     """The published group: rises when its members change or a new round is asked for."""
 
     number: int = 0
@@ -195,7 +196,7 @@ class Round(msgspec.Struct, frozen=True):
     asked: str = ""  # the last signal that asked for a round
 
 
-class Stamps(msgspec.Struct, frozen=True):
+class Stamps(msgspec.Struct, frozen=True, gc=False):
     """Times of the job itself, over all its runs."""
 
     started: datetime | None = None
@@ -205,7 +206,7 @@ class Stamps(msgspec.Struct, frozen=True):
     ended: datetime | None = None
 
 
-class JobState(msgspec.Struct, frozen=True):
+class JobState(msgspec.Struct, frozen=True, gc=False):
     """The ledger of one job. `JobState()` is that of a job nobody has looked at yet."""
 
     run: Run = Run()

@@ -26,7 +26,7 @@ class Phase(Enum):
     UNKNOWN = "Unknown"
 
 
-class Container(msgspec.Struct, frozen=True):
+class Container(msgspec.Struct, frozen=True, gc=False):
     """A container's current state; `code` is None while it has not terminated."""
 
     name: str
@@ -39,7 +39,7 @@ class Container(msgspec.Struct, frozen=True):
     restarts: int = 0
 
 
-class Body(msgspec.Struct, frozen=True):
+class Body(msgspec.Struct, frozen=True, gc=False):
     """A pod as the engine sees it."""
 
     uid: str
@@ -77,7 +77,7 @@ class Body(msgspec.Struct, frozen=True):
         return sum(container.restarts for container in self.containers)
 
 
-class Anchor(msgspec.Struct, frozen=True):
+class Anchor(msgspec.Struct, frozen=True, gc=False):
     """The object found under the anchor's name."""
 
     uid: str
@@ -85,7 +85,7 @@ class Anchor(msgspec.Struct, frozen=True):
     leaving: bool = False
 
 
-class Group(msgspec.Struct, frozen=True):
+class Group(msgspec.Struct, frozen=True, gc=False):
     uid: str
     key: str = ""
     digest: str = ""
@@ -95,7 +95,7 @@ class Group(msgspec.Struct, frozen=True):
     owned: bool = True
 
 
-class CompanionRef(msgspec.Struct, frozen=True):
+class CompanionRef(msgspec.Struct, frozen=True, gc=False):
     """Which companion: its policy's name, and the role or task it stands beside."""
 
     name: str
@@ -103,7 +103,7 @@ class CompanionRef(msgspec.Struct, frozen=True):
     index: int = -1
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A companion that exists."""
 
     uid: str
@@ -112,7 +112,7 @@ class Seen(msgspec.Struct, frozen=True):
     owned: bool = True
 
 
-class Command(msgspec.Struct, frozen=True):
+class Command(msgspec.Struct, frozen=True, gc=False):
     """A request object aimed at this job; `word` is looked up in Policies.commands."""
 
     uid: str
@@ -128,54 +128,54 @@ class SignalKind(Enum):
     ROUND_WANTED = "round wanted"
 
 
-class Signal(msgspec.Struct, frozen=True):
+class Signal(msgspec.Struct, frozen=True, gc=False):
     """A fact from inside the workload. The same key is the same fact, however often it is shown."""
 
     kind: SignalKind
     key: str
 
 
-class AnchorRef(msgspec.Struct, frozen=True):
+class AnchorRef(msgspec.Struct, frozen=True, gc=False):
     """The anchor as the target of a write or the subject of a receipt."""
 
 
-class GroupRef(msgspec.Struct, frozen=True):
+class GroupRef(msgspec.Struct, frozen=True, gc=False):
     key: str = ""
 
 
-class JobRef(msgspec.Struct, frozen=True):
+class JobRef(msgspec.Struct, frozen=True, gc=False):
     """The job object itself."""
 
 
-class CommandRef(msgspec.Struct, frozen=True):
+class CommandRef(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
 Target = TaskRef | AnchorRef | GroupRef | CompanionRef | JobRef | CommandRef
 
 
-class Created(msgspec.Struct, frozen=True):
+class Created(msgspec.Struct, frozen=True, gc=False):
     """A create was answered with this uid."""
 
     target: Target
     uid: str
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class Accepted(msgspec.Struct, frozen=True, gc=False):
     """A delete was accepted."""
 
     target: Target
     uid: str = ""
 
 
-class Gone(msgspec.Struct, frozen=True):
+class Gone(msgspec.Struct, frozen=True, gc=False):
     """A confirming delete found nothing under that name (uid ''), or no longer that uid."""
 
     target: Target
     uid: str = ""
 
 
-class Refused(msgspec.Struct, frozen=True):
+class Refused(msgspec.Struct, frozen=True, gc=False):
     """A create was answered with an error. An answer that may have been lost on the way has code 0."""
 
     target: Target
@@ -186,7 +186,7 @@ class Refused(msgspec.Struct, frozen=True):
 Receipt = Created | Accepted | Gone | Refused
 
 
-class Observed(msgspec.Struct, frozen=True):
+class Observed(msgspec.Struct, frozen=True, gc=False):
     """Everything the engine may know of the world in one pass."""
 
     bodies: tuple[Body, ...] = ()

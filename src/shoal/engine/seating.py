@@ -42,8 +42,10 @@ def seat(job: Job, state: JobState, scene: Scene) -> JobState:
 
 
 def _wants_a_seat(job: Job, body: Body) -> bool:
+    if job.policies.embodiment.memory is Memory.FINALIZER:
+        return body.finalizer or not (body.is_finished or body.leaving)  # without it the body is counted already
     if body.is_finished:
-        return job.policies.embodiment.memory is Memory.FINALIZER and body.finalizer
+        return False
     ending = job.policies.ending
     return not (body.leaving and ending.by_others is Deleted.NOTHING and ending.release is Release.LEAVING)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from shoal.engine.ledger import AttemptState, JobState, RoleState, TaskState, Why, ranges
 from shoal.engine.model import Job, Role
 from shoal.engine.observed import Phase
-from shoal.engine.policies import CompletionsSize, DropMark, Memory, Victims, WeightedSize
+from shoal.engine.policies import CompletionsSize, DropMark, Memory, Names, Victims, WeightedSize
 from shoal.engine.scene import Scene
 from shoal.engine.seating import reluctance, slots_wanted
 from shoal.engine.words import NoticeKind, Stage
@@ -119,11 +119,10 @@ def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str
     if isinstance(completions, CompletionsSize):
         return _resized_slots(role, completions, scene, settled)
     kept = [task for task in role.tasks if not task.dropped]
-    if len(kept) == len(role.tasks) == size:
+    if len(kept) == len(role.tasks) == size and (not size or role.tasks[-1].index == size - 1):
         return role
-    going = victims(spec, role, scene, len(kept) - size) if len(kept) > size else []
-    staying = {task.index for task in kept}.difference(going)
-    wanted = _wanted(staying, size)
+    going = victims(spec, role, scene, len(kept) - size)
+    wanted = _wanted(role, {task.index for task in kept}.difference(going), size)
     tasks = _without_dropped_tail(role, wanted, scene)
     tasks = [_replaced(task, role.name, scene) if task.index in wanted else task for task in tasks]
     if going:
@@ -151,13 +150,19 @@ def _resized_slots(role: RoleState, size: CompletionsSize, scene: Scene, settled
     return replace(role, tasks=tuple(wanted))
 
 
-def _wanted(staying: set[int], size: int) -> set[int]:
-    """The indexes that should have a task: those that stay, then the lowest others."""
+def _wanted(role: RoleState, staying: set[int], size: int) -> set[int]:
+    """The indexes that should have a task: those that stay, then the lowest others.
+
+    A gap in the entries can only be a task a compact ledger had nothing to say about; it comes before an index that
+    was dropped.
+    """
+    known = {task.index for task in role.tasks}
+    gaps = [index for index in range(max(known, default=0)) if index not in known]
     wanted = set(staying)
-    index = 0
-    while len(wanted) < size:
+    for index in (*gaps, *range(len(staying) + size)):
+        if len(wanted) >= size:
+            break
         wanted.add(index)
-        index += 1
     return wanted
 
 
@@ -167,6 +172,11 @@ def victims(spec: Role | None, role: RoleState, scene: Scene, count: int) -> lis
     if spec is None:
         return [task.index for task in tasks]
     chosen = scene.job.policies.shrink.victims
+    if chosen is Victims.HIGHEST:
+        size = len(tasks) - count
+        return [task.index for task in tasks if task.index >= size]
+    if count <= 0:
+        return []
 
     def first_to_go(task: TaskState) -> tuple[object, ...]:
         order: tuple[object, ...] = ()
@@ -208,6 +218,8 @@ def _drop(tasks: list[TaskState], role: str, going: set[int], scene: Scene, sett
         if body is not None:
             settled[body.uid] = Why(role, index, "dropped")
     last_kept = max((task.index for task in tasks if task.index not in going), default=-1)
+    if scene.job.policies.embodiment.names is Names.RANDOM:
+        last_kept = -1  # a slot is no place anybody would look for
     return [
         task if task.index not in going else TaskState(task.index, stage=Stage.DONE, dropped=True)
         for task in tasks

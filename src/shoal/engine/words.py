@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 
-class TaskRef(msgspec.Struct, frozen=True, order=True):
+class TaskRef(msgspec.Struct, frozen=True, gc=False, order=True):
     """One place in a role. Members without an index of their own (random names) are numbered by the engine."""
 
     role: str
@@ -39,7 +39,7 @@ class Nature(Enum):
         return self is Nature.OK
 
 
-class Trigger(msgspec.Struct, frozen=True):
+class Trigger(msgspec.Struct, frozen=True, gc=False):
     """The task whose end decided about the run, and the rule it satisfied."""
 
     role: str
@@ -47,7 +47,7 @@ class Trigger(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-class ContainerEnd(msgspec.Struct, frozen=True):
+class ContainerEnd(msgspec.Struct, frozen=True, gc=False):
     """How one container ended, as the outcome of its task remembers it."""
 
     name: str
@@ -57,7 +57,7 @@ class ContainerEnd(msgspec.Struct, frozen=True):
     signal: int = 0
 
 
-class Detail(msgspec.Struct, frozen=True):
+class Detail(msgspec.Struct, frozen=True, gc=False):
     """What the pod itself said about its end; kept with the outcome because the pod will be gone."""
 
     reason: str = ""
@@ -65,7 +65,7 @@ class Detail(msgspec.Struct, frozen=True):
     containers: tuple[ContainerEnd, ...] = ()
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How an attempt, a run or a job ended. Written once, never changed."""
 
     nature: Nature
@@ -100,7 +100,7 @@ class Happening(Enum):
     ANY = "any"
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """A fact nobody has dealt with yet."""
 
     kind: Happening
@@ -151,7 +151,7 @@ class Stage(IntEnum):
     DONE = 8  # final
 
 
-class Notice(msgspec.Struct, frozen=True):
+class Notice(msgspec.Struct, frozen=True, gc=False):
     """What the ledger is about to forget; told before the ledger is written, at least once."""
 
     kind: NoticeKind
@@ -165,7 +165,7 @@ class NoticeKind(Enum):
     JOB_RETRY = "job retry"
 
 
-class Sentence(msgspec.Struct, frozen=True):
+class Sentence(msgspec.Struct, frozen=True, gc=False):
     """One decision in plain words. `subject` is a task such as worker-3, a role, or '' for the job itself."""
 
     subject: str

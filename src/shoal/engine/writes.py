@@ -18,7 +18,7 @@ from shoal.engine.policies import Propagation
 from shoal.engine.words import Notice, Sentence, TaskRef
 
 
-class Setting(msgspec.Struct, frozen=True):
+class Setting(msgspec.Struct, frozen=True, gc=False):
     """What is true for everything dressed in one pass. The same object is shared by all writes of a step."""
 
     run: int = 0
@@ -29,7 +29,7 @@ class Setting(msgspec.Struct, frozen=True):
     frozen: Mapping[str, int] = {}
 
 
-class Create(msgspec.Struct, frozen=True):
+class Create(msgspec.Struct, frozen=True, gc=False):
     """Make the body of a task, or the anchor. Answered by Created or Refused."""
 
     target: Target
@@ -41,7 +41,7 @@ class Create(msgspec.Struct, frozen=True):
     failures: int = 0  # charged so far; rides on the body under Memory.FINALIZER
 
 
-class Apply(msgspec.Struct, frozen=True):
+class Apply(msgspec.Struct, frozen=True, gc=False):
     """Bring a group or companion to its setting; the object carries the digest afterwards."""
 
     target: Target
@@ -49,7 +49,7 @@ class Apply(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-class Delete(msgspec.Struct, frozen=True):
+class Delete(msgspec.Struct, frozen=True, gc=False):
     """Delete exactly that uid ('' with `confirm`: whatever of ours is found under the name).
 
     `confirm` asks for a live look that it is gone, answered by Gone; otherwise the answer is Accepted.
@@ -62,42 +62,42 @@ class Delete(msgspec.Struct, frozen=True):
     confirm: bool = False
 
 
-class Mark(msgspec.Struct, frozen=True):
+class Mark(msgspec.Struct, frozen=True, gc=False):
     """Put the mark of a doomed body on it before it is deleted."""
 
     target: TaskRef
     uid: str
 
 
-class Free(msgspec.Struct, frozen=True):
+class Free(msgspec.Struct, frozen=True, gc=False):
     """Take our finalizer off a body that is counted."""
 
     target: TaskRef
     uid: str
 
 
-class Adopt(msgspec.Struct, frozen=True):
+class Adopt(msgspec.Struct, frozen=True, gc=False):
     """Make an orphan ours."""
 
     target: TaskRef
     uid: str
 
 
-class PatchBody(msgspec.Struct, frozen=True):
+class PatchBody(msgspec.Struct, frozen=True, gc=False):
     """A guard's decoration."""
 
     uid: str
     patch: Mapping[str, Any]
 
 
-class RestartInPlace(msgspec.Struct, frozen=True):
+class RestartInPlace(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
 Write = Create | Apply | Delete | Mark | Free | Adopt | PatchBody | RestartInPlace
 
 
-class Door(msgspec.Struct, frozen=True):
+class Door(msgspec.Struct, frozen=True, gc=False):
     """Whether a role may get bodies now, and the sentence why not."""
 
     role: str
@@ -105,7 +105,7 @@ class Door(msgspec.Struct, frozen=True):
     sentence: str = ""
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """What one pass decided.
 
     Execute in this order: tell `notices`; store `state` in one conditional write if it is not the ledger you passed

@@ -1,0 +1,37 @@
+"""Crash equivalence: whatever prefix of a pass was carried out, the job ends up as if nobody had died."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from kit.engine_scripts import JOBS, LIVES, Move, happen, summary
+from kit.engine_world import LOST_LEDGER, World
+
+
+def lived(kind: str, life: list[Move], crashes: dict[int, int]) -> dict[str, object]:
+    """The life of a job that comes to rest after each move, with passes that die at the given moves."""
+    world = World(JOBS[kind]())
+    world.step(crash_after=crashes.get(-1))
+    world.settle()
+    for number, move in enumerate(life):
+        happen(world, move)
+        world.step(crash_after=crashes.get(number))
+        world.settle()
+    return summary(world)
+
+
+CRASHES = st.dictionaries(st.integers(-1, 11), st.integers(LOST_LEDGER, 8), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("kind", JOBS)
+@given(life=LIVES, crashes=CRASHES)
+@settings(
+    max_examples=40,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+def test_a_crash_changes_nothing_in_the_end(kind: str, life: list[Move], crashes: dict[int, int]):
+    assert lived(kind, life, crashes) == lived(kind, life, {})
