@@ -110,7 +110,8 @@ def test_an_address_wins_over_the_kubeconfigs(tmp_path: Path):
     )
 
 
-def test_an_address_alone_needs_nothing():
+def test_an_address_alone_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert connection.find(Environment("default", "gang", server="127.0.0.1:8080"), {}) == Connection(
         "http://127.0.0.1:8080"
     )

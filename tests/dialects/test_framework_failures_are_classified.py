@@ -11,8 +11,7 @@ from kit.frameworks import ended, failed, framework, pod_of, pod_template, role,
 from shoal.dialects.framework import DIALECT, Settings, SettingsInvalid, settings
 from shoal.dialects.framework.outcomes import POD_REFUSED, POD_REFUSED_UNKNOWN
 from shoal.engine import ContainerEnd, Detail, Outcome, Refused, TaskRef
-from shoal.engine.classification import refusal
-from shoal.engine.judging import of_body
+from shoal.engine.classification import classify, refusal
 from shoal.kube.objects import Obj
 
 TRANSIENT, PERMANENT, UNKNOWN = ("Transient",), ("Permanent",), ()
@@ -25,9 +24,7 @@ def outcome(status: dict[str, Any], config: Settings | None = None) -> Outcome:
     body = DIALECT.body(stamped(pod_of(MANIFEST, "worker", 0), **status), MANIFEST)
     assert job is not None
     assert body is not None
-    found = of_body(job, body)
-    assert found is not None
-    return found
+    return classify(job.policies.classify, job.policies.ending, body)
 
 
 def with_code(code: int, **more: Any) -> dict[str, Any]:

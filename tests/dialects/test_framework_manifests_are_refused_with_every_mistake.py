@@ -96,6 +96,11 @@ SCENARIO_51 = {
         with_role(task={"pod": []}),
         "spec.taskRoles[0].task.pod: Invalid value: []: must be an object: the template of the role's pods",
     ),
+    "text for a number in the template": (
+        framework(role(pod=pod_template(ActiveDeadlineSeconds="60"))),
+        "spec.taskRoles[0].task.pod: Invalid value: not a pod template: json: cannot unmarshal string into Go struct "
+        "field PodSpec.spec.activeDeadlineSeconds of type int64",
+    ),
     "roles by name": (
         {**framework(), "spec": {"taskRoles": {"a": role()}}},
         None,
@@ -145,6 +150,7 @@ SOUND = {
     "nothing at all": {"metadata": {"name": "fw"}},
     "nulls": {"metadata": {"name": "fw"}, "spec": {"description": None, "taskRoles": None, "retryPolicy": None}},
     "a status": {**framework(role()), "status": {"state": "Completed"}},
+    "a pod the API will refuse": framework(role(pod={"spec": {"containers": [{"name": "No_Name"}]}})),
     "unknown pod fields": framework(role(pod={"spec": {"shareable": True, "containers": []}})),
     "the widest values": framework(role("z" * 63, 10_000, 0, 10_000, retry=(True, 2**31 - 1), grace=2**62), name="9"),
 }

@@ -46,8 +46,6 @@ def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
 def _kubeconfig(environment: Environment) -> Path | None:
     if environment.kubeconfig and Path(environment.kubeconfig).is_file():
         return Path(environment.kubeconfig)
-    if environment.server:
-        return None
     home = Path("~/.kube/config").expanduser()
     return home if home.is_file() else None
 

@@ -1,8 +1,9 @@
 """The manifest a person writes: models of `spec`, its defaults, and every mistake with its path.
 
 The models are the one source: the definition (`definition`) is made from them, defaults are the definition's, and
-`admit` says what they refuse in words. The pod template is kept as it stands; whether a pod can be made of it is the
-API server's business when it is made. An unknown field is dropped by the definition's schema, not refused here.
+`admit` says what they refuse in words. Of the pod template only the types are looked at; whether a pod made of it
+is valid is the API server's business when it is made. An unknown field is dropped by the definition's schema, not
+refused here.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from shoal.dialects.mistakes import Model, causes
 from shoal.dialects.schemas import PRESERVED
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
+from shoal.kube.schema import type_problem
+from shoal.kube.schemas import named
 from shoal.kube.validation.fields import duplicate, invalid, required
 
 NAME_PATTERN = "^[a-z0-9]{1,63}$"
@@ -137,19 +140,34 @@ class Spec(Model):
 
 
 def spec_of(manifest: Obj) -> Spec:
-    """The spec as a model; raises ValidationError where `admit` has something to say."""
+    """The spec as a model; raises ValidationError where `spec_mistakes` has something to say."""
     return Spec.model_validate(manifest.get("spec") or {})
 
 
 def admit(manifest: Obj) -> list[Cause]:
     """Every mistake, with its path and what would be right; an empty list lets the manifest in."""
-    found = list(_name_problems(manifest.get("metadata") or {}))
+    return [*_name_problems(manifest.get("metadata") or {}), *spec_mistakes(manifest)]
+
+
+def spec_mistakes(manifest: Obj) -> list[Cause]:
+    """Every mistake of the spec alone."""
     spec = manifest.get("spec")
+    found: list[Cause] = []
     try:
         Spec.model_validate({} if spec is None else spec)
     except ValidationError as problems:
-        found += causes(problems, prefix="spec", right=_RIGHT)
-    return [*found, *_repeated_roles(spec)]
+        found = causes(problems, prefix="spec", right=_RIGHT)
+    return [*found, *_repeated_roles(spec), *_odd_templates(manifest)]
+
+
+def _odd_templates(manifest: Obj) -> Iterator[Cause]:
+    """Templates no pod can be made of, whatever the API server would say about it: text for a number, and the like."""
+    schema = named("PodTemplateSpec")
+    for index, task in tasks_of(manifest):
+        problem = type_problem(schema, templates.canonical(task["pod"])) if isinstance(task.get("pod"), dict) else None
+        if problem is not None:
+            words = f"Invalid value: not a pod template: {problem}"
+            yield Cause("FieldValueTypeInvalid", words, f"spec.taskRoles[{index}].task.pod")
 
 
 def _name_problems(metadata: Obj) -> list[Cause]:

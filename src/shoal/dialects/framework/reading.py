@@ -11,11 +11,10 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
-from pydantic import ValidationError
 
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import outcomes
-from shoal.dialects.framework.manifest import RetryPolicy, Spec, TaskRole, admit, spec_of
+from shoal.dialects.framework.manifest import RetryPolicy, Spec, TaskRole, spec_mistakes, spec_of
 from shoal.dialects.framework.settings import Settings
 from shoal.engine import Job, Policies, Role
 from shoal.engine.policies import (
@@ -142,10 +141,10 @@ def _understood(manifest: Obj, settings: Settings) -> _Understood:
     known: _Understood | None = settings.understood.get(digest)
     if known is not None:
         return known
-    try:
-        spec = spec_of(manifest)
-    except ValidationError:
-        raise ManifestInvalid(admit(manifest)) from None
+    mistakes = spec_mistakes(manifest)
+    if mistakes:
+        raise ManifestInvalid(mistakes)
+    spec = spec_of(manifest)
     made = _Understood(
         tuple(_role(role) for role in spec.task_roles), _policies(spec, settings), spec.execution_type == "Stop"
     )
