@@ -21,7 +21,7 @@ def usable_python() -> str | None:
     """An interpreter of this version that an ordinary user may run (root's own may lie in root's home)."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for candidate in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        command = ["setpriv", *POWERLESS, candidate, "-c", "import ssl, sqlite3"]
+        command = ["setpriv", *POWERLESS, candidate, "-c", BY_ITSELF]
         try:
             if subprocess.run(command, capture_output=True, timeout=60, cwd="/").returncode == 0:
                 return candidate
@@ -30,6 +30,8 @@ def usable_python() -> str | None:
     return None
 
 
+# An interpreter counts when it has the modules we use and can be started again by the name it has for itself.
+BY_ITSELF = "import ssl, sqlite3, subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
 POWERLESS = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.node.sandbox import wire
+from shoal.node.sandbox.conversing import Conversation
 
 texts = st.text(max_size=50)
 messages = st.dictionaries(texts, st.one_of(texts, st.integers(), st.lists(texts, max_size=3)), max_size=4)
@@ -96,3 +99,41 @@ def test_sockets_work_in_folders_with_very_long_paths(tmp_path: Path) -> None:
     assert accepted.recv(10) == b"hello"
     for sock in (server, client, accepted):
         sock.close()
+
+
+async def test_last_words_are_heard_though_the_speaker_no_longer_listens() -> None:
+    ours, theirs = socket.socketpair()
+    heard: list[object] = []
+    ended = asyncio.Event()
+
+    def hear(message: dict[str, object], _: list[int]) -> None:
+        heard.append(message["word"])
+        with suppress(wire.Closed):
+            listener.send({"answer": "nobody reads this"})
+
+    listener = Conversation(wire.Channel(ours), on_message=hear, on_closed=ended.set)
+    speaker = wire.Channel(theirs)
+    for word in range(3):
+        speaker.send({"word": word})
+    speaker.close()
+    await ended.wait()
+
+    assert heard == [0, 1, 2]
+    with pytest.raises(wire.Closed):
+        await listener.ask({"do": "anything"})
+
+
+async def test_a_question_ends_with_the_one_who_should_answer() -> None:
+    ours, theirs = socket.socketpair()
+    asker = Conversation(wire.Channel(ours), on_message=lambda *_: None, on_closed=lambda: None)
+    question = asyncio.create_task(asker.ask({"do": "wait"}))
+    await asyncio.get_running_loop().sock_recv(_unblocked(theirs), 100)
+    theirs.close()
+
+    with pytest.raises(wire.Closed):
+        await question
+
+
+def _unblocked(sock: socket.socket) -> socket.socket:
+    sock.setblocking(False)
+    return sock

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from shoal.node.sandbox import wire
 
@@ -42,11 +43,9 @@ class Conversation:
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
         if not self.is_open:
             raise wire.Closed("the conversation is over")
-        try:
-            self._channel.send(message, fds)
-        except wire.Closed:
-            self._end()
-            raise
+        # A failure does not end the conversation: what the other side said before it left is still to be heard,
+        # and the end comes after it.
+        self._channel.send(message, fds)
         if self._channel.waiting_to_send:
             self._loop.add_writer(self._number, self._flush)
 
@@ -63,11 +62,8 @@ class Conversation:
             self._asked.pop(number, None)
 
     def _flush(self) -> None:
-        try:
+        with suppress(wire.Closed):
             self._channel.flush()
-        except wire.Closed:
-            self._end()
-            return
         if not self._channel.waiting_to_send:
             self._loop.remove_writer(self._number)
 

@@ -138,15 +138,16 @@ class Fabric:
 
         conversation = Conversation(channel, on_message=hear, on_closed=hang_up)
         self._agents.add(conversation)
-        conversation.send(
-            {
-                "event": "hello",
-                "pid": os.getpid(),
-                "isolated": self._config["isolated"],
-                "is_open": self._is_open,
-            },
-            [os.dup(fd) for fd in self._namespaces],
-        )
+        with suppress(wire.Closed):  # its end is heard of soon
+            conversation.send(
+                {
+                    "event": "hello",
+                    "pid": os.getpid(),
+                    "isolated": self._config["isolated"],
+                    "is_open": self._is_open,
+                },
+                [os.dup(fd) for fd in self._namespaces],
+            )
 
     async def _answer(self, agent: Conversation, message: dict[str, Any]) -> None:
         refused: list[str] = []
@@ -156,8 +157,9 @@ class Fabric:
         elif message["do"] == "pods":
             self._pods.clear()
             self._pods.update(message["pods"])
-        with suppress(wire.Closed):  # an agent that left does not want the answer
-            agent.send({"n": message["n"], "refused": refused})
+        if "n" in message:
+            with suppress(wire.Closed):  # an agent that left does not want the answer
+                agent.send({"n": message["n"], "refused": refused})
         self._end_if_useless()
 
     def _end_if_useless(self) -> None:

@@ -163,7 +163,7 @@ class Keepers:
             try:
                 await self.zygote.send({"do": "keep", "config": config}, fds)
                 await sandbox.meet()
-            except KeeperLost:
+            except (KeeperLost, wire.Closed):
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
                     shutil.rmtree(folder, ignore_errors=True)
                     raise

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,23 @@ class FabricLink:
             await asyncio.shield(self._repair)
 
     async def _begin(self) -> None:
-        ours, theirs = socket.socketpair()
-        fds = [theirs.detach(), *(os.dup(fd) for fd in self.namespaces)]
-        await self._zygote.send({"do": "weave", "config": self._config}, fds)
+        ours = await self._ask_zygote()
         await self._meet(ours)
+
+    async def _ask_zygote(self) -> socket.socket:
+        """Have a fabric forked; our end of the conversation with it."""
+        for attempt in (1, 2):
+            ours, theirs = socket.socketpair()
+            fds = [theirs.detach(), *(os.dup(fd) for fd in self.namespaces)]
+            try:
+                await self._zygote.send({"do": "weave", "config": self._config}, fds)
+            except wire.Closed:
+                ours.close()
+                if attempt == 2:
+                    raise
+            else:
+                return ours
+        raise AssertionError("unreachable: the second attempt returns or raises")
 
     async def _meet(self, sock: socket.socket) -> None:
         self._hello = asyncio.get_running_loop().create_future()
@@ -116,7 +130,8 @@ class FabricLink:
         """Which pods there are, by address, and where their hosts files lie."""
         self._pods = pods
         if self._talk is not None and self._talk.is_open:
-            self._talk.send({"do": "pods", "n": 0, "pods": dict(pods)})
+            with suppress(wire.Closed):  # its successor will be told
+                self._talk.send({"do": "pods", "pods": dict(pods)})
 
     async def serve(self, services: Services) -> list[str]:
         self._services = dict(services)

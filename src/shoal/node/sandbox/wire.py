@@ -64,6 +64,7 @@ class Channel:
             except BlockingIOError:
                 return
             except OSError as error:
+                self._drop_unsent()
                 raise Closed(str(error)) from error
             _close_all(fds)
             if sent == len(data):
@@ -111,10 +112,13 @@ class Channel:
         del self._in[:end]
         return message, [self._in_fds.popleft() for _ in range(count)]
 
-    def close(self) -> None:
+    def _drop_unsent(self) -> None:
         for _, fds in self._out:
             _close_all(fds)
         self._out.clear()
+
+    def close(self) -> None:
+        self._drop_unsent()
         _close_all(self._in_fds)
         self._in_fds.clear()
         self._sock.close()

@@ -64,10 +64,15 @@ class Zygote:
             self._hello.set_exception(ZygoteFailed(f"{self._python} could not start the process that forks pods"))
 
     async def send(self, message: dict[str, Any], fds: Sequence[int]) -> None:
-        """To a zygote that lives. The descriptors are the zygote's from here on."""
+        """To a zygote that lives; Closed where it died just now, and the next call starts another. The descriptors
+        are the zygote's from here on, also where it did not get them."""
         await self.start()
         assert self._talk is not None
-        self._talk.send(message, fds)
+        try:
+            self._talk.send(message, fds)
+        except wire.Closed:
+            self._talk.close()
+            raise
 
     async def stop(self) -> None:
         """Keepers and fabric go on."""
