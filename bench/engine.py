@@ -13,9 +13,9 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from harness import Metric
+
 from kit.engine_jobs import fc_role, framework
 from kit.engine_world import World, started
-
 from shoal.engine import Job, JobState, Observed, advance
 
 METRICS = [

@@ -1,0 +1,89 @@
+"""The object that owns all bodies of a run: made first, its loss ends the run, and the run is over when it is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kit.engine_jobs import ANCHOR_LEAVING, fc_role, framework
+from kit.engine_world import World, started
+from shoal.engine import Anchor, AnchorRef, Create, Delete, Stage
+
+
+def test_the_anchor_is_made_and_seen_before_any_body():
+    world = World(framework(fc_role("a", 2)))
+    assert [write.target for write in world.step().writes] == [AnchorRef()]
+    second = world.step()
+    assert [str(write.target) for write in second.writes] == ["a-0", "a-1"]
+    assert {write.setting.anchor for write in second.writes if isinstance(write, Create)} == {world.anchor.uid}
+
+
+def test_losing_the_anchor_ends_the_run_and_a_free_retry_opens_the_next():
+    world = started(framework(fc_role("a", 2), run=(True, 0)))
+    old = world.anchor.uid
+    world.delete_anchor()
+    world.step()
+    assert (world.state.run.stage, world.state.run.outcome) == (Stage.LEAVING, ANCHOR_LEAVING)
+    world.settle()
+
+    assert (world.state.run.number, world.state.charged) == (1, 0)
+    assert world.anchor is not None
+    assert world.anchor.uid != old
+    assert world.story() == {"a-0": "preparing 0", "a-1": "preparing 0"}
+
+
+def test_a_run_is_over_only_when_the_anchor_is_gone():
+    world = started(framework(fc_role("a", 2)))
+    world.delete_anchor()
+    world.settle(reap=False)
+    assert world.state.run.stage is Stage.LEAVING
+    world.reap("a-0")
+    world.settle(reap=False)
+    assert world.state.run.stage is Stage.LEAVING
+    world.settle()
+    assert world.state.run.stage is Stage.DONE
+
+
+def test_a_job_that_is_being_deleted_opens_no_further_run():
+    world = started(framework(fc_role("a", 2), run=(True, 5)))
+    world.edit(lambda job: replace(job, deleting=True))
+    world.delete_anchor()
+    world.settle()
+
+    assert (world.anchor, world.pods, world.state.run.number) == (None, {}, 0)
+    assert world.state.run.outcome == ANCHOR_LEAVING
+
+
+def test_a_leftover_anchor_of_ours_goes_before_the_run_gets_its_own():
+    world = World(framework(fc_role("a", 1)))
+    world.anchor = Anchor("leftover")
+    assert world.step().writes == (Delete(AnchorRef(), "leftover"),)
+    world.settle()
+
+    assert world.state.run.stage is Stage.PREPARING
+    assert world.anchor != Anchor("leftover")
+
+
+def test_a_foreign_object_under_the_name_is_left_alone_and_waited_for():
+    world = World(framework(fc_role("a", 1)))
+    world.anchor = Anchor("foreign", owned=False)
+    assert world.settle().writes == ()
+    world.anchor = None
+    world.settle()
+
+    assert world.state.run.stage is Stage.PREPARING
+
+
+def test_an_anchor_that_is_never_seen_ends_the_run_after_the_creation_time_out():
+    world = World(framework(fc_role("a", 1)))
+    world.step()
+    uid = world.anchor.uid
+    world.anchor = None
+    step = world.settle()
+    assert step.wake_at is not None
+    world.now = step.wake_at
+    assert world.step().writes == (Delete(AnchorRef(), uid, confirm=True),)
+    world.settle()
+
+    assert world.state.run.outcome is not None
+    assert (world.state.run.stage, world.state.run.outcome.code) == (Stage.DONE, -110)
+    assert world.state.run.anchor == uid
