@@ -67,8 +67,8 @@ class Hosted:
 
 
 async def host(data: DataFolder, config: HostConfig, on_ready: Callable[[Hosted], None]) -> None:
-    """Run until SIGTERM or SIGINT."""
-    stop = _signalled()
+    """Run until SIGTERM or SIGINT; then stop the pods' processes. A second signal leaves them to the next start."""
+    stop, hurry = _signalled()
     sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 1. where pods can live
     try:
         async with _stored(data, sandboxes.network) as cluster, _served(data, config, cluster) as server:  # 2. the API
@@ -85,6 +85,8 @@ async def host(data: DataFolder, config: HostConfig, on_ready: Callable[[Hosted]
                 data.announce(Running(os.getpid(), server.url, time.time()))
                 on_ready(Hosted(server.url, sandboxes.network, tuple(nodes)))
                 await _unless(broken, stop.wait())
+                stopping = asyncio.gather(*(agent.shut_down() for agent in agents))
+                await asyncio.wait((stopping, asyncio.ensure_future(hurry.wait())), return_when=asyncio.FIRST_COMPLETED)
     finally:
         await sandboxes.close()
 
@@ -164,13 +166,14 @@ async def _unless(broken: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any
         hoped.cancel()
 
 
-def _signalled() -> asyncio.Event:
-    stop = asyncio.Event()
+def _signalled() -> tuple[asyncio.Event, asyncio.Event]:
+    """Set by the first and by the second request to stop."""
+    stop, hurry = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, lambda: (hurry if stop.is_set() else stop).set())
     loop.add_signal_handler(signal.SIGUSR2, _log_tasks)
-    return stop
+    return stop, hurry
 
 
 def _log_tasks() -> None:

@@ -166,9 +166,8 @@ def _detached(data: DataFolder) -> None:
     with os.fdopen(reading, "rb") as word:
         is_ready = word.read() == READY
     if not is_ready:
-        refusal = click.ClickException(_last_words(data.log, said_before))
-        refusal.exit_code = process.wait()
-        raise refusal
+        click.echo(f"Error: {_last_words(data.log, said_before)}", err=True)
+        sys.exit(process.wait())
     running = data.running()
     where = running.url if running else "its address"
     click.echo(f"{click.style('Cluster is up', fg='green')} at {where} after {time.monotonic() - began:.1f} s")

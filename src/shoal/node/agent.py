@@ -32,6 +32,7 @@ from shoal.node.worker import TERMINAL, PodWorker
 
 log = structlog.get_logger(__name__)
 
+USUAL_GRACE_SECONDS = 30
 LOST_MEANWHILE = "the container's keeper died while the node agent was away; how the container ended is unknown"
 
 
@@ -84,6 +85,17 @@ class Agent:
                 self.ready.set()
         finally:
             await self._leave()
+
+    async def shut_down(self) -> None:
+        """Stop the processes of every pod, each with its grace period, and take no more; for an orderly end of the
+        node while `run` still goes on. The pods themselves stay: the next start decides by their restart policies."""
+        self._accepting = False
+        workers = list(self._workers.values())
+        await self._leave()
+        async with asyncio.TaskGroup() as group:
+            for worker in workers:
+                grace = worker.pod["spec"].get("terminationGracePeriodSeconds", USUAL_GRACE_SECONDS)
+                group.create_task(worker.runs.shut_down(grace))
 
     # NodeServices
 

@@ -142,6 +142,18 @@ class Runs:
                 await self.sandbox.close()
             self.sandbox = None
 
+    async def shut_down(self, grace_seconds: float) -> None:
+        """Stop every process as a machine does that is shut down: TERM, the grace, KILL. How each ended goes on
+        record; what becomes of the pod is decided when the node starts again."""
+        self.leave()
+        if self.sandbox is None:
+            return
+        with suppress(KeeperLost):
+            await _stop_all(self.sandbox, grace_seconds)
+            adoption.recall_from_sandbox(self._record, self.sandbox.processes())
+            self.save()
+        await self.close()
+
     def leave(self) -> None:
         """Stop watching; the processes go on."""
         for name in list(self._probers):
@@ -284,3 +296,15 @@ def _log_end(path: Path) -> str:
         return ""
     texts = [line.split(b" ", 3)[3] for line in lines if line.count(b" ") >= 3]
     return (b"\n".join(texts) + b"\n")[-FALLBACK_BYTES:].decode(errors="replace")
+
+
+async def _stop_all(sandbox: Sandbox, grace_seconds: float) -> None:
+    going = [name for name, state in sandbox.processes().items() if state.started and not state.exited]
+    ends = [asyncio.ensure_future(sandbox.wait(name)) for name in going]
+    for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, None)):
+        for name, end in zip(going, ends, strict=True):
+            if not end.done():
+                with suppress(ProcessLookupError):
+                    await sandbox.signal(name, number)
+        if ends:
+            await asyncio.wait(ends, timeout=seconds)
