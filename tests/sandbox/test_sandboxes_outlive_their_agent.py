@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,6 +167,20 @@ async def test_the_network_outlives_agent_and_fabric_together(isolated: Place) -
     sock.setblocking(True)
     assert sock.recv(10) == b"hi"
     sock.close()
+
+
+async def test_a_data_folder_that_is_deleted_takes_its_pods_along(place: Place) -> None:
+    pod = await kept_pod(place, place.news())
+    folder = place.root / "sandboxes"
+    record = journal.read(str(folder / pod.sandbox.spec.id))
+    assert record is not None
+    fabric = place.keepers.fabric.pid
+    await place.keepers.close()
+    shutil.rmtree(folder)
+    await until_gone([record.processes["main.0"]["started"]["pid"], record.keeper, fabric])
+    place.keepers = await Keepers.open(folder, network=place.keepers.network)
+
+    assert await place.keepers.adopt() == ([], [])
 
 
 async def test_one_folder_has_one_agent(loopback: Place) -> None:

@@ -107,8 +107,20 @@ class Fabric:
         if self._config["isolated"]:
             await self._open_way_out()
         self._converse(agent)
+        self._end_with_folder()
         await self._done.wait()
-        os.unlink(f"{self._config['folder']}/{SOCKET}")
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self._config['folder']}/{SOCKET}")
+
+    def _end_with_folder(self) -> None:
+        """A fabric that cannot be found any more is of no use."""
+        deletions = linux.watch_deletions(self._config["folder"])
+
+        def hear() -> None:
+            if SOCKET in linux.deleted(deletions):
+                self._done.set()
+
+        asyncio.get_running_loop().add_reader(deletions, hear)
 
     async def _open_way_out(self) -> None:
         gateway = self._config["gateway"]

@@ -79,11 +79,14 @@ class Keeper:
         self._waiting: dict[str, list[tuple[wire.Channel, int]]] = {}  # process -> who asked to start it
         self._channels: list[wire.Channel] = []
         self._executions = beside.Executions()
-        self._closing: list[tuple[wire.Channel, int]] = []
+        self._is_closing = False
+        self._told_to_close: list[tuple[wire.Channel, int]] = []
         self._journal = self._begin_record()
         self._loop.on_child(self._children_ended)
         self._server = wire.listen(self._folder, SOCKET)
         self._loop.watch(self._server.fileno(), lambda _: self._accept())
+        self._deletions = linux.watch_deletions(self._folder)
+        self._loop.watch(self._deletions, lambda _: self._hear_deletions())
 
     def _begin_record(self) -> journal.Journal:
         name = os.open(f"{self._folder}/hostname", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -246,7 +249,7 @@ class Keeper:
         for charge in self._charges.values():
             if charge.exited is None and charge.status is not None and charge.kill_all(self._orphans_of(charge)):
                 charge.finish()
-        if self._closing:
+        if self._is_closing:
             self._close_if_empty()
 
     def _orphans_of(self, charge: Charge) -> list[int]:
@@ -262,8 +265,17 @@ class Keeper:
                 found.append(pid)
         return found
 
+    def _hear_deletions(self) -> None:
+        """A data folder that is deleted takes its pods along: no agent could ever find them again."""
+        if journal.NAME in linux.deleted(self._deletions):
+            self._begin_closing()
+
     def _close(self, channel: wire.Channel, asked: int) -> None:
-        self._closing.append((channel, asked))
+        self._told_to_close.append((channel, asked))
+        self._begin_closing()
+
+    def _begin_closing(self) -> None:
+        self._is_closing = True
         for charge in self._charges.values():
             if charge.exited is None:
                 charge.was_killed_here = True
@@ -280,7 +292,7 @@ class Keeper:
             return
         self._dwelling.leave()
         self._journal.note("closed", process="", at=time.time())
-        for channel, asked in self._closing:
+        for channel, asked in self._told_to_close:
             self._say(channel, {"n": asked})
         self._loop.is_running = False
 

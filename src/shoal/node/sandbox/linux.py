@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 
 NEW_NS = 0x00020000
 NEW_UTS = 0x04000000
@@ -30,6 +31,7 @@ MS_RELATIME = 1 << 21
 MNT_DETACH = 2
 
 _ST_RELATIME = 4096
+_IN_DELETE = 0x200
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
@@ -123,6 +125,28 @@ def mount_flags(path: str) -> int:
     have = os.statvfs(path).f_flag
     flags = have & (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOATIME | MS_NODIRATIME)
     return flags | (MS_RELATIME if have & _ST_RELATIME else 0)
+
+
+def watch_deletions(folder: str) -> int:
+    """A descriptor that becomes readable when something in `folder` is deleted; `deleted` says what."""
+    fd: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    _check(fd, "inotify")
+    _check(_libc.inotify_add_watch(fd, ctypes.c_char_p(os.fsencode(folder)), ctypes.c_uint32(_IN_DELETE)), folder)
+    return fd
+
+
+def deleted(fd: int) -> list[str]:
+    """The names deleted since the last call."""
+    try:
+        data = os.read(fd, 1 << 16)
+    except BlockingIOError:
+        return []
+    names = []
+    while data:
+        length = int.from_bytes(data[12:16], sys.byteorder)
+        names.append(os.fsdecode(data[16 : 16 + length].rstrip(b"\0")))
+        data = data[16 + length :]
+    return names
 
 
 def open_namespace(name: str, pid: int | str = "self") -> int:

@@ -35,7 +35,7 @@ class FabricLink:
         self._config = dict(config)
         self._talk: Conversation | None = None
         self._hello: asyncio.Future[None] | None = None
-        self._pid = 0
+        self.pid = 0
         self.is_isolated = False
         self.is_open = False  # whether any TCP connection of a pod finds its way out
         self.namespaces: list[int] = []
@@ -106,7 +106,7 @@ class FabricLink:
         if message.get("event") == "hello":
             close_all(self.namespaces)
             self.namespaces = fds
-            self._pid = message["pid"]
+            self.pid = message["pid"]
             self.is_isolated = message["isolated"]
             self.is_open = message["is_open"]
             if not self._hello.done():
@@ -149,8 +149,8 @@ class FabricLink:
         """End the fabric's process, not its network; another takes over unless told otherwise."""
         if not replace and self._talk is not None:
             self._talk.close()
-        os.kill(self._pid, signal.SIGKILL)
-        await until_gone([self._pid])
+        os.kill(self.pid, signal.SIGKILL)
+        await until_gone([self.pid])
 
     async def leave(self, *, wait: bool) -> None:
         """`wait`: no pod is left, so the fabric ends too; until it has."""
@@ -160,5 +160,5 @@ class FabricLink:
             self._talk.close()
         close_all(self.namespaces)
         self.namespaces = []
-        if wait and self._pid:
-            await until_gone([self._pid])
+        if wait and self.pid:
+            await until_gone([self.pid])
