@@ -259,7 +259,7 @@ def volcano(
         shrink=Shrink(mark=DropMark.POD, victims=victims),
         gates=(GroupGate((GroupPlan("", f"min-{total}"),), Opens.ADMITTED, follows=True, life=Life.RUN),),
         hold=Hold(from_spec=False, keeps=Keep.FINISHED, release_counts=True),
-        teardown=Teardown(at_end=Keep.FINISHED, at_last_restart=Keep.FINISHED, restart_drained=Drained.ENOUGH),
+        teardown=Teardown(at_end=Keep.FINISHED, restart_drained=Drained.ENOUGH),
     )
     return Job("job-uid", "vc", tuple(roles), policies, minimum=minimum if minimum is not None else total)
 

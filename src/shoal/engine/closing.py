@@ -23,14 +23,13 @@ def close(
     outcome: Outcome | None = None,
     finish: Finish = Finish.DRAINED,
     at_deadline: bool = False,
-    last: bool = False,
 ) -> JobState:
     """The run closed for this reason; unchanged where it is closed for a stronger one."""
     closed = state.close(intent, scene.stamp, outcome)
     if closed is state:
         return state
     held = state.run.held or intent is Intent.HOLD
-    closed = replace(closed, run=replace(closed.run, at_deadline=at_deadline, last=last, held=held))
+    closed = replace(closed, run=replace(closed.run, at_deadline=at_deadline, held=held))
     if intent is Intent.HOLD:
         closed = replace(closed, stamps=replace(closed.stamps, held=scene.stamp))
     if job.policies.teardown.cut is not None:
@@ -63,7 +62,7 @@ def kept(job: Job, state: JobState) -> Keep:
     if run.intent is not Intent.END and run.held:
         return job.policies.hold.keeps
     if run.intent is Intent.RESTART:
-        return teardown.at_last_restart if run.last else teardown.at_restart
+        return teardown.at_restart
     if run.at_deadline and teardown.at_deadline is not None:
         return teardown.at_deadline
     failed = run.outcome is not None and not run.outcome.is_ok

@@ -19,12 +19,13 @@ from shoal.engine.ledger import JobState
 from shoal.engine.limits import reached
 from shoal.engine.model import Job
 from shoal.engine.policies import Budget, Finish, Source
-from shoal.engine.reactions import Proposal, charge_restart, react
+from shoal.engine.reactions import Proposal, act, charge_restart, react
 from shoal.engine.retrying import answer
 from shoal.engine.scene import Scene
-from shoal.engine.words import ENDINGS, Action, Event, Intent, Outcome, Stage
+from shoal.engine.words import ENDINGS, RESTARTS, Action, Event, Happening, Intent, Outcome, Stage
 
 _EARLY = (Source.STOP, Source.COMMAND)
+TARGETED = RESTARTS - {Action.RESTART_RUN}
 
 
 class Case(msgspec.Struct):
@@ -47,11 +48,11 @@ def decide(job: Job, state: JobState, scene: Scene, events: list[Event]) -> JobS
         state, consumed, case.proposal = react(job, state, scene, events)
         state, case.exhausted = answer(job, state, scene, consumed)
         state = _make_ready(job, state, scene)
-    else:
-        state, _ = answer(job, state, scene, set())
     for source in order:
         if source not in _EARLY:
             state = _ask(source, job, state, scene, case)
+    if not state.run.is_open:
+        state, _ = answer(job, state, scene, set())  # whoever ended in the pass that closed the run
     return state
 
 
@@ -149,8 +150,12 @@ def _obey(job: Job, state: JobState, scene: Scene) -> JobState:
             scene.say("", "CommandUnknown", f"Command {command.word!r} means nothing to {job.name}", warning=True)
             continue
         scene.say("", "CommandIssued", f"Command: {reaction.action.value}")
-        proposal = Proposal(reaction.action, reaction.outcome, "a command", charged=False)
-        state = carry_out(job, state, scene, proposal)
+        if reaction.action in TARGETED and not state.run.is_open:
+            continue  # everybody begins anew in any case
+        event = Event(Happening.COMMAND, scene.stamp, command.role, command.index, command.uid)
+        state, proposal = act(job, state, scene, reaction.action, event, reaction.outcome)
+        if proposal is not None:
+            state = carry_out(job, state, scene, proposal)
     return state
 
 
@@ -183,12 +188,7 @@ def _restart_run(job: Job, state: JobState, scene: Scene, proposal: Proposal) ->
     if refusal is not None:
         return _end(job, state, scene, refusal.outcome, f"no restart is left after {proposal.why}")
     scene.say("", "Restarting", f"{job.name} restarts as a whole because of {proposal.why}", warning=True)
-    return close(job, state, scene, Intent.RESTART, last=_was_last(job, state))
-
-
-def _was_last(job: Job, state: JobState) -> bool:
-    permits = [b.permits for b in job.policies.budgets if b.unit.value == "actions" and b.permits is not None]
-    return bool(permits) and state.charged >= permits[0]
+    return close(job, state, scene, Intent.RESTART)
 
 
 def _end(

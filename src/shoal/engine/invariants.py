@@ -18,7 +18,7 @@ from shoal.engine.ledger import JobState, TaskState
 from shoal.engine.membership import members
 from shoal.engine.model import Job
 from shoal.engine.observed import AnchorRef, Body, Created, GroupRef, JobRef, Observed, Refused
-from shoal.engine.policies import CompletionsSize, Keep, Memory, Names, Scope, Spent, Unit, Victims, WhenEmpty
+from shoal.engine.policies import AnswerAt, CompletionsSize, Keep, Memory, Names, Scope, Spent, Unit, Victims, WhenEmpty
 from shoal.engine.slots import allocate
 from shoal.engine.turning import must_go
 from shoal.engine.words import Intent, Outcome, Stage, TaskRef
@@ -294,6 +294,14 @@ def _members(case: Case) -> Iterator[str]:
         yield "the round moved without a change, or a change did not move it"
 
 
+def _whole(case: Case) -> Iterator[str]:
+    """Where an end is answered as soon as it is known, no task is stored between the two."""
+    if case.job.policies.ending.answer_at is AnswerAt.VERDICT:
+        for role, task in _tasks(case.after):
+            if task.outcome is not None and not task.is_done:
+                yield f"{role}-{task.index} is judged and not answered"
+
+
 def _known_writes(case: Case) -> Iterator[str]:
     """Deletes of things that are there only; one write per target and kind."""
     groups = {group.uid for group in case.observed.groups.values()}
@@ -341,5 +349,6 @@ _PROMISES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _wake,
     _said,
     _members,
+    _whole,
     _known_writes,
 )

@@ -142,7 +142,6 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     outcome: Outcome | None = None
     delay_seconds: int | None = None  # over, and the next run is decided: it opens this long after `since`
     at_deadline: bool = False  # closed by the deadline
-    last: bool = False  # closed for a restart that used the last permit
     held: bool = False  # closed for a hold, also after its release
 
     @property

@@ -568,7 +568,6 @@ class Teardown:
     at_retry: Keep = Keep.NONE  # the body a retried attempt leaves behind
     at_done: Keep = Keep.ALL  # a task that will not be retried
     at_restart: Keep = Keep.NONE
-    at_last_restart: Keep = Keep.NONE  # the budget allows no further one
     at_end: Keep = Keep.FINISHED
     at_failed_end: Keep | None = None  # None: as at_end
     at_deadline: Keep | None = None

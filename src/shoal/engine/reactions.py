@@ -35,7 +35,6 @@ class Proposal(msgspec.Struct, frozen=True):
     action: Action
     outcome: Outcome | None = None
     why: str = ""
-    charged: bool = True
 
 
 def react(
@@ -51,12 +50,12 @@ def react(
     proposal: Proposal | None = None
     for event in [*events, *raised]:
         reaction = _find(job, scene, event)
-        if reaction is None:
-            continue
+        if reaction is None or reaction.action is Action.RELEASE:
+            continue  # an open run is not held
         if reaction.after_seconds and event.kind is not Happening.TASK_PENDING:
             state = _postpone(state, event, reaction)
             continue
-        state, proposed = _act(job, state, scene, reaction.action, event, reaction.outcome)
+        state, proposed = act(job, state, scene, reaction.action, event, reaction.outcome)
         consumed.add(TaskRef(event.role, event.index))
         proposal = proposal or proposed
     state, fired = _fire(job, state, scene)
@@ -86,16 +85,17 @@ def _find(job: Job, scene: Scene, event: Event) -> Reaction | None:
     return None
 
 
-def _act(
+def act(
     job: Job, state: JobState, scene: Scene, action: Action, event: Event, outcome: Outcome | None
 ) -> tuple[JobState, Proposal | None]:
+    """A restart of part of the job is carried out; anything job-wide is handed back as a proposal."""
     subject = f"{event.role}-{event.index}" if event.index >= 0 else event.role
     why = f"{event.kind.value}{f' ({subject})' if subject else ''}"
     if action not in RESTARTS or action is Action.RESTART_RUN:
         return state, Proposal(action, outcome, why)
     state, refusal = charge_restart(job, state, scene)
     if refusal is not None:
-        return state, Proposal(Action.FAIL, refusal.outcome, f"no restart is left after {why}", charged=False)
+        return state, Proposal(Action.FAIL, refusal.outcome, f"no restart is left after {why}")
     refs = _scope(job, state, action, event)
     scene.say(subject, "Restarting", f"{action.value.capitalize()} because of {why}: {len(refs)} member(s) begin anew")
     return restart(_cancel(state, refs), scene, refs), None
@@ -238,7 +238,7 @@ def _fire(job: Job, state: JobState, scene: Scene) -> tuple[JobState, Proposal |
             continue
         state = replace(state, due={k: d for k, d in state.due.items() if k != key})
         event = Event(due.event, due.at, due.role, due.index, due.uid)
-        state, proposed = _act(job, state, scene, due.action, event, due.outcome)
+        state, proposed = act(job, state, scene, due.action, event, due.outcome)
         proposal = proposal or proposed
     return state, proposal
 

@@ -23,14 +23,14 @@ from shoal.engine.words import Stage, TaskRef
 
 def recognise(job: Job, state: JobState, observed: Observed, now: datetime) -> tuple[JobState, Scene]:
     scene = Scene(job, observed, now)
+    state = _prune(state, scene)
     state = _take_receipts(state, scene)
     state = _see_anchor(state, scene)
     if job.policies.embodiment.names is Names.RANDOM:
         state = seat(job, state, scene)
     else:
         state = _place_bodies(state, scene)
-    state = _climb(state, scene)
-    return _prune(state, scene), scene
+    return _climb(state, scene), scene
 
 
 def _take_receipts(state: JobState, scene: Scene) -> JobState:

@@ -74,7 +74,7 @@ def answer(job: Job, state: JobState, scene: Scene, consumed: set[TaskRef]) -> t
     purse, changes, settled = Purse(job, state), Tasks(), dict[str, Why]()
     for ref in sorted(scene.over, key=lambda ref: (ranks.get(ref.role, -1), ref.index)):
         task = state.task(ref)
-        if task is None or ref in consumed or task.outcome is None:
+        if task is None or ref in consumed or task.outcome is None or task.is_done:
             continue
         changes.setdefault(ref.role, {})[ref.index] = _answered(job, state, scene, ref, task, purse, settled)
     state = state.with_tasks(changes)

@@ -180,7 +180,7 @@ def _open_next(job: Job, state: JobState, scene: Scene) -> JobState:
 
 
 def _with_achieved(role: RoleState, before: RoleState | None) -> RoleState:
-    """What was done before a hold, or before the last permitted restart, stays done."""
+    """What was done before a hold stays done."""
     done: dict[int, TaskState] = {}
     if before is not None:
         done = {task.index: task for task in before.tasks if task.is_done and not task.dropped}

@@ -97,6 +97,7 @@ class Happening(Enum):
     STORE_LOST = "store lost"
     ROUND_CLOSED = "round closed"
     GROUP_DONE = "group done"
+    COMMAND = "command"
     ANY = "any"
 
 
