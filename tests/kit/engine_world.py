@@ -65,6 +65,7 @@ class World:
         self.companions: dict[CompanionRef, Seen] = {}
         self.commands: list[Command] = []
         self.signals: list[Signal] = []
+        self.opened: set[str] = set()  # gates others have opened
         self.receipts: list[Receipt] = []
         self.refusals: dict[TaskRef, Refused] = {}
         self.lost_creates: set[TaskRef] = set()  # answered with success, and gone before anybody sees them
@@ -85,6 +86,7 @@ class World:
             commands=tuple(self.commands),
             signals=tuple(self.signals),
             receipts=tuple(self.receipts),
+            opened=frozenset(self.opened),
             nonce=f"nonce-{len(self.steps)}",
         )
 

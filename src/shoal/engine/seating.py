@@ -76,19 +76,28 @@ def _is_free(task: TaskState, held: set[int]) -> bool:
     return task.index not in held and not task.is_done and not task.dropped
 
 
-def reluctance(body: Body | None) -> tuple[bool, int, bool, int, float, int, float]:
-    """How late a ReplicaSet would send this member away: unassigned, not running, not ready, cheap, young first."""
+def reluctance(body: Body | None, crowd: int = 0) -> tuple[object, ...]:
+    """How late a ReplicaSet sends this member away: unassigned, not running, not ready, cheap, crowded, young first.
+
+    `crowd` is how many members share its node.
+    """
     if body is None:
-        return (False, 0, False, 0, 0.0, 0, 0.0)
+        return (False, 0, False, 0, 0, 0.0, 0, 0.0)
     return (
         bool(body.node),
         _PHASES.get(body.phase, 2),
         body.ready,
         body.deletion_cost,
-        -body.ready_since.timestamp() if body.ready_since else 0.0,
+        -crowd,
+        _youth(body.ready_since),
         -body.restarts,
-        -body.created.timestamp() if body.created else 0.0,
+        _youth(body.created),
     )
+
+
+def _youth(moment: datetime | None) -> float:
+    """Later is smaller; a time nobody wrote down is the latest."""
+    return -moment.timestamp() if moment is not None else float("-inf")
 
 
 def slots_wanted(role: RoleState, size: CompletionsSize, open_slots: int) -> list[TaskState]:

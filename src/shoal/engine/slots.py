@@ -8,6 +8,7 @@ once and its body is settled. Kept tasks are not touched.
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import blake2b
 
 from msgspec.structs import replace
@@ -177,6 +178,7 @@ def victims(spec: Role | None, role: RoleState, scene: Scene, count: int) -> lis
         return [task.index for task in tasks if task.index >= size]
     if count <= 0:
         return []
+    crowds = Counter(body.node for (name, _), body in scene.bodies.items() if name == role.name and body.node)
 
     def first_to_go(task: TaskState) -> tuple[object, ...]:
         order: tuple[object, ...] = ()
@@ -186,7 +188,7 @@ def victims(spec: Role | None, role: RoleState, scene: Scene, count: int) -> lis
         elif chosen is Victims.PENDING_FIRST:
             order = (task.is_done or (body is not None and body.phase is Phase.RUNNING),)
         elif chosen is Victims.RANKED:
-            order = reluctance(body)
+            order = reluctance(body, crowds.get(body.node, 0) if body is not None else 0)
         return (task.index in spec.spared, *order, -task.index)
 
     return sorted(task.index for task in sorted(tasks, key=first_to_go)[:count])
