@@ -1,0 +1,1 @@
+"""An elastic image classifier. `order` and `lines` are plain Python; the rest needs torch."""

@@ -1,0 +1,1 @@
+"""`python -m torchelastic.distributed.launch`, as in torchelastic 0.2."""

@@ -1,0 +1,104 @@
+"""`python -m torchelastic.distributed.launch FLAGS SCRIPT ARGS`: one agent, which runs this node's workers.
+
+The story: read the old flags, wait until etcd answers, hand over to torchrun with the prompt rendezvous, and leave
+the group in an orderly way however it ends. The exit code is 0 when the training is over, 128 + the signal's number
+when the agent was told to stop, 1 when the training failed, 2 for a command line that cannot be run.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from torchelastic.distributed.flags import BACKEND, Launch, NotElastic, forward
+
+if TYPE_CHECKING:
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    from torchelastic.rendezvous import PromptHandler
+
+LOG_FORMAT = "[%(levelname)s] %(asctime)s %(module)s: %(message)s"  # torchelastic's: when, and no paths
+ETCD_SECONDS = 600  # as long as torch waits for a rendezvous
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    try:
+        launch = forward(argv or sys.argv[1:])
+    except NotElastic as wrong:
+        print(f"torchelastic: {wrong}", file=sys.stderr)
+        return 2
+    os.environ.setdefault("LOGLEVEL", "INFO")  # read by torch when it is imported
+    os.environ.setdefault(
+        "TORCHELASTIC_MAX_NODES", str(launch.max_nodes)
+    )  # the trainer's batch is that of the full size
+    if launch.uses_etcd:
+        wait_for(launch.endpoint)
+    return run(launch)
+
+
+def wait_for(endpoint: str) -> None:
+    """Return when something listens there. A client cannot be told that a port opens, so it knocks again, with
+    growing pauses. Without this a worker that starts before etcd fails, and the failure counts as the job's."""
+    host, _, port = endpoint.partition(":")
+    give_up = time.monotonic() + ETCD_SECONDS
+    pause = 0.05
+    while True:
+        try:
+            socket.create_connection((host, int(port or 2379)), timeout=5).close()
+            return
+        except OSError as error:
+            if time.monotonic() > give_up:
+                raise SystemExit(f"torchelastic: nothing listens at {endpoint}: {error}. Is etcd running?") from error
+        time.sleep(pause)
+        pause = min(pause * 1.5, 1.0)
+
+
+def run(launch: Launch) -> int:
+    # Imported late: torch takes seconds, and flags should be refused at once.
+    from torch.distributed import run as torchrun
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.elastic.rendezvous import RendezvousClosedError, rendezvous_handler_registry
+
+    for handler in logging.getLogger("torch.distributed").handlers:
+        handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    handlers: list[PromptHandler] = []
+    rendezvous_handler_registry.register(BACKEND, lambda params: _remember(handlers, params))
+    try:
+        torchrun.run(torchrun.parse_args(list(launch.torchrun)))
+    except SignalException as stopped:
+        return 128 + stopped.sigval
+    except ChildFailedError as failed:
+        print(failed, file=sys.stderr)
+        return 1
+    except RendezvousClosedError:
+        # Closed before this worker ever met the others: the training ended while it was starting.
+        return _came_too_late(handlers)
+    finally:
+        for handler in handlers:
+            handler.rendezvous.leave()
+    return 0
+
+
+def _remember(handlers: list[PromptHandler], params: RendezvousParameters) -> PromptHandler:
+    from torchelastic.rendezvous import create
+
+    handlers.append(create(params))
+    return handlers[-1]
+
+
+def _came_too_late(handlers: list[PromptHandler]) -> int:
+    if any(handler.has_met for handler in handlers):
+        print("torchelastic: the others have closed the job; this worker cannot go on alone", file=sys.stderr)
+        return 1
+    print("=> the training is over, nothing is left to do")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
