@@ -162,8 +162,10 @@ class FakeSandboxes:
         return self.sandboxes[spec.id]
 
     async def adopt(self) -> tuple[list[Any], list[LostSandbox]]:
-        lost, self.graves = list(self.graves.values()), {}
-        return list(self.sandboxes.values()), lost
+        return list(self.sandboxes.values()), list(self.graves.values())
+
+    async def forget(self, sandbox: str) -> None:
+        self.graves.pop(sandbox, None)
 
     async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:
         self.tables.append(dict(services))

@@ -129,11 +129,21 @@ class Agent:
 
     async def _accept_all(self) -> None:
         """Adopted pods before new ones: what they hold (addresses, devices) is not free."""
-        recalled = {uid_of(pod): (pod, self._recall(pod)) for pod in self._pods.objects.values()}
+        await self._close_books_on_the_lost()
+        recalled = [(pod, self._recall(pod)) for pod in self._pods.objects.values()]
         self._accepting = True
-        for pod, record in sorted(recalled.values(), key=lambda pair: pair[1] is None):
+        for pod, record in sorted(recalled, key=lambda pair: pair[1] is None):
             self._begin(pod, record)
         await self._remove_strangers()
+
+    async def _close_books_on_the_lost(self) -> None:
+        """What a keeper that died had on record goes into our own; told once, it need not be told again."""
+        for pod in list(self._pods.objects.values()):
+            uid = uid_of(pod)
+            if uid in self._found.lost and (record := self._recall(pod)) is not None:
+                self._folder.pod(uid).save(record)
+        for uid in self._found.told:
+            await self._host.sandboxes.forget(uid)
 
     def _recall(self, pod: Obj) -> PodRecord | None:
         """The record of a pod this node has seen before, brought up to date with what its sandbox saw."""

@@ -21,6 +21,7 @@ class Found:
 
     kept: dict[str, Sandbox] = field(default_factory=dict)
     lost: dict[str, LostSandbox] = field(default_factory=dict)
+    told: tuple[str, ...] = ()  # the uids of `lost`, which is emptied as it is read
 
 
 class Host:
@@ -54,7 +55,9 @@ class Host:
                     self._of(sandbox.spec.labels.get(NODE_LABEL, "")).kept[sandbox.spec.id] = sandbox
                 for gone in lost:
                     self._of(gone.spec.labels.get(NODE_LABEL, "")).lost[gone.spec.id] = gone
-            return self._found.pop(node, Found())
+            found = self._found.pop(node, Found())
+            found.told = tuple(found.lost)
+            return found
 
     def _of(self, node: str) -> Found:
         assert self._found is not None
