@@ -1,0 +1,162 @@
+"""Policies 1 to 3: how a task becomes a pod, how its end is recognised, and what an end means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from shoal.engine.policies.outcomes import BAD, POD_GONE, POD_LEAVING, POD_OK, POD_UNSEEN
+from shoal.engine.words import Nature, Outcome
+
+
+class Names(Enum):
+    INDEX = "index"  # one name per task for life
+    RANDOM = "random"  # a fresh name per body; several bodies of one task may overlap
+
+
+class Unrecorded(Enum):
+    """A body that carries our stamp while the ledger does not know it."""
+
+    ADOPT = "adopt"
+    DELETE = "delete"
+
+
+class Memory(Enum):
+    RECORD = "record"  # every task whole: uid, stage, times (the ledger is the status)
+    LEVEL = "level"  # nothing about living bodies: an absent one is made again, free
+    ROSTER = "roster"  # which tasks had a body in this run: an absent one is a loss
+    FINALIZER = "finalizer"  # finished bodies stay until counted
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorPolicy:
+    """An object that owns all bodies of a run; its loss ends the run."""
+
+    leaving: Outcome = BAD  # somebody else is deleting it
+    gone: Outcome = BAD  # somebody else deleted it
+    unseen: Outcome = BAD  # created, and never seen within the creation time-out
+
+
+@dataclass(frozen=True, slots=True)
+class Embodiment:
+    names: Names = Names.INDEX
+    memory: Memory = Memory.LEVEL
+    unrecorded: Unrecorded = Unrecorded.ADOPT
+    orphans: bool = False  # adopt matching bodies nobody owns
+    anchor: AnchorPolicy | None = None
+
+
+class Judged(Enum):
+    """Which container's code speaks for the pod."""
+
+    NAMED = "named"  # the container of that name
+    TRAINING = "training"  # the named one; if that is 0 the first non-zero
+    FIRST = "first"
+    LAST_FAILED = "last failed"  # non-zero, finished last
+
+
+class AnswerAt(Enum):
+    VERDICT = "verdict"  # retried or done as soon as the end is known
+    OVER = "over"  # only once the body is gone
+
+
+class Release(Enum):
+    """When the place of a body is free for the next one."""
+
+    GONE = "gone"
+    TERMINAL = "terminal"
+    LEAVING = "leaving"
+
+
+class Deleted(Enum):
+    """What a deletion by somebody else is."""
+
+    LOST = "lost"
+    FAILED = "failed"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    judged: Judged = Judged.LAST_FAILED
+    container: str = ""  # for NAMED and TRAINING
+    while_running: bool = False  # judge that container even while others keep the pod running
+    by_others: Deleted = Deleted.LOST
+    at_leaving: bool = True  # else only when the body is gone
+    success_beats_leaving: bool = False  # a leaving body that succeeded did succeed
+    disruption_is_loss: bool = False  # a failed body under DisruptionTarget counts as deleted by others
+    leaving: Outcome = POD_LEAVING
+    gone: Outcome = POD_GONE
+    unseen: Outcome = POD_UNSEEN
+    ok: Outcome = POD_OK
+    answer_at: AnswerAt = AnswerAt.VERDICT
+    release: Release = Release.GONE
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A closed range of numbers, open where a side is missing."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def __contains__(self, number: int) -> bool:
+        return (self.low is None or number >= self.low) and (self.high is None or number <= self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPattern:
+    """All given parts must match one container; all but the name need a container that terminated."""
+
+    name: re.Pattern[str] | None = None
+    reason: re.Pattern[str] | None = None
+    message: re.Pattern[str] | None = None
+    signal: Span | None = None
+    code: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodPattern:
+    """All given parts must match; each container pattern needs some container that matches it."""
+
+    name: re.Pattern[str] | None = None
+    reason: re.Pattern[str] | None = None
+    message: re.Pattern[str] | None = None
+    containers: tuple[ContainerPattern, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """First match wins; a rule without conditions matches every failed body. code None: the judged container's."""
+
+    nature: Nature
+    code: int | None = None
+    phrase: str = "Failed"
+    attributes: tuple[str, ...] = ()
+    patterns: tuple[PodPattern, ...] = ()  # any of them
+    codes: frozenset[int] = frozenset()  # of the judged container
+    code_span: Span | None = None
+    no_code: bool = False
+    reasons: frozenset[str] = frozenset()  # of the pod
+    condition: str = ""  # of the pod, True
+    peer_ok: bool = False  # another task of the role already succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a refused creation means; outcome None: wait and try again. Conditions left out match anything."""
+
+    outcome: Outcome | None
+    codes: frozenset[int] = frozenset()
+    texts: tuple[str, ...] = ()  # any of them within the answer
+
+
+@dataclass(frozen=True, slots=True)
+class Classify:
+    rules: tuple[Rule, ...] = (Rule(Nature.UNKNOWN),)
+    no_code: Outcome = BAD  # no rule matched and no container failed
+    refusals: tuple[Refusal, ...] = ()  # no match: wait and try again
+    matched: str = "Pod failed: "  # texts in front of the evidence
+    unmatched: str = "Pod failed: "
+    refused: str = "Failed to create the pod: "

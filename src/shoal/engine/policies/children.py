@@ -1,0 +1,27 @@
+"""Policies 16 and 17: other children of a job, and the group its members form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shoal.engine.policies.doors import Life
+from shoal.engine.policies.retries import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """Any other child. `digest` names its setting; it is applied where the object shows another one."""
+
+    name: str
+    scope: Scope = Scope.JOB
+    life: Life = Life.UNTIL_END
+    digest: str = ""
+    roles: frozenset[str] = frozenset()  # for scope ROLE and TASK; empty: all
+    write_back: bool = False  # its name goes into the spec
+
+
+@dataclass(frozen=True, slots=True)
+class Rendezvous:
+    published: bool = False  # the members and their round are part of the ledger
+    frozen: Mapping[str, int] = field(default_factory=dict)  # values of the spec fixed when the first run opens

@@ -1,0 +1,90 @@
+"""Policies 11 to 13: when bodies may be made, and what a hold takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Life(Enum):
+    TASK = "task"
+    RUN = "run"
+    UNTIL_END = "until end"
+    UNTIL_DELETED = "until deleted"
+
+
+class Opens(Enum):
+    EXISTS = "exists"
+    ADMITTED = "admitted"
+
+
+class WhenShut(Enum):
+    IGNORE = "ignore"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """One request for all-or-nothing placement. `digest` names its setting; roles empty: all."""
+
+    key: str  # '' for a job's only group, else a role's or stage's name
+    digest: str = ""
+    roles: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGate:
+    groups: tuple[GroupPlan, ...]
+    opens: Opens = Opens.EXISTS
+    follows: bool = False  # the group is applied again when its digest changes
+    life: Life = Life.UNTIL_END
+    when_shut: WhenShut = WhenShut.IGNORE
+
+
+@dataclass(frozen=True, slots=True)
+class WishGate:
+    """Open or shut by the manifest itself, or by somebody who writes `key` (Observed.opened)."""
+
+    open: bool = True
+    key: str = ""
+    sentence: str = "The job waits for its start"
+    when_shut: WhenShut = WhenShut.IGNORE
+
+
+Gate = GroupGate | WishGate
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """A role waits until `roles` (all of them, or any) have enough members at a level; count None: their minimum."""
+
+    roles: tuple[str, ...]
+    any: bool = False
+    ready: bool = False  # else running is enough
+    or_ok: bool = True
+    count: int | None = None
+
+
+class Keep(Enum):
+    """Which bodies stay."""
+
+    NONE = "none"
+    FINISHED = "finished"
+    ALL = "all"
+
+
+class HoldClock(Enum):
+    RESTARTS = "restarts"
+    RUNS_ON = "runs on"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    wish: bool = False
+    from_spec: bool = True  # the wish is a level: without it a held job is released; else only an action releases
+    keeps: Keep = Keep.NONE  # FINISHED also keeps what was achieved
+    companions: frozenset[str] = frozenset()  # names of those that go
+    group: bool = True  # the group goes
+    clock: HoldClock = HoldClock.RESTARTS
+    resume_charged: bool = False
+    release_counts: bool = False  # the release is a run of its own that nobody sees

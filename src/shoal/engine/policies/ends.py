@@ -1,0 +1,55 @@
+"""Policies 14 and 15: clocks, and what is taken down when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from shoal.engine.policies.doors import Keep
+from shoal.engine.policies.outcomes import BAD
+from shoal.engine.words import Outcome
+
+
+class Base(Enum):
+    STARTED = "started"  # first pass
+    CLOCK = "clock"  # all bodies of the run created
+
+
+class Propagation(Enum):
+    FOREGROUND = "Foreground"
+    BACKGROUND = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    deadline_seconds: int | None = None
+    deadline_from: Base = Base.STARTED
+    deadline_outcome: Outcome = BAD
+    ttl_seconds: int | None = None  # the job is deleted that long after its end
+    propagation: Propagation = Propagation.FOREGROUND
+    creation_seconds: int | None = None  # a created body or anchor must be seen within
+
+
+class Via(Enum):
+    ANCHOR = "anchor"  # delete the anchor; the cascade takes the bodies
+    EACH = "each"
+
+
+class Drained(Enum):
+    """When a closed run counts as empty."""
+
+    GONE = "gone"  # nothing that must go is left
+    ENOUGH = "enough"  # size less leaving bodies reaches the job's minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Teardown:
+    at_retry: Keep = Keep.NONE  # the body a retried attempt leaves behind
+    at_done: Keep = Keep.ALL  # a task that will not be retried
+    at_restart: Keep = Keep.NONE
+    at_end: Keep = Keep.FINISHED
+    at_failed_end: Keep | None = None  # None: as at_end
+    at_deadline: Keep | None = None
+    via: Via = Via.EACH
+    cut: Outcome | None = None  # of tasks that had no outcome when the run closed
+    restart_drained: Drained = Drained.GONE

@@ -1,0 +1,105 @@
+"""Policies 7 and 8: when the job ends, and when it counts as running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from shoal.engine.policies.outcomes import BAD
+from shoal.engine.words import Outcome
+
+
+class Tally(Enum):
+    """Counts over undropped tasks. `live` has a body or will get one, `able` may still end well."""
+
+    OK = "ok"
+    BAD = "bad"
+    DONE = "done"  # ok + bad
+    LIVE = "live"  # neither
+    ABLE = "able"  # live + ok
+    PENDING = "pending"  # live, not running
+    RUNNING = "running"
+    UP = "up"  # running + ok
+    STARTED = "started"  # running + ok + bad
+
+
+class Bound(Enum):
+    SIZE = "size"  # of what is counted; a size of 0 satisfies nothing
+    MIN = "min"  # the role's minimum, the job's for ALL
+
+
+LEAD = "<lead>"
+ALL = "<all>"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`tally` of `of` (a role's name, LEAD or ALL) is at least, or below, an amount."""
+
+    tally: Tally
+    of: str = ALL
+    at_least: int | Bound | None = None
+    below: int | Bound | None = None
+
+
+class Finish(Enum):
+    AT_ONCE = "at once"
+    DRAINED = "drained"
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A verdict: if all claims hold the run ends with `outcome`.
+
+    `inherits` takes code, phrase, nature and text from the trigger: the task that made the first claim true, or for
+    a count of all tasks the one that ended last. In `trigger_text` and outcome.text, {count} and {need} are filled in.
+    """
+
+    claims: tuple[Claim, ...]
+    outcome: Outcome
+    finish: Finish = Finish.AT_ONCE
+    inherits: bool = False
+    names_trigger: bool = False
+    trigger_text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """Several verdicts of equal right: the one whose trigger ended first wins, ties in the order written."""
+
+    verdicts: tuple[When, ...]
+
+
+class Source(Enum):
+    STOP = "stop"
+    COMMAND = "command"
+    REACTIONS = "reactions"
+    COMPLETION = "completion"
+    LIMITS = "limits"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    verdicts: tuple[When | Earliest, ...] = ()
+    order: tuple[Source, ...] = (
+        Source.STOP,
+        Source.COMMAND,
+        Source.REACTIONS,
+        Source.COMPLETION,
+        Source.LIMITS,
+        Source.HOLD,
+    )
+    needs_ready: bool = False
+    stop: Outcome = BAD  # the outcome of Job.stop
+    stop_finish: Finish = Finish.DRAINED
+    limit_finish: Finish = Finish.AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The job counts as running when all claims hold. Sticky: for the rest of the run."""
+
+    claims: tuple[Claim, ...] = (Claim(Tally.RUNNING, at_least=1),)
+    sticky: bool = True
+    falls_back: tuple[Claim, ...] | None = None  # not sticky: back when these hold (None: when claims no longer do)
