@@ -238,7 +238,7 @@ class Keepers:
             _log.warning("service address %s", sentence)
 
     async def close(self) -> None:
-        is_empty = not self._sandboxes
+        is_empty = not any(path.is_dir() for path in self._folder.iterdir())  # not adopted is not the same as none
         for sandbox in self._sandboxes.values():
             sandbox.leave()
         await self.fabric.leave(wait=is_empty)
