@@ -75,7 +75,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def is_clean(schema: Schema, value: Any) -> bool:
-    """Whether nothing about `value` needs saying or dropping: all types right, all fields known, no nulls.
+    """Whether nothing about `value` needs saying or dropping: all types right, all fields known, no stray nulls.
 
     A clean object has no `type_problem`, no `unknown_fields`, and `drop_unknown` leaves it as it is. The one walk
     of the hot path: whoever needs all three answers asks this first.
@@ -98,6 +98,8 @@ def _is_clean(schema: Schema, value: Any) -> bool:
             if below is None:
                 if not schema.preserve_unknown:
                     return False
+            elif child is None and below.custom and below.nullable:
+                continue
             elif child.__class__ is str and below.type == "string":
                 if below.format and not _text_fits(below, child):
                     return False

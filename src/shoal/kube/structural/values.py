@@ -17,6 +17,7 @@ import msgspec
 
 from shoal.kube.errors import Cause
 from shoal.kube.schema import Schema
+from shoal.kube.structural.fitting import fits
 from shoal.kube.structural.formats import reads_as
 from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
 from shoal.kube.validation.fields import duplicate, invalid, not_supported, quote, required, too_long, too_many
@@ -30,6 +31,8 @@ _NO_FIELD = "<nil>"  # a mistake of no single field is said to be here
 
 def validate(schema: Schema, obj: Any, old: Any = None) -> list[Cause]:
     """Every mistake of `obj`; with `old`, only those in what has changed since."""
+    if fits(schema, obj, old):
+        return []
     before = _MISSING if old is None else old
     return [*_check(schema, obj, "", before), *_check_lists(schema, obj, "", before)]
 

@@ -1,0 +1,92 @@
+"""The short way through validation: one walk that says "surely nothing to complain about", or "look closely".
+
+Most writes are right, and most of those by programs that write one status after the other. `fits` never builds a
+message and gives up at the first rule it does not know; whatever it does not let pass, `values` judges in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from shoal.kube.schema import Schema
+from shoal.kube.structural.formats import reads_as
+
+_RANGES = {"int32": range(-(2**31), 2**31)}
+_INT64 = range(-(2**63), 2**63)
+_PLAIN = frozenset({"types"})
+_NUMBER = frozenset({"types", "minimum", "maximum"})
+_remembered = lru_cache(maxsize=4096)(reads_as)
+
+
+def fits(schema: Schema, obj: Any, old: Any) -> bool:
+    """Whether `obj` is surely right; parts that stand in `old` as they are need no look."""
+    if obj.__class__ is not dict or not _PLAIN.issuperset(schema.rules) or not _is_complete(schema, obj):
+        return False
+    was = old if isinstance(old, dict) else {}
+    for name, child in obj.items():
+        below = schema.fields.get(name)
+        if below is None or (name in was and child.__class__ is was[name].__class__ and child == was[name]):
+            continue
+        if not below.custom:
+            if "restricts" in below.rules:
+                return False
+        elif not _fits(below, child):
+            return False
+    return True
+
+
+def _fits(schema: Schema, value: Any) -> bool:
+    if value is None:
+        return schema.nullable and not schema.enum
+    check = _CHECKS.get(schema.type)
+    return check is not None and check(schema, value)
+
+
+def _is_complete(schema: Schema, obj: Mapping[str, Any]) -> bool:
+    return not schema.embedded_resource and all(name in obj for name in schema.required)
+
+
+def _object(schema: Schema, value: Any) -> bool:
+    if value.__class__ is not dict or not _PLAIN.issuperset(schema.rules) or not _is_complete(schema, value):
+        return False
+    fields, inner = schema.fields, schema.values
+    for name, child in value.items():
+        below = fields.get(name) or inner
+        if below is not None and not _fits(below, child):
+            return False
+    return True
+
+
+def _array(schema: Schema, value: Any) -> bool:
+    if value.__class__ is not list or not _PLAIN.issuperset(schema.rules):
+        return False
+    if schema.list_type != "atomic" and len(value) > 1:
+        return False
+    return schema.items is None or all(_fits(schema.items, child) for child in value)
+
+
+def _text(schema: Schema, value: Any) -> bool:
+    if value.__class__ is not str or not _PLAIN.issuperset(schema.rules):
+        return False
+    if schema.enum:
+        return value in schema.enum
+    return not schema.format or _remembered(value, schema.format)
+
+
+def _integer(schema: Schema, value: Any) -> bool:
+    rules = schema.rules
+    if value.__class__ is not int or schema.enum or not _NUMBER.issuperset(rules):
+        return False
+    low, high = rules.get("minimum"), rules.get("maximum")
+    if (low is not None and value < low) or (high is not None and value > high):
+        return False
+    return value in _RANGES.get(schema.format, _INT64)
+
+
+def _boolean(schema: Schema, value: Any) -> bool:
+    return value.__class__ is bool and not schema.enum and _PLAIN.issuperset(schema.rules)
+
+
+_CHECKS = {"object": _object, "array": _array, "string": _text, "integer": _integer, "boolean": _boolean}
