@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 
 from shoal.apiserver import executing, negotiation, paths, podparts, query, replies
 from shoal.apiserver.auth import Gate
-from shoal.apiserver.fixed import FixedPaths
+from shoal.apiserver.fixed import Exposition, FixedPaths
 from shoal.apiserver.paths import Place
 from shoal.apiserver.replies import Receive, Reply, Scope, Send, Stream
 from shoal.apiserver.request import Request
@@ -30,16 +30,16 @@ Answer = Reply | Stream
 Verb = Callable[[Request, Kind, Place], Awaitable[Answer]]
 
 
-def build(cluster: EmbeddedCluster, *, token: str) -> Application:
-    """The API of `cluster` for whoever holds `token`."""
-    return Application(cluster, Gate(token))
+def build(cluster: EmbeddedCluster, *, token: str, metrics: Exposition | None = None) -> Application:
+    """The API of `cluster` for whoever holds `token`; `metrics` is shown to them at /metrics."""
+    return Application(cluster, Gate(token), metrics)
 
 
 class Application:
-    def __init__(self, cluster: EmbeddedCluster, gate: Gate) -> None:
+    def __init__(self, cluster: EmbeddedCluster, gate: Gate, metrics: Exposition | None = None) -> None:
         self._cluster = cluster
         self._gate = gate
-        self._fixed = FixedPaths(cluster.machinery)
+        self._fixed = FixedPaths(cluster.machinery, metrics)
         self._unstored = Unstored(cluster)
         self._streams: set[asyncio.Task[None]] = set()
         verbs = Verbs(cluster.machinery)

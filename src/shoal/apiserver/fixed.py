@@ -1,6 +1,8 @@
-"""Paths that name no resource: health, version, discovery and the OpenAPI documents."""
+"""Paths that name no resource: health, version, metrics, discovery and the OpenAPI documents."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from shoal.apiserver import discovery, negotiation, paths, replies
 from shoal.apiserver.openapi import Documents
@@ -10,11 +12,15 @@ from shoal.cluster.machinery import Machinery
 from shoal.kube.errors import method_not_allowed, no_such_path
 
 _HEALTH = ("/healthz", "/livez", "/readyz")
+_METRICS = "/metrics"
+
+Exposition = Callable[[], tuple[bytes, str]]  # what Prometheus reads, and its content type
 
 
 class FixedPaths:
-    def __init__(self, machinery: Machinery) -> None:
+    def __init__(self, machinery: Machinery, metrics: Exposition | None = None) -> None:
         self._machinery = machinery
+        self._metrics = metrics
         self._documents = Documents(machinery.kinds)
 
     def answer(self, request: Request) -> Reply:
@@ -31,6 +37,9 @@ class FixedPaths:
             return _health(path)
         if path == "/version":
             return replies.of_object(discovery.version_info())
+        if path == _METRICS and self._metrics is not None:
+            body, content_type = self._metrics()
+            return Reply(body, content_type=content_type.encode())
         if path == "/":
             return replies.of_object({"paths": self._all_paths()})
         if path.startswith("/api"):
@@ -42,7 +51,8 @@ class FixedPaths:
     def _all_paths(self) -> list[str]:
         kinds = discovery.everything(self._machinery.kinds())
         groups = sorted({f"/apis/{kind.group}/{kind.version}" for kind in kinds if kind.group})
-        return ["/api", "/api/v1", "/apis", *groups, *_HEALTH, "/openapi/v2", "/openapi/v3", "/version"]
+        more = [_METRICS] if self._metrics is not None else []
+        return ["/api", "/api/v1", "/apis", *groups, *_HEALTH, *more, "/openapi/v2", "/openapi/v3", "/version"]
 
     def _discovery(self, request: Request, path: str) -> Reply | None:
         kinds = discovery.everything(self._machinery.kinds())

@@ -4,6 +4,8 @@
     capacity: {nvidia.com/gpu: 4}   # declare resources, per node
     network: isolated               # or loopback; auto picks the better one that works here
     port: 6443
+    dialects:                       # settings of job languages
+      framework: {frameworkCompletedRetainSec: 86400}
     images:
       "acme/trainer:*": {mounts: {/workspace: ./trainer}, python: ~/venvs/trainer}
 
@@ -34,6 +36,18 @@ class Settings(BaseModel):
     capacity: dict[str, str] = Field(default_factory=dict)
     network: Literal["auto", "isolated", "loopback"] = "auto"
     port: int = Field(default=0, ge=0, le=65535)
+    dialects: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("dialects", mode="after")
+    @classmethod
+    def _of_languages(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """Read by each language itself, which lists every mistake."""
+        from shoal.dialects import NAMES, load
+
+        unknown = sorted(set(written) - set(NAMES))
+        if unknown:
+            raise ValueError(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}")
+        return {name: load(name).settings(said) for name, said in written.items()}
 
     @field_validator("capacity", mode="before")
     @classmethod

@@ -18,6 +18,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 import structlog
+from prometheus_client import CollectorRegistry
 
 from shoal.apiserver import kubeconfig
 from shoal.apiserver.app import Application, build
@@ -36,7 +37,9 @@ from shoal.node.images import Images
 from shoal.node.machine import measure
 from shoal.node.sandbox.keepers import Keepers
 from shoal.node.sandbox.port import Network
+from shoal.operator.jobs import job_loops, prepare
 from shoal.operator.loops import run_all
+from shoal.operator.metrics import Metrics
 from shoal.operator.standard import standard_loops
 
 log = structlog.get_logger(__name__)
@@ -55,6 +58,7 @@ class HostConfig:
     port: int = 0  # 0: the last one, else any
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
+    dialects: Mapping[str, Any] = field(default_factory=dict)  # settings of job languages, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +68,50 @@ class Hosted:
     url: str
     network: Network
     nodes: tuple[NodeConfig, ...]
+    cluster: EmbeddedCluster
+    agents: tuple[Agent, ...]
+    broken: asyncio.Future[Any]  # fails as soon as a part of the cluster does
+
+    async def unless_broken(self, *awaited: Coroutine[Any, Any, Any]) -> None:
+        """Wait for all of `awaited`, or raise what broke a part of the cluster meanwhile."""
+        await _unless(self.broken, *awaited)
+
+    async def stop_pods(self) -> None:
+        """Their processes, each with its grace period."""
+        await asyncio.gather(*(agent.shut_down() for agent in self.agents))
 
 
 async def host(data: DataFolder, config: HostConfig, on_ready: Callable[[Hosted], None]) -> None:
     """Run until SIGTERM or SIGINT; then stop the pods' processes. A second signal leaves them to the next start."""
     stop, hurry = _signalled()
+    async with running(data, config) as hosted:
+        on_ready(hosted)
+        await hosted.unless_broken(stop.wait())
+        stopping = asyncio.ensure_future(hosted.stop_pods())
+        await asyncio.wait((stopping, asyncio.ensure_future(hurry.wait())), return_when=asyncio.FIRST_COMPLETED)
+
+
+@asynccontextmanager
+async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]:
+    """A whole cluster, from the moment it answers; it ends with the body. The pods' processes do not."""
+    metrics = Metrics(CollectorRegistry())
     sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 1. where pods can live
     try:
-        async with _stored(data, sandboxes.network) as cluster, _served(data, config, cluster) as server:  # 2. the API
+        async with _stored(data, sandboxes.network) as cluster, _served(data, config, cluster, metrics) as server:  # 2.
+            await prepare(cluster)  # 3. the kinds of jobs
             nodes = _nodes(data, config)
             await _forget_other_nodes(cluster, {node.name for node in nodes})
             shared = Host(cluster, sandboxes)
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
-            loops = run_all(standard_loops(cluster, volumes=data.volumes, clock=SystemClock()))
-            async with _all_running(
-                loops, shared.run(), *(agent.run() for agent in agents)
-            ) as broken:  # 3. loops, nodes
+            clock = SystemClock()
+            loops = standard_loops(cluster, volumes=data.volumes, clock=clock)
+            loops += job_loops(cluster, clock=clock, metrics=metrics, settings=config.dialects)
+            parts = (run_all(loops), shared.run(), *(agent.run() for agent in agents))
+            async with _all_running(*parts) as broken:  # 4. loops, nodes
                 await _unless(broken, *(agent.ready.wait() for agent in agents))
                 data.announce(Running(os.getpid(), server.url, time.time()))
-                on_ready(Hosted(server.url, sandboxes.network, tuple(nodes)))
-                await _unless(broken, stop.wait())
-                stopping = asyncio.gather(*(agent.shut_down() for agent in agents))
-                await asyncio.wait((stopping, asyncio.ensure_future(hurry.wait())), return_when=asyncio.FIRST_COMPLETED)
+                yield Hosted(server.url, sandboxes.network, tuple(nodes), cluster, tuple(agents), broken)
     finally:
         await sandboxes.close()
 
@@ -103,10 +128,12 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[EmbeddedC
 
 
 @asynccontextmanager
-async def _served(data: DataFolder, config: HostConfig, cluster: EmbeddedCluster) -> AsyncIterator[Server]:
+async def _served(
+    data: DataFolder, config: HostConfig, cluster: EmbeddedCluster, metrics: Metrics
+) -> AsyncIterator[Server]:
     certificate = config.certificate or ensure(data.certificates, config.host)
     token = data.token()
-    server = await _listening(data, config, build(cluster, token=token), certificate)
+    server = await _listening(data, config, build(cluster, token=token, metrics=metrics.exposition), certificate)
     kubeconfig.write(
         data.kubeconfig, server=server.url, token=token, context=f"shoal-{data.name}", ca_pem=certificate.authority()
     )

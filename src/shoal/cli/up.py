@@ -105,6 +105,7 @@ def _configured(options: dict[str, Any]) -> HostConfig:
         port=settings.port if options["port"] is None else options["port"],
         certificate=Certificate(certificate, key) if certificate else None,
         images=loaded.images,
+        dialects=settings.dialects,
     )
 
 

@@ -53,6 +53,10 @@ class VirtualTimer:
     def __lt__(self, other: VirtualTimer) -> bool:
         return (self.due, self._order) < (other.due, other._order)
 
+    @property
+    def is_cancelled(self) -> bool:
+        return self._call is None
+
     def cancel(self) -> None:
         self._call = None
 
@@ -77,6 +81,12 @@ class VirtualClock:
         timer = VirtualTimer(self._now + timedelta(seconds=seconds), self._made, call)
         heapq.heappush(self._timers, timer)
         return timer
+
+    def next_due(self) -> datetime | None:
+        """When the next timer falls due that nobody has cancelled."""
+        while self._timers and self._timers[0].is_cancelled:
+            heapq.heappop(self._timers)
+        return self._timers[0].due if self._timers else None
 
     def advance(self, seconds: float) -> None:
         """Let time pass; what falls due on the way happens at its moment."""

@@ -1,13 +1,45 @@
 """Running jobs: one loop per job language between the cluster and the engine.
 
-loop.py       the story of one pass
-known.py      what this process remembers of a job between passes
-children.py   copies of pods and anchors, found by the job they belong to
-executing.py  what the engine asks for, carried out
-telling.py    Events and history
-installing.py definitions and admission, before the first job
+    loop.py       the story of one pass
+    known.py      what this process remembers of a job between passes
+    children.py   copies of pods and anchors, found by the job they belong to
+    executing.py  what the engine asks for, carried out
+    telling.py    Events and history
+    installing.py definitions and admission, before the first job
+
+`prepare` and `job_loops` are what a cluster of our own needs to run jobs of every language.
 """
 
-from shoal.operator.jobs.loop import JobLoop
+from __future__ import annotations
 
-__all__ = ["JobLoop"]
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.cluster.port import Cluster
+from shoal.dialects import NAMES, load
+from shoal.operator.jobs.installing import admit, install
+from shoal.operator.jobs.loop import JobLoop
+from shoal.operator.loops import Loop
+from shoal.operator.metrics import Metrics
+
+__all__ = ["JobLoop", "job_loops", "prepare"]
+
+
+async def prepare(cluster: EmbeddedCluster) -> None:
+    """The kinds of every job language, defined and guarded."""
+    dialects = [load(name) for name in NAMES]
+    admit(cluster.machinery, dialects)
+    await install(cluster, dialects)
+
+
+def job_loops(
+    cluster: Cluster, *, clock: Clock, metrics: Metrics, settings: Mapping[str, Any] | None = None
+) -> list[Callable[[], Loop]]:
+    """A loop per job language, each as a function that makes it; `settings` by the language's name."""
+
+    def make(name: str) -> Callable[[], Loop]:
+        return lambda: JobLoop(cluster, load(name), settings=(settings or {}).get(name), clock=clock, metrics=metrics)
+
+    return [make(name) for name in NAMES]

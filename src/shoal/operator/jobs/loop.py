@@ -64,6 +64,7 @@ class JobLoop:
         self._metrics = metrics
         self._chance = chance or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
         self._history = history
+        self.advance = advance  # the engine; tests look over its shoulder
         self._known: dict[Key, Known] = {}
         self._work = KeyedWork(self.name, self._timed_pass, clock=clock, jitter=self._chance)
         self._jobs = Reflector(
@@ -128,7 +129,7 @@ class JobLoop:
             return
         now = self._clock.now()
         observed = self._observe(key, known)  # 2. what is there
-        step = advance(job, known.state, observed, now)  # 3. what it means
+        step = self.advance(job, known.state, observed, now)  # 3. what it means
         self._tell_history(known, step, now)  # 4. history, then the ledger
         await self._store(known, job, step, now)
         writes = [write for write in step.writes if not isinstance(write, Create) or known.pauses.allow(write, now)]
