@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 from kit.fake_sandbox import FakeSandboxes
 from kit.pods import config, container, is_gone, phase_is, pod, running_agent, wait_for_pod
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.cluster.port import DeleteOptions, LogOptions
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
 from shoal.kube.objects import Obj, name_of, uid_of
 from shoal.node.lifecycle import BackOff
+from shoal.node.records import PodFolder, PodRecord
 
 
 async def run(cluster: EmbeddedCluster, obj: Obj) -> Obj:
@@ -252,3 +255,42 @@ async def test_a_container_whose_start_hook_fails_is_started_again(
         sandboxes.exec_codes.clear()
         await wait_for_pod(cluster, "p", lambda p: is_true(p or {}, "Ready"))
     assert [process for _, process in sandboxes.started][: len(started)] == started
+
+
+# Which write of the record finds no room: the sandbox and the start are meant (1, 2) before they happen.
+FULL_DISK = {"when it starts": 3, "when it ends": 4}
+
+
+@pytest.mark.parametrize("case", FULL_DISK, ids=str)
+async def test_a_full_disk_does_not_hide_the_end_of_a_container(
+    case: str, cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandboxes, save, writes = FakeSandboxes(), PodFolder.save, count()
+
+    def save_unless_full(folder: PodFolder, record: PodRecord) -> None:
+        if record.containers and next(writes) + 1 == FULL_DISK[case]:
+            raise OSError(28, "No space left on device")
+        save(folder, record)
+
+    monkeypatch.setattr(PodFolder, "save", save_unless_full)
+    async with running_agent(cluster, sandboxes, config(tmp_path)):
+        await run(cluster, pod("p", restartPolicy="Never"))
+        await until(cluster, "p", "Running")
+        (sandbox,) = sandboxes.sandboxes.values()
+        sandbox.end("main.0", 0)
+        done = await until(cluster, "p", "Succeeded", "Failed")
+    assert (done["status"]["phase"], [process for _, process in sandboxes.started]) == ("Succeeded", ["main.0"])
+
+
+async def test_whoever_follows_a_log_is_let_go_when_the_pod_is_taken_away(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    async with running_agent(cluster, FakeSandboxes(), config(tmp_path)) as agent:
+        await run(cluster, pod("p"))
+        running = await until(cluster, "p", "Running")
+        log = PodFolder(tmp_path / "nodes/n1/pods" / uid_of(running)).log_file("main", 0)
+        log.write_text("2030-03-17T17:46:40.000000000Z stdout F hello\n")
+        lines = agent.logs(running, LogOptions(container="main", follow=True))
+        assert await anext(lines) == b"hello\n"
+        await cluster.delete(POD, "p", "default", DeleteOptions(grace_seconds=0))
+        assert [line async for line in lines] == []

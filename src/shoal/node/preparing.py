@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 from shoal.node import volumes
+from shoal.node.adoption import process_id
 from shoal.node.config import NodeConfig
 from shoal.node.environment import Surroundings, command_line, declared, environment
 from shoal.node.lifecycle import Waiting
@@ -109,7 +110,7 @@ def _spec(
     cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
     mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
     return ProcessSpec(
-        id=f"{name}.{attempt}",
+        id=process_id(name, attempt),
         argv=argv,
         env=environment(variables, caller=caller, image=image_env, around=around),
         cwd=cwd,

@@ -63,6 +63,19 @@ class Runs:
     def save(self) -> None:
         self._folder.save(self._record)
 
+    def _note(self) -> None:
+        """Something happened by itself: on record, and the worker hears of it."""
+        self._wake()
+        self._save_if_possible()
+
+    def _save_if_possible(self) -> None:
+        """For what has happened already. A full disk must not keep it from the worker: the sandbox remembers starts
+        and ends too, and the next step writes the record again."""
+        try:
+            self.save()
+        except OSError as refused:
+            log.warning("pod record not written", pod=str(self._record.key), error=str(refused))
+
     def settle(self, sandbox: Sandbox) -> None:
         """Take over a sandbox with whatever runs in it."""
         self.sandbox = sandbox
@@ -87,11 +100,11 @@ class Runs:
         if isinstance(outcome, Exited):
             known.mark_ended(adoption.ended_by(outcome, never_ran=True))
             self._events.note(self._pod(), "Failed", f"Error: {outcome.message}", container=name, warning=True)
-            self.save()
+            self._save_if_possible()
             return
         known.mark_started(outcome.at)
         self.unhealthy.pop(name, None)
-        self.save()
+        self._save_if_possible()
         self._events.note(self._pod(), "Started", f"Started container {name}", container=name)
         assert known.run is not None
         self._attach(name, known.run)
@@ -109,7 +122,7 @@ class Runs:
         assert run.stopping is not None
         assert container is not None
         run.stopping.hook = "running"
-        self.save()
+        self._save_if_possible()
         self._spawn(self._pre_stop(container, run))
 
     async def signal(self, name: str, number: signal.Signals) -> None:
@@ -131,8 +144,7 @@ class Runs:
         for name in list(self._probers):
             self.stop_probing(name)
         adoption.begin_again(self._pod(), self._record)
-        self.save()
-        self._wake()
+        self._note()
 
     async def close(self) -> None:
         """Kill what is left and give the place back."""
@@ -151,7 +163,7 @@ class Runs:
         with suppress(KeeperLost):
             await _stop_all(self.sandbox, grace_seconds)
             adoption.recall_from_sandbox(self._record, self.sandbox.processes())
-            self.save()
+            self._note()
         await self.close()
 
     def leave(self) -> None:
@@ -202,8 +214,7 @@ class Runs:
         self.stop_probing(name)
         self.unhealthy.pop(name, None)
         known.mark_ended(adoption.ended_by(exited, message=self._last_words(name, run, exited)))
-        self.save()
-        self._wake()
+        self._note()
 
     async def _ask(self, container: Obj, run: Run, what: Obj, timeout: float) -> Answer:
         if self.sandbox is None:
@@ -225,8 +236,7 @@ class Runs:
             run.passed_startup = True
         elif not verdict.ok:
             self.unhealthy[name] = f"Container {name} failed {verdict.kind.spoken.lower()} probe, will be restarted"
-        self.save()
-        self._wake()
+        self._note()
 
     def _note_failure(self, name: str, kind: ProbeKind, text: str) -> None:
         said = f"{kind.spoken} probe failed: {text}"
@@ -237,7 +247,7 @@ class Runs:
         hook = (container.get("lifecycle") or {}).get("postStart")
         if hook:
             run.hook = "running"
-            self.save()
+            self._save_if_possible()
             self._spawn(self._post_start(container, run, hook))
 
     async def _post_start(self, container: Obj, run: Run, hook: Obj) -> None:
@@ -247,8 +257,7 @@ class Runs:
             name, said = container["name"], f"PostStartHook failed: {answer.text}"
             self._events.note(self._pod(), "FailedPostStartHook", said, container=name, warning=True)
             self.unhealthy[name] = f"Container {name} failed its postStart hook"
-        self.save()
-        self._wake()
+        self._note()
 
     async def _pre_stop(self, container: Obj, run: Run) -> None:
         stopping = run.stopping
@@ -258,8 +267,7 @@ class Runs:
             said = f"PreStopHook failed: {answer.text}"
             self._events.note(self._pod(), "FailedPreStopHook", said, container=container["name"], warning=True)
         stopping.hook = "done"
-        self.save()
-        self._wake()
+        self._note()
 
     def _last_words(self, name: str, run: Run, exited: Exited) -> str:
         """What the container left in its termination message, or the end of its log where it asked for that."""

@@ -46,7 +46,7 @@ class Services:
             worker.folder.log_file(name, run.attempt),
             options,
             now=datetime.fromtimestamp(self._config.clock(), UTC),
-            is_over=lambda: run.is_over or worker.record.container(name).run is not run,
+            is_over=lambda: run.is_over or worker.is_torn_down or worker.record.container(name).run is not run,
             subscribe=worker.subscribe,
         )
         async for chunk in chunks:
@@ -70,7 +70,7 @@ class Services:
             execution = await worker.runs.sandbox.execute(
                 process_id(name, run.attempt), request.command, tty=request.tty
             )
-        except KeeperLost as lost:
+        except (KeeperLost, ProcessLookupError) as lost:  # it ended just now
             raise _not_running(pod, name) from lost
         return await _converse(execution, streams)
 

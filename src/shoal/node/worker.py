@@ -64,6 +64,7 @@ class PodWorker:
         self.pod = pod
         self.record = record
         self.folder = folder
+        self.is_torn_down = False
         self._host = host
         self._config = config
         self._events = events
@@ -79,7 +80,6 @@ class PodWorker:
         self._references_stale = True
         self._maybe_gone = False
         self._deleted = False  # the API was told that the pod may go
-        self._torn_down = False
         self._said: set[tuple[str, int]] = set()  # back-offs of (container, attempt) that people were told of
         # A pod that ended before this agent began has been told about; its record may not even be here any more.
         self._silent = record.finished and (pod.get("status") or {}).get("phase") in TERMINAL
@@ -130,7 +130,7 @@ class PodWorker:
                     # A mistake of ours with one pod must not end the node; the next event or moment tries again.
                     log.exception("pass over a pod broke", pod=str(self.record.key))
                     at = self._config.clock() + SANDBOX_RETRY_SECONDS
-                if self._torn_down:
+                if self.is_torn_down:
                     return
                 await self._sleep_until(at)
         finally:
@@ -382,7 +382,8 @@ class PodWorker:
         self._host.names.forget(self.record.uid)
         self.folder.remove()
         volumes.forget(self.record.uid)
-        self._torn_down = True
+        self.is_torn_down = True
+        self.wake()  # whoever follows a log of the pod: nothing more will come
 
 
 def _differs(old: Obj, new: Obj) -> bool:
