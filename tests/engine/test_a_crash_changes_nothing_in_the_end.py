@@ -10,9 +10,10 @@ from kit.engine_scripts import JOBS, LIVES, Move, happen, summary
 from kit.engine_world import LOST_LEDGER, World
 
 
-def lived(kind: str, life: list[Move], crashes: dict[int, int]) -> dict[str, object]:
+def lived(kind: str, life: list[Move], crashes: dict[int, int], *, lazy: bool = False) -> dict[str, object]:
     """The life of a job that comes to rest after each move, with passes that die at the given moves."""
     world = World(JOBS[kind]())
+    world.lazy = lazy
     world.step(crash_after=crashes.get(-1))
     world.settle()
     for number, move in enumerate(life):
@@ -28,10 +29,22 @@ CRASHES = st.dictionaries(st.integers(-1, 11), st.integers(LOST_LEDGER, 8), min_
 @pytest.mark.parametrize("kind", JOBS)
 @given(life=LIVES, crashes=CRASHES)
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],
 )
 def test_a_crash_changes_nothing_in_the_end(kind: str, life: list[Move], crashes: dict[int, int]):
     assert lived(kind, life, crashes) == lived(kind, life, {})
+
+
+@pytest.mark.parametrize("kind", JOBS)
+@given(life=LIVES, crashes=CRASHES)
+@settings(
+    max_examples=15,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+def test_a_ledger_that_need_not_be_stored_is_not_missed(kind: str, life: list[Move], crashes: dict[int, int]):
+    assert lived(kind, life, crashes, lazy=True) == lived(kind, life, {})

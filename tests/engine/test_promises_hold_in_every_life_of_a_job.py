@@ -13,7 +13,7 @@ from shoal.engine.invariants import leftovers
 @pytest.mark.parametrize("kind", JOBS)
 @given(life=LIVES_WITH_ACCIDENTS)
 @settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],

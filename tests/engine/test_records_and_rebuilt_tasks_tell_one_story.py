@@ -13,7 +13,7 @@ from shoal.engine import bare
 @pytest.mark.parametrize("kind", ["training job", "volcano", "batch by index"])
 @given(life=LIVES)
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],

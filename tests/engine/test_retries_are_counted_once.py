@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as with_fields
 from datetime import timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kit.engine_jobs import batch, fc_role, framework, retry, t9
 from kit.engine_world import World, started
-from shoal.engine import Nature, NoticeKind, Outcome, Stage
-from shoal.engine.policies import Answer, ExponentialDelay, Retry
+from shoal.engine import Nature, NoticeKind, Outcome, Stage, advance
+from shoal.engine.policies import Answer, ExponentialDelay, Retry, UniformDelay
 
 NATURES = [Nature.OK, Nature.TRANSIENT, Nature.UNKNOWN, Nature.PERMANENT, Nature.LOST, Nature.CONFLICT]
 
@@ -101,6 +105,24 @@ def test_a_conflict_delays_the_next_run_and_costs_nothing():
 
     assert (world.state.run.number, world.state.run.delay_seconds, world.state.charged) == (1, None, 0)
     assert sorted(world.pods) == ["a-0"]
+
+
+@given(st.text(max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_a_random_delay_lies_in_its_bounds_and_depends_on_the_nonce_alone(nonce: str):
+    job = framework(fc_role("a", 1), run=(True, 1))
+    slow = with_fields(job.policies.run_retry, delay=UniformDelay(60, 64))
+    world = started(with_fields(job, policies=with_fields(job.policies, run_retry=slow)))
+    world.delete_anchor()
+    world.step()
+    world.reap()
+    outcome = Outcome(Nature.CONFLICT, 201)
+    state = replace(world.state, run=replace(world.state.run, outcome=outcome))
+    observed = replace(world.observed(), nonce=nonce)
+    delays = {advance(world.job, state, observed, world.now).state.run.delay_seconds for _ in range(2)}
+
+    assert len(delays) == 1
+    assert delays <= set(range(60, 65))
 
 
 def test_several_failures_take_one_budget_in_rank_order():

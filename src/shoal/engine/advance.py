@@ -15,7 +15,7 @@ from shoal.engine.clocks import wake
 from shoal.engine.deciding import decide
 from shoal.engine.gates import admit
 from shoal.engine.judging import judge
-from shoal.engine.ledger import JobState
+from shoal.engine.ledger import JobState, is_decided_anew
 from shoal.engine.membership import publish
 from shoal.engine.model import Guarded, Job
 from shoal.engine.observed import Observed
@@ -32,6 +32,7 @@ _UNGUARDED = Guarded()
 
 def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Step:
     """Pure: equal inputs give equal steps, and inputs are never changed. `state` may be `JobState()`."""
+    stored = state
     state, scene = recognise(job, state, observed, now)  # 1 whose is what
     if state.is_new:
         state = begin(job, state, scene)
@@ -52,6 +53,7 @@ def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Ste
         doors=doors,
         wake_at=wake(job, state, scene),  # 8 when to look again
         again=scene.again,
+        must_store=is_decided_anew(stored, state),
     )
 
 

@@ -169,7 +169,7 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):
-    """A confirming delete found nothing under that name (uid ''), or no longer that uid."""
+    """A confirming delete found nothing under that name (uid ''), or no longer that uid; the uid is the write's."""
 
     target: Target
     uid: str = ""

@@ -109,8 +109,12 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     """What one pass decided.
 
     Execute in this order: tell `notices`; store `state` in one conditional write if it is not the ledger you passed
-    in; execute `writes`, collecting receipts; publish status and `sentences`. If `again`, pass once more at once
-    (with the receipts); else when something changes, or at `wake_at`.
+    in; execute `writes`, collecting receipts; publish status and `sentences`. With receipts, or if `again`, pass
+    once more at once; else when something changes, or at `wake_at`. A refused create is asked for again by the pass
+    after a back-off.
+
+    `must_store` is false where the new ledger says nothing a look at the bodies could not find again (stages and
+    addresses): such a ledger may wait for the next one, at the price of a status that is a stage behind.
     """
 
     state: JobState
@@ -120,3 +124,4 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     doors: tuple[Door, ...] = ()
     wake_at: datetime | None = None
     again: bool = False
+    must_store: bool = False
