@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from shoal.cluster.faults import Call, Disturbance, Faults
+from shoal.cluster.faults import Call, Disturbance, Faults, calls
 from shoal.cluster.port import PatchType, WatchEvent
 from shoal.cluster.records import ListOptions
 from shoal.cluster.simulated import SimulatedCluster
@@ -28,7 +29,7 @@ from shoal.kube.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
-from shoal.kube.objects import Obj, at_path, name_of
+from shoal.kube.objects import Obj, at_path, name_of, uid_of
 from shoal.operator.loops import run_all
 from shoal.operator.standard import standard_loops
 
@@ -191,11 +192,38 @@ async def test_a_claim_gets_a_folder_and_gives_it_back(faults: Callable[[], Faul
             cluster, PERSISTENT_VOLUME, lambda seen: at_path(seen[volume], "status", "phase") == "Bound"
         )
         folder = Path(volumes[volume]["spec"]["hostPath"]["path"])
-        assert folder.is_dir()
+        assert (folder.is_dir(), folder.stat().st_mode & 0o777) == (True, 0o777)
 
         await cluster.embedded.delete(PERSISTENT_VOLUME_CLAIM, "data", "default")
         await until(cluster, PERSISTENT_VOLUME, lambda seen: not seen)
         assert not folder.exists()
+
+
+async def test_a_claim_that_cannot_be_served_keeps_no_other_waiting(tmp_path: Path) -> None:
+    faults = Faults()
+    cluster = SimulatedCluster(faults=faults)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    for name in ("a", "b"):
+        made = {"metadata": {"name": name}, "spec": spec}
+        claim = await cluster.embedded.create(PERSISTENT_VOLUME_CLAIM, made, "default")
+        if name == "a":
+            faults.fail(calls("create", PERSISTENT_VOLUME, f"pvc-{uid_of(claim)}"), times=None)
+    async with loops(cluster, tmp_path):
+        claims = await until(
+            cluster, PERSISTENT_VOLUME_CLAIM, lambda seen: at_path(seen["b"], "status", "phase") == "Bound"
+        )
+    assert at_path(claims["a"], "status", "phase") == "Pending"
+
+
+async def test_an_event_that_is_refused_does_not_disturb_the_scheduler(tmp_path: Path) -> None:
+    cluster = SimulatedCluster(faults=Faults().fail(calls("create", EVENT), times=None))
+    await cluster.embedded.create(NODE, node("a"))
+    with capture_logs() as said:
+        async with loops(cluster, tmp_path):
+            for name in ("p1", "p2"):
+                await cluster.embedded.create(POD, pod(name), "default")
+            await until(cluster, POD, lambda seen: all(node_of(p) for p in seen.values()))
+    assert [entry for entry in said if entry["event"].startswith("loop broke")] == []
 
 
 async def test_every_namespace_has_its_account_again_and_again(tmp_path: Path) -> None:

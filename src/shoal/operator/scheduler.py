@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 
 import structlog
 
@@ -116,7 +117,8 @@ class Scheduler:
             self._told.pop(bind.pod, None)
             if pod:
                 where = f"Successfully assigned {bind.pod} to {bind.node}"
-                await self._recorder.record(pod, "Normal", "Scheduled", where)
+                with suppress(ApiError, OutcomeUnknown):  # the pod has its place, whoever hears of it
+                    await self._recorder.record(pod, "Normal", "Scheduled", where)
 
     def _try_again(self, bind: Bind, pod: Obj | None) -> None:
         """After a moment, unless the watch has shown a placement by then. Binding twice does no harm: 409."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.cluster.port import Cluster
+from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
@@ -174,21 +174,32 @@ class VolumesLoop:
         self._work.add(EVERYTHING)
 
     async def _pass(self, _: Key) -> None:
+        """One claim that cannot be served now keeps no other waiting; the pass as a whole is then tried again."""
         await self._claims.synced.wait()
         await self._volumes.synced.wait()
+        failures: list[Exception] = []
         for action in settle(self._claims.objects.values(), self._volumes.objects.values()):
-            match action:
-                case Provision(claim):
-                    await self._provision(claim)
-                case Join(claim, volume):
-                    await self._join(claim, volume)
-                case Release(volume):
-                    await self._release(volume)
+            try:
+                await self._take(action)
+            except (ApiError, OutcomeUnknown, OSError) as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
+
+    async def _take(self, action: Action) -> None:
+        match action:
+            case Provision(claim):
+                await self._provision(claim)
+            case Join(claim, volume):
+                await self._join(claim, volume)
+            case Release(volume):
+                await self._release(volume)
 
     async def _provision(self, claim: Obj) -> None:
         key = key_of(claim)
         folder = self._folder / key.namespace / f"{key.name}-{uid_of(claim)}"
         folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o777)  # containers may run as anybody; strangers do not get past the data folder
         try:
             await self._cluster.create(PERSISTENT_VOLUME, volume_for(claim, folder))
         except ApiError as refused:
