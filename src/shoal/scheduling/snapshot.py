@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,21 +40,6 @@ class Snapshot:
     nodes: tuple[Node, ...]
     placed: tuple[tuple[str, Mapping[str, int]], ...]  # node name, what a pod there holds
     waiting: tuple[Pod, ...]
-
-
-def snapshot(nodes: Iterable[Obj], pods: Iterable[Obj]) -> Snapshot:
-    """Sort the pods: finished ones hold nothing, gated and leaving ones do not wait for a place."""
-    placed: list[tuple[str, Mapping[str, int]]] = []
-    waiting: list[Pod] = []
-    for pod in pods:
-        spec = pod.get("spec") or {}
-        if (pod.get("status") or {}).get("phase") in FINISHED:
-            continue
-        if spec.get("nodeName"):
-            placed.append((spec["nodeName"], requests_of(pod)))
-        elif not spec.get("schedulingGates") and not pod["metadata"].get("deletionTimestamp"):
-            waiting.append(pod_from(pod))
-    return Snapshot(tuple(node_from(n) for n in nodes), tuple(placed), tuple(waiting))
 
 
 def node_from(obj: Obj) -> Node:
