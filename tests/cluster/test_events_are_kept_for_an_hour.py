@@ -60,14 +60,6 @@ async def test_an_event_says_what_happened_to_whom(cluster, recorder, about):
     }
 
 
-@pytest.mark.parametrize("letter", ["a", ".", "-"], ids=["a letter", "a dot", "a dash"])
-async def test_the_longest_name_has_events_too(cluster, recorder, letter):
-    name = "a" * 224 + letter + "b" * 28
-    about = cluster.create(kinds.POD, "default", pod(name)).stored.obj()
-    await recorder.record(about, NORMAL, "Started", "Started container main")
-    assert [event["involvedObject"]["name"] for event in events(cluster)] == [name]
-
-
 async def test_the_same_sentence_again_is_a_count(cluster, recorder, about):
     for _ in range(3):
         await recorder.record(about, WARNING, "BackOff", "Back-off restarting")

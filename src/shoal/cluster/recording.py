@@ -21,7 +21,6 @@ from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 from shoal.kube.times import rfc3339
 
 REMEMBERED = 4096
-LONGEST_STEM = 225  # of a name of 253, so that an object with the longest name has events too
 NORMAL = "Normal"
 WARNING = "Warning"
 
@@ -98,7 +97,7 @@ class Recorder:
         return {
             "apiVersion": kinds.EVENT.api_version,
             "kind": kinds.EVENT.kind,
-            "metadata": {"name": f"{reference['name'][:LONGEST_STEM].rstrip('-.')}.{moment}{digest}"},
+            "metadata": {"name": f"{reference['name']}.{moment}{digest}"},
             "involvedObject": reference,
             "type": severity,
             "reason": reason,
