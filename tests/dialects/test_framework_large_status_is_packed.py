@@ -47,15 +47,16 @@ def test_scenario_47_a_controller_without_the_option_reads_it_all_the_same():
     assert job is not None
     (operation,) = DIALECT.record(job, DIALECT.restore(manifest), PLAIN).operations
 
-    assert len(operation["value"]["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"]) == 3000
-    assert "taskRoleStatusesCompressed" not in operation["value"]["attemptStatus"]
     assert DIALECT.restore({**manifest, "status": operation["value"]}) == state
 
 
-def test_without_the_option_nothing_is_packed():
-    manifest, _ = stored(3000, PLAIN)
+@pytest.mark.parametrize(("number", "is_packed"), [(1500, False), (3000, True)])
+def test_without_the_option_only_what_no_server_would_store_is_packed(number: int, is_packed: bool):
+    manifest, state = stored(number, PLAIN)
 
-    assert len(manifest["status"]["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"]) == 3000
+    assert (manifest["status"]["attemptStatus"]["taskRoleStatuses"] is None) == is_packed
+    assert len(json.dumps(manifest)) < 1_500_000
+    assert DIALECT.restore(manifest) == state
 
 
 def status(size: int) -> Obj:

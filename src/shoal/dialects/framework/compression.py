@@ -15,13 +15,15 @@ from typing import Any
 from shoal.kube.objects import Obj
 
 LARGE_BYTES = 700 * 1024
+# With the rest of the object no API server would store more; the option cannot mean that nothing is stored at all.
+TOO_LARGE_BYTES = 1250 * 1024
 
 
-def packed(status: Obj) -> Obj:
+def packed(status: Obj, *, from_bytes: int = LARGE_BYTES) -> Obj:
     """The status with its task roles compressed where their JSON is large; the status itself where it is not."""
     attempt = status["attemptStatus"]
     plain = json.dumps(attempt["taskRoleStatuses"], separators=(",", ":"), ensure_ascii=False).encode()
-    if len(plain) < LARGE_BYTES:
+    if len(plain) < from_bytes:
         return status
     squeezed = base64.b64encode(gzip.compress(plain, compresslevel=6, mtime=0)).decode()
     return {

@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable, Report
 from shoal.dialects.framework import status as wire
-from shoal.dialects.framework.compression import packed, unpacked
+from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
 from shoal.dialects.framework.names import anchor_name, instance_uid, pod_name
 from shoal.dialects.framework.outcomes import is_final, nature_of
 from shoal.dialects.framework.settings import Settings
@@ -54,9 +54,8 @@ _STAGES = {state: stage for stage, state in _STATES.items()}
 
 def record(job: Job, state: JobState, settings: Settings) -> LedgerPatch:
     """How this ledger is stored. The whole status is replaced, so that nulls stay."""
-    status = status_of(job.name, state)
-    if settings.large_framework_compression:
-        status = packed(status)
+    compresses = settings.large_framework_compression
+    status = packed(status_of(job.name, state), from_bytes=LARGE_BYTES if compresses else TOO_LARGE_BYTES)
     return LedgerPatch(({"op": "add", "path": "/status", "value": status},), subresource="status")
 
 
