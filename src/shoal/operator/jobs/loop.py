@@ -21,7 +21,7 @@ from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Settings, Snapshot
-from shoal.engine import Accepted, Create, Job, JobState, Observed, Sentence, Step, bare
+from shoal.engine import Create, Job, JobState, Observed, Sentence, Step, bare
 from shoal.engine.advance import advance
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
@@ -38,7 +38,6 @@ log = structlog.get_logger(__name__)
 
 # Facts alone (where a body runs, that it runs) may wait this long for company before they are stored.
 FACTS_WAIT = timedelta(milliseconds=50)
-_FACTS = frozenset({"Running"})  # sentences that only say what the bodies show
 
 
 class JobLoop:
@@ -244,10 +243,8 @@ class JobLoop:
         known.word = word
 
     def _may_wait(self, known: Known, step: Step, now: datetime) -> bool:
-        """Only what a look at the bodies would show again after a crash: no decision, no identity, nothing to do."""
-        if step.writes or step.notices or any(sentence.reason not in _FACTS for sentence in step.sentences):
-            return False
-        if not all(isinstance(receipt, Accepted) for receipt in known.receipts):
+        """Only what a look at the bodies would show again after a crash: stages and addresses, no decision."""
+        if step.must_store or step.notices:
             return False
         return known.unwritten_since is None or now < known.unwritten_since + FACTS_WAIT
 

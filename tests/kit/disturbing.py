@@ -1,0 +1,202 @@
+"""A scenario played once undisturbed and then again with everything that may go wrong, one thing at a time.
+
+The operator is killed before and after each of its writes; each event of its watches arrives late, twice, or not at
+all until everything is listed again; and seeds of chance do several of these at once. Every run must keep the
+promises and end in the same picture as the undisturbed one.
+
+    SHOAL_SEED=17 pytest tests/scenarios     replays the random runs of seed 17
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.real_world import RealWorld
+from kit.scenario import FRAMEWORK, SimulatedWorld, World
+from shoal.cluster.faults import Call, Delay, Disturbance, Faults, When, now_and_then, some_changes
+from shoal.cluster.port import EventType, WatchEvent
+from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, Kind
+from shoal.kube.objects import Obj
+
+Script = Callable[[Any], Awaitable[None]]
+WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
+LATE_SECONDS = 5.0
+RANDOM_RUNS = 12
+RANDOM_LIVES = 4
+
+simulated = pytest.param("simulated", id="simulated")
+embedded = pytest.param("embedded", id="embedded", marks=pytest.mark.processes)
+disturbed = pytest.param("disturbed", id="disturbed")
+
+
+def scenario(*, real: bool = True, config: Obj | None = None, settles: bool = True, same_end: bool = True) -> Any:
+    """Make tests of a script: simulated, disturbed and, where it has processes to run, real.
+
+    `settles`: it comes to rest. `same_end`: every disturbed run ends as the undisturbed one.
+    """
+    tiers = [simulated, disturbed, *([embedded] if real else [])]
+
+    def decorate(script: Script) -> Any:
+        case = Case(script, config, settles, same_end)
+
+        @pytest.mark.parametrize("tier", tiers)
+        async def test(tier: str, tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+            if tier == "simulated":
+                await case.play()
+            elif tier == "embedded":
+                async with RealWorld(tmp_path, config=config) as world:
+                    await script(world)
+            else:
+                record_property("disturbed runs", await case.disturb())
+
+        test.__name__, test.__doc__, test.__module__ = script.__name__, script.__doc__, script.__module__
+        return test
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """One way of going wrong. `plan` gives the faults of each life of the operator."""
+
+    name: str
+    plan: Callable[[SimulatedWorld, int], Faults]
+
+
+@dataclass(frozen=True)
+class Case:
+    script: Script
+    config: Obj | None
+    settles: bool
+    same_end: bool
+
+    async def play(self, how: Disturbed | None = None, seed: int = 0) -> tuple[Obj, SimulatedWorld]:
+        """One run; its last picture."""
+        world: SimulatedWorld
+        plan = None if how is None else lambda life: how.plan(world, life)
+        world = SimulatedWorld(seed, plan=plan, config=self.config)
+        async with world:
+            await self.script(world)
+            if self.settles:
+                await world.at_rest()
+            return world.picture(), world
+
+    async def disturb(self) -> int:
+        """Every single disturbance, then chance; the number of runs."""
+        counted, picture = await self._baseline()
+        runs = 0
+        for how in (*_kills(counted), *_events(counted), *_by_chance()):
+            try:
+                found, _ = await self.play(how)
+                if self.same_end:
+                    assert found == picture
+            except Exception as failure:
+                raise AssertionError(f"{self.script.__name__}, {how.name}: {failure}") from failure
+            runs += 1
+        return runs
+
+    async def _baseline(self) -> tuple[Counter[str], Obj]:
+        """How many writes and events there are to disturb."""
+        counted: Counter[str] = Counter()
+
+        def count(kind: Kind) -> Callable[[int, WatchEvent], bool]:
+            def where(_: int, event: WatchEvent) -> bool:
+                counted[kind.kind] += event.type is not EventType.BOOKMARK
+                return False
+
+            return where
+
+        def listen(_: SimulatedWorld, __: int) -> Faults:
+            faults = Faults()
+            for kind in WATCHED:
+                faults.disturb(Disturbance.DROP, count(kind), kind)
+            return faults
+
+        picture, world = await self.play(Disturbed("undisturbed", listen))
+        counted["writes"] = sum(call.is_write for call in world.lives[0].calls)
+        return counted, picture
+
+
+def _kills(counted: Counter[str]) -> Iterator[Disturbed]:
+    for number in range(1, counted["writes"] + 1):
+        for when in When:
+            yield Disturbed(
+                f"killed at write {number}, {when.value}",
+                _first_life(lambda f, n=number, w=when: f.kill_at_write(n, when=w)),
+            )
+
+
+def _first_life(add: Callable[..., Faults]) -> Callable[[SimulatedWorld, int], Faults]:
+    return lambda _, life: add(Faults()) if life == 0 else Faults()
+
+
+def _events(counted: Counter[str]) -> Iterator[Disturbed]:
+    for kind in WATCHED:
+        for number in range(1, counted[kind.kind] + 1):
+            at = f"{kind.kind} event {number}"
+            yield Disturbed(f"{at} late", _strike(kind, number, Delay(LATE_SECONDS)))
+            yield Disturbed(f"{at} twice", _strike(kind, number, Disturbance.DUPLICATE))
+            yield Disturbed(f"{at} lost and listed again", _strike(kind, number, Disturbance.CUT, forgets=True))
+
+
+def _strike(
+    kind: Kind, number: int, what: Disturbance | Delay, *, forgets: bool = False
+) -> Callable[[SimulatedWorld, int], Faults]:
+    """The n-th change the operator hears of, counted over all streams of its first life."""
+
+    def plan(world: SimulatedWorld, life: int) -> Faults:
+        heard = 0
+
+        def where(_: int, event: WatchEvent) -> bool:
+            nonlocal heard
+            heard += event.type is not EventType.BOOKMARK
+            if heard != number or event.type is EventType.BOOKMARK:
+                return False
+            heard += 1  # once
+            if forgets:
+                world.cluster.forget_history()
+            return True
+
+        return Faults().disturb(what, where, kind) if life == 0 else Faults()
+
+    return plan
+
+
+def _by_chance() -> Iterator[Disturbed]:
+    chosen = os.environ.get("SHOAL_SEED")
+    seeds = [int(chosen)] if chosen else [random.SystemRandom().randrange(10**9) for _ in range(RANDOM_RUNS)]
+    for seed in seeds:
+        yield Disturbed(f"by chance (SHOAL_SEED={seed})", _chances(random.Random(seed)))
+
+
+def _chances(chance: random.Random) -> Callable[[SimulatedWorld, int], Faults]:
+    def plan(_: SimulatedWorld, life: int) -> Faults:
+        faults = Faults()
+        if life >= RANDOM_LIVES:
+            return faults
+        faults.fail(now_and_then(0.05, chance, _is_about_jobs), times=5)
+        faults.lose_answer(now_and_then(0.05, chance, _is_about_jobs), times=5)
+        faults.kill(now_and_then(0.04, chance, _is_about_jobs), when=chance.choice(list(When)))
+        faults.disturb(Disturbance.DUPLICATE, some_changes(0.1, chance))
+        faults.disturb(Delay(chance.choice((0.5, 3.0))), some_changes(0.1, chance))
+        faults.disturb(Disturbance.CUT, some_changes(0.05, chance))
+        return faults
+
+    return plan
+
+
+def _is_about_jobs(call: Call) -> bool:
+    return call.is_write and call.kind != EVENT
+
+
+def played(world: World) -> bool:
+    """Whether counts of objects can be exact: an operator that died may have made one it did not know of."""
+    return not world.is_disturbed

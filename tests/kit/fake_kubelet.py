@@ -1,0 +1,125 @@
+"""A node for the simulated cluster: places pods, plays their fates on the virtual clock, and lets them go when told.
+
+It writes what a kubelet writes: a running status with addresses, a final one with exit codes, and, for a pod that was
+told to go, the last status before the pod is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kit.fates import Fate, fate_of
+from shoal.cluster.clock import Clock, pause
+from shoal.cluster.port import Cluster, DeleteOptions, EventType, Preconditions
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.times import rfc3339
+
+NODE = "node-1"
+STEP_SECONDS = 0.1  # from one state of a pod to the next
+NOBODY_COMPLAINS = (404, 409, 422)  # the pod has gone meanwhile
+
+
+class FakeKubelet:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        self._ends: dict[str, asyncio.Task[None]] = {}
+        self._addresses = 0
+        self.running: dict[str, str] = {}  # uid of a pod with a living process -> its name
+
+    async def run(self) -> None:
+        try:
+            async for event in self._cluster.watch(POD, initial_events=True):
+                if event.type in (EventType.ADDED, EventType.MODIFIED):
+                    self._see(event.object)
+                elif event.type is EventType.DELETED:
+                    self._gone(event.object)
+        finally:
+            for task in (*self._lives.values(), *self._ends.values()):
+                task.cancel()
+
+    def _see(self, pod: Obj) -> None:
+        uid = uid_of(pod)
+        if uid not in self._lives:
+            self._lives[uid] = asyncio.create_task(self._live(pod))
+        if is_leaving(pod) and uid not in self._ends and not fate_of(pod).stuck:
+            self._ends[uid] = asyncio.create_task(self._end(pod))
+
+    def _gone(self, pod: Obj) -> None:
+        if not fate_of(pod).stuck:
+            self.running.pop(uid_of(pod), None)
+        if task := self._lives.pop(uid_of(pod), None):
+            task.cancel()
+
+    async def _live(self, pod: Obj) -> None:
+        fate, uid = fate_of(pod), uid_of(pod)
+        if fate.unplaced:
+            return
+        try:
+            if not pod["spec"].get("nodeName"):
+                await pause(self._clock, STEP_SECONDS)
+                await self._cluster.bind(name_of(pod), namespace_of(pod), node=NODE, uid=uid)
+            await pause(self._clock, STEP_SECONDS)
+            self._addresses += 1
+            address = f"10.0.{self._addresses // 250}.{self._addresses % 250 + 1}"
+            self.running[uid] = name_of(pod)
+            await self._tell(pod, phase="Running", podIP=address, hostIP="10.1.0.1", containerStatuses=[_runs(pod)])
+            if fate.after is None:
+                return
+            await pause(self._clock, fate.after)
+            self.running.pop(uid, None)
+            if uid not in self._ends:
+                await self._tell(pod, **self._ended(pod, fate, fate.code))
+        except ApiError as refused:
+            if refused.code not in NOBODY_COMPLAINS:
+                raise
+
+    async def _end(self, pod: Obj) -> None:
+        fate, uid = fate_of(pod), uid_of(pod)
+        grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        in_time = fate.leaves_after <= grace
+        await pause(self._clock, min(fate.leaves_after, grace) + STEP_SECONDS)
+        if life := self._lives.get(uid):
+            life.cancel()
+        self.running.pop(uid, None)
+        try:
+            if (pod.get("status") or {}).get("phase") == "Running":
+                await self._tell(pod, **self._ended(pod, fate, fate.leaves_with if in_time else 137))
+            now = DeleteOptions(grace_seconds=0, preconditions=Preconditions(uid=uid))
+            await self._cluster.delete(POD, name_of(pod), namespace_of(pod), now)
+        except ApiError as refused:
+            if refused.code not in NOBODY_COMPLAINS:
+                raise
+
+    def _ended(self, pod: Obj, fate: Fate, code: int) -> dict[str, Any]:
+        if fate.pod_reason:
+            return {"phase": "Failed", "reason": fate.pod_reason, "containerStatuses": []}
+        ended = {
+            "exitCode": code,
+            "reason": fate.reason or ("Error" if code else "Completed"),
+            "finishedAt": rfc3339(self._clock.now()),
+        }
+        if fate.message:
+            ended["message"] = fate.message
+        status = {**_runs(pod), "ready": False, "state": {"terminated": ended}}
+        return {"phase": "Failed" if code else "Succeeded", "containerStatuses": [status]}
+
+    async def _tell(self, pod: Obj, **status: Any) -> None:
+        patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
+        await self._cluster.patch(POD, name_of(pod), namespace_of(pod), patch=patch, subresource="status")
+
+
+def _runs(pod: Obj) -> Obj:
+    name = pod["spec"]["containers"][0]["name"]
+    return {
+        "name": name,
+        "image": "scenario",
+        "imageID": "",
+        "ready": True,
+        "restartCount": 0,
+        "state": {"running": {}},
+    }

@@ -1,0 +1,147 @@
+"""What must hold after every single write, however the operator is treated.
+
+At most one live process per task; an attempt is complete only when its object is gone; a completion never changes once
+it is set; counters never count twice; a completed Framework stays completed. And, after every step of the engine,
+its own promises (`shoal.engine.invariants`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from shoal.engine import Create, Job, JobState, Observed, Step, TaskRef, Write
+from shoal.engine.advance import advance
+from shoal.engine.invariants import History, check
+from shoal.kube.objects import Obj, uid_of
+
+if TYPE_CHECKING:
+    from kit.scenario import World
+    from shoal.operator.jobs import JobLoop
+
+OVER = ("AttemptCompleted", "Completed")
+
+
+class Broken(AssertionError):
+    """A promise did not hold."""
+
+
+class Promises:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._histories: dict[str, History] = {}  # by job
+        self._steps: dict[str, tuple[JobState, History]] = {}  # the last step of each job, stored or not
+        self.broken: list[str] = []
+        self.count = 0
+
+    def raise_broken(self) -> None:
+        if self.broken:
+            raise Broken("\n".join(self.broken))
+
+    # After every step of the engine
+
+    def watch_steps(self, loop: JobLoop) -> None:
+        """Look at every step of this operator. Its predecessor is dead."""
+        for history in (*self._histories.values(), *(trial for _, trial in self._steps.values())):
+            history.restarted()
+        loop.advance = self._advance
+        loop._executor.carry_out = self._sending(loop._executor.carry_out)  # type: ignore[method-assign]
+
+    def _advance(self, job: Job, state: JobState, observed: Observed, now: datetime) -> Step:
+        step = advance(job, state, observed, now)
+        history = self._history(job, state)
+        trial = deepcopy(history)
+        self.broken += check(job, state, step, observed, trial, now=now)
+        self._histories[job.uid] = history
+        self._steps[job.uid] = (step.state, trial)
+        trial.sent -= _bodies(step.writes) - history.sent
+        self.count += 1
+        return step
+
+    def _sending(self, carry_out: Any) -> Any:
+        """What a step asks for counts as sent when it is sent: not where its ledger failed, nor during a pause."""
+
+        async def sending(manifest: Obj, writes: Iterable[Write]) -> Any:
+            listed = list(writes)
+            if uid_of(manifest) in self._steps:
+                _, history = self._steps[uid_of(manifest)]
+                history.sent |= _bodies(listed)
+            return await carry_out(manifest, listed)
+
+        return sending
+
+    def _history(self, job: Job, state: JobState) -> History:
+        """What happened up to this ledger: a step whose ledger was not stored has not happened."""
+        stored, trial = self._steps.pop(job.uid, (None, None))
+        if trial is not None and stored == state:
+            return trial
+        return self._histories.get(job.uid) or History()
+
+    # After every write
+
+    def after_write(self, resource: str, name: str, before: Obj | None, after: Obj | None) -> None:
+        if resource == "pods":
+            self.broken += self._of_processes(name)
+        elif resource.startswith("frameworks.") and after is not None:
+            old, new = (before or {}).get("status"), after.get("status")
+            if new:
+                self.broken += self._of_objects(name, new)
+            if old and new and before is not None and uid_of(before) == uid_of(after):
+                self.broken += self._of_change(name, old, new)
+
+    def _of_processes(self, name: str) -> Iterator[str]:
+        kubelet = getattr(self._world, "kubelet", None)
+        if kubelet is not None:
+            for pod, count in Counter(kubelet.running.values()).items():
+                if count > 1 and pod == name:
+                    yield f"{count} live processes of {pod}"
+
+    def _of_objects(self, name: str, status: Obj) -> Iterator[str]:
+        """An attempt is over only when its object is gone."""
+        attempt = status["attemptStatus"]
+        anchor = self._world.config_maps.get(f"{name}-attempt")
+        if status["state"] in OVER and anchor is not None and uid_of(anchor) == attempt["configMapUID"]:
+            yield f"{name} is {status['state']} and its ConfigMap is there"
+        for task in _tasks(status):
+            pod = self._world.pods.get(task["attemptStatus"]["podName"])
+            if task["state"] in OVER and pod is not None and uid_of(pod) == task["attemptStatus"]["podUID"]:
+                yield f"{task['attemptStatus']['podName']} is {task['state']} and its pod is there"
+
+    def _of_change(self, name: str, old: Obj, new: Obj) -> Iterator[str]:
+        if old["state"] == "Completed" and new != old:
+            yield f"{name} was Completed and changed"
+        yield from _of_attempts(name, old, new)
+        before = {task["instanceUID"]: task for task in _tasks(old)}
+        for task in _tasks(new):
+            if task["instanceUID"] in before and old["attemptStatus"]["id"] == new["attemptStatus"]["id"]:
+                yield from _of_attempts(task["attemptStatus"]["podName"], before[task["instanceUID"]], task)
+
+
+def _bodies(writes: Iterable[Write]) -> set[TaskRef]:
+    return {write.target for write in writes if isinstance(write, Create) and isinstance(write.target, TaskRef)}
+
+
+def _of_attempts(name: str, old: Obj, new: Obj) -> Iterator[str]:
+    """The same rules for a Framework and for a task."""
+    was, now = old["attemptStatus"], new["attemptStatus"]
+    counted, counts = old["retryPolicyStatus"], new["retryPolicyStatus"]
+    steps = now["id"] - was["id"]
+    if steps not in (0, 1):
+        yield f"{name} went from attempt {was['id']} to {now['id']}"
+    if steps == 0 and was["completionStatus"] and now["completionStatus"] != was["completionStatus"]:
+        yield f"{name} had a completion that changed: {was['completionStatus']} -> {now['completionStatus']}"
+    if counts["totalRetriedCount"] != now["id"]:
+        yield f"{name} counts {counts['totalRetriedCount']} retries in attempt {now['id']}"
+    if not 0 <= counts["accountableRetriedCount"] - counted["accountableRetriedCount"] <= steps:
+        yield f"{name} charged {counted['accountableRetriedCount']} -> {counts['accountableRetriedCount']} in {steps}"
+    uid = "podUID" if "podUID" in now else "configMapUID"
+    if steps == 0 and was[uid] is not None and now[uid] != was[uid]:
+        yield f"{name} changed its {uid} within attempt {now['id']}"
+
+
+def _tasks(status: Obj) -> list[Any]:
+    roles = status["attemptStatus"]["taskRoleStatuses"] or []
+    return [task for role in roles for task in role["taskStatuses"]]

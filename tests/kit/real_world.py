@@ -1,0 +1,73 @@
+"""Scenarios with real processes: a whole cluster in this process, as `shoal up` runs it, in a folder that is thrown away.
+
+The operator cannot die alone here; `restart_operator` ends the whole cluster and starts it again on the same folder,
+while the pods' processes live on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from kit.scenario import World
+from shoal.cli.folders import DataFolder
+from shoal.cli.hosting import HostConfig, Hosted, running
+from shoal.dialects.framework import settings
+from shoal.kube.objects import Obj
+
+
+class RealWorld(World):
+    is_real = True
+
+    def __init__(self, folder: Path, *, config: Obj | None = None) -> None:
+        super().__init__()
+        self._data = DataFolder(folder / "data")
+        self._config = settings(config or {}, relaxed=True)
+        self._news = asyncio.Event()
+        self._stack = AsyncExitStack()
+        self.hosted: Hosted
+
+    async def __aenter__(self) -> RealWorld:
+        self._data.make()
+        await self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.hosted.stop_pods()
+        await self._stack.aclose()
+
+    async def _start(self) -> None:
+        room = {"cpu": "64", "memory": "64Gi"}
+        config = HostConfig(capacity=room, dialects={"framework": self._config})
+        self.hosted = await self._stack.enter_async_context(running(self._data, config))
+        self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._data.kubeconfig
+
+    async def restart_operator(self, **_: Any) -> None:
+        await self.kill_operator()
+        await self.start_operator()
+
+    async def kill_operator(self) -> None:
+        await self._stack.aclose()
+
+    async def start_operator(self) -> None:
+        self._stack = AsyncExitStack()
+        await self._start()
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self._news.clear()
+            await self.hosted.unless_broken(self._news.wait())
+        self.promises.raise_broken()
+
+    async def rest(self, seconds: float) -> None:
+        """Time is dear here."""
+
+    def _changed(self) -> None:
+        self._news.set()

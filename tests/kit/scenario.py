@@ -1,0 +1,333 @@
+"""The stage on which scenarios are played: what a test may do to a cluster that runs Frameworks, and what it can see.
+
+A scenario is written once, against `World`. `SimulatedWorld` plays it on the virtual clock with a fake node, and lets
+the operator die or hear badly; `kit.real_world` plays it with real processes. What happens is recorded at every
+write of the store, and every write must keep the promises in `kit.promises`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from kit.fake_kubelet import FakeKubelet
+from kit.promises import Promises
+from shoal.cluster.faults import Call, Disturbance, Faults, ProgramKilled, RequestFault, When
+from shoal.cluster.machinery import Machinery
+from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.records import Stored
+from shoal.cluster.simulated import SimulatedCluster
+from shoal.cluster.store import Table
+from shoal.dialects.framework import DIALECT, settings
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP, POD
+from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.operator.jobs import JobLoop
+from shoal.operator.jobs.installing import admit, install
+from shoal.operator.metrics import Metrics
+
+FRAMEWORK = DIALECT.kind
+NAMESPACE = "default"
+
+
+class World(ABC):
+    """A cluster with Frameworks, as the user of a scenario sees it."""
+
+    is_real = False
+    is_disturbed = False
+
+    def __init__(self) -> None:
+        self.frameworks: dict[str, Obj] = {}
+        self.pods: dict[str, Obj] = {}
+        self.config_maps: dict[str, Obj] = {}
+        self.uids: defaultdict[str, list[str]] = defaultdict(list)  # of every pod there has been, by name
+        self.anchors: defaultdict[str, list[str]] = defaultdict(list)
+        self.states: defaultdict[str, list[str]] = defaultdict(list)  # each Framework's states, as they changed
+        self.statuses: defaultdict[str, list[Obj]] = defaultdict(list)
+        self.snapshots: list[Any] = []
+        self.promises = Promises(self)
+        self._tables = {
+            FRAMEWORK.resource: self.frameworks,
+            POD.resource: self.pods,
+            CONFIG_MAP.resource: self.config_maps,
+        }
+
+    def look_at(self, machinery: Machinery, user: Cluster) -> None:
+        """The cluster this world is about; from here on every write is recorded."""
+        self.machinery, self.user = machinery, user
+        machinery.store.observers.append(self._observe)
+
+    # What a user does
+
+    async def submit(self, manifest: Obj) -> Obj:
+        return await self.user.create(FRAMEWORK, manifest, NAMESPACE)
+
+    async def patch(self, name: str, *operations: Obj) -> Obj:
+        return await self.user.patch(FRAMEWORK, name, NAMESPACE, patch=list(operations), patch_type=PatchType.JSON)
+
+    async def set(self, name: str, **values: Any) -> Obj:
+        """Replace parts of the spec: set("a", executionType="Stop"); `__` stands for / in the path."""
+        paths = {path.replace("__", "/"): value for path, value in values.items()}
+        return await self.patch(
+            name, *({"op": "replace", "path": f"/spec/{path}", "value": value} for path, value in paths.items())
+        )
+
+    async def rescale(
+        self, name: str, number: int, *, role: int = 0, failed: int | None = None, ok: int | None = None
+    ) -> None:
+        """One patch: the size and, where given, the completion policy."""
+        path = f"/spec/taskRoles/{role}"
+        policy = {"minFailedTaskCount": failed, "minSucceededTaskCount": ok}
+        operations = [{"op": "replace", "path": f"{path}/taskNumber", "value": number}]
+        for field, value in policy.items():
+            if value is not None:
+                operations.append(
+                    {"op": "replace", "path": f"{path}/frameworkAttemptCompletionPolicy/{field}", "value": value}
+                )
+        await self.patch(name, *operations)
+
+    async def delete(self, name: str, propagation: Propagation = Propagation.FOREGROUND) -> None:
+        await self.user.delete(FRAMEWORK, name, NAMESPACE, DeleteOptions(propagation=propagation))
+
+    async def delete_pod(self, name: str) -> str:
+        """The uid of the pod that is told to go."""
+        uid = uid_of(self.pods[name])
+        await self.user.delete(POD, name, NAMESPACE, DeleteOptions(preconditions=Preconditions(uid=uid)))
+        return uid
+
+    async def delete_config_map(self, name: str) -> None:
+        await self.user.delete(CONFIG_MAP, name, NAMESPACE)
+
+    # What a user sees
+
+    def status(self, name: str) -> Obj:
+        found: Obj = (self.frameworks.get(name) or {}).get("status") or {}
+        return found
+
+    def state(self, name: str) -> str:
+        return str(self.status(name).get("state") or "")
+
+    def attempt(self, name: str) -> Obj:
+        found: Obj = self.status(name).get("attemptStatus") or {}
+        return found
+
+    def tasks(self, name: str, role: int | str = 0) -> list[Obj]:
+        roles = self.attempt(name).get("taskRoleStatuses") or []
+        if isinstance(role, str):
+            found = next((each for each in roles if each["name"] == role), {"taskStatuses": []})
+        else:
+            found = roles[role] if role < len(roles) else {"taskStatuses": []}
+        tasks: list[Obj] = found["taskStatuses"]
+        return tasks
+
+    def task(self, name: str, index: int = 0, role: int | str = 0) -> Obj:
+        return next((task for task in self.tasks(name, role) if task["index"] == index), {})
+
+    def codes(self, name: str, role: int | str = 0) -> list[int | None]:
+        found = (task["attemptStatus"]["completionStatus"] for task in self.tasks(name, role))
+        return [completion["code"] if completion else None for completion in found]
+
+    def code(self, name: str) -> int | None:
+        completion = self.attempt(name).get("completionStatus")
+        return completion["code"] if completion else None
+
+    def is_completed(self, name: str) -> bool:
+        return self.state(name) == "Completed"
+
+    def are_running(self, name: str, count: int, role: int | str = 0) -> bool:
+        return [t["state"] for t in self.tasks(name, role)].count("AttemptRunning") == count
+
+    # What a user waits for
+
+    @abstractmethod
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Until it is so, told by events and never by asking again after a while."""
+
+    async def completed(self, name: str) -> Obj:
+        await self.until(lambda: self.is_completed(name))
+        return self.status(name)
+
+    async def running(self, name: str, count: int, role: int | str = 0) -> None:
+        await self.until(lambda: self.are_running(name, count, role))
+
+    @abstractmethod
+    async def rest(self, seconds: float) -> None:
+        """Let time pass where it costs nothing."""
+
+    # What is recorded
+
+    def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
+        objects = self._tables.get(table.resource)
+        stored = after or before
+        if objects is None or stored is None or stored.key.namespace != NAMESPACE:
+            return
+        name = stored.key.name
+        if after is None:
+            objects.pop(name, None)
+        else:
+            obj = objects[name] = after.obj()
+            self._record(objects, name, obj)
+        self.promises.after_write(table.resource, name, before.obj() if before else None, objects.get(name))
+        self._changed()
+
+    def _record(self, objects: dict[str, Obj], name: str, obj: Obj) -> None:
+        if objects is self.frameworks:
+            status = obj.get("status") or {}
+            if status and (not self.statuses[name] or self.statuses[name][-1] != status):
+                self.statuses[name].append(status)
+            state = status.get("state")
+            if state and (not self.states[name] or self.states[name][-1] != state):
+                self.states[name].append(state)
+            return
+        uids = (self.uids if objects is self.pods else self.anchors)[name]
+        if uid_of(obj) not in uids:
+            uids.append(uid_of(obj))
+
+    def _changed(self) -> None:
+        """Something was written."""
+
+
+class SimulatedWorld(World):
+    """Virtual time; the operator may be killed by its faults and is started again at once."""
+
+    def __init__(
+        self, seed: int = 0, *, plan: Callable[[int], Faults] | None = None, config: Obj | None = None
+    ) -> None:
+        super().__init__()
+        self.cluster = SimulatedCluster(seed)
+        self.look_at(self.cluster.machinery, self.cluster)
+        self.is_disturbed = plan is not None
+        self._plan = plan or (lambda _: Faults())
+        self._chance = random.Random(seed)
+        self.config = settings({**(config or {})}, relaxed=True)
+        self.pod_refusal: ApiError | None = None  # how the API answers every creation of a pod, while it is set
+        self.hidden: set[str] = set()  # uids of pods the operator's watches never show
+        self.lives: list[SimulatedCluster] = []
+        self.kubelet = FakeKubelet(self.cluster.another(), self.cluster.clock)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._operator: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> SimulatedWorld:
+        asyncio.get_running_loop().set_exception_handler(_pass_over_kills)
+        admit(self.machinery, [DIALECT])
+        await install(self.cluster, [DIALECT])
+        self._tasks.append(asyncio.create_task(self.kubelet.run()))
+        self.start_operator()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.kill_operator()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # The operator's lives
+
+    def start_operator(self, **config: Any) -> None:
+        """Another life, on what the last one left; `config` changes settings."""
+        life = self.cluster.another(self._with_refusals(self._plan(len(self.lives))))
+        self.lives.append(life)
+        if config:
+            self.config = self.config.model_copy(update=config)
+        loop = JobLoop(
+            life, DIALECT, settings=self.config, clock=self.cluster.clock, metrics=Metrics(CollectorRegistry()),
+            chance=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
+        )  # fmt: skip
+        self.promises.watch_steps(loop)
+        self._operator = asyncio.create_task(loop.run())
+
+    def _with_refusals(self, faults: Faults) -> Faults:
+        """What a scenario itself asks for, in every life."""
+
+        def refused(call: Call) -> bool:
+            return self.pod_refusal is not None and (call.verb, call.kind) == ("create", POD)
+
+        faults.requests.append(RequestFault(refused, lambda: self.pod_refusal or AssertionError(), When.BEFORE, None))
+        return faults.disturb(Disturbance.DROP, lambda _, event: uid_of(event.object) in self.hidden, POD)
+
+    async def kill_operator(self) -> None:
+        if self._operator is not None:
+            self.lives[-1].is_dead = True
+            self._operator.cancel()
+            await asyncio.gather(self._operator, return_exceptions=True)
+            self._operator = None
+
+    async def restart_operator(self, **config: Any) -> None:
+        await self.kill_operator()
+        self.start_operator(**config)
+
+    @property
+    def writes(self) -> int:
+        """Of the operator, in all its lives, Events left out."""
+        return sum(call.is_write and call.kind.kind != "Event" for life in self.lives for call in life.calls)
+
+    # Time
+
+    async def settle(self) -> None:
+        """Until everybody waits for the clock."""
+        loop = asyncio.get_running_loop()
+        while True:
+            while loop._ready:  # type: ignore[attr-defined]
+                await asyncio.sleep(0)
+            if self._operator is None or not self.lives[-1].is_dead:
+                return
+            await self.restart_operator()
+
+    async def until(self, is_so: Callable[[], bool], *, limit_seconds: float = 7200) -> None:
+        end = self.cluster.clock.now() + timedelta(seconds=limit_seconds)
+        await self.settle()
+        while not is_so():
+            due = self.cluster.clock.next_due()
+            assert due is not None and due <= end, f"it does not come about within {limit_seconds} s: {self.picture()}"
+            self.cluster.clock.advance((due - self.cluster.clock.now()).total_seconds())
+            await self.settle()
+        self.promises.raise_broken()
+
+    async def rest(self, seconds: float) -> None:
+        clock = self.cluster.clock
+        end = clock.now() + timedelta(seconds=seconds)
+        await self.settle()
+        while clock.now() < end:
+            due = clock.next_due()
+            clock.advance((min(due or end, end) - clock.now()).total_seconds())
+            await self.settle()
+        self.promises.raise_broken()
+
+    async def at_rest(self) -> None:
+        """Nothing more happens, and nobody writes about it."""
+        await self.rest(90)
+        before = self.writes
+        await self.rest(150)
+        assert self.writes == before, f"{self.writes - before} writes at rest"
+
+    def picture(self) -> Obj:
+        """How everything stands, without names and times that differ from run to run."""
+        return {
+            "frameworks": {name: plain(obj.get("status")) for name, obj in sorted(self.frameworks.items())},
+            "pods": sorted(self.pods),
+            "configMaps": sorted(self.config_maps),
+        }
+
+
+_FLEETING = ("Time", "UID", "podIP", "podHostIP", "podNodeName")
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items() if not key.endswith(_FLEETING)}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def _pass_over_kills(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    failure = context.get("exception")
+    if isinstance(failure, BaseExceptionGroup):
+        failure = failure.split(ProgramKilled)[1]
+    if failure is not None and not isinstance(failure, ProgramKilled):
+        loop.default_exception_handler(context)
