@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kit.engine_jobs import ANCHOR_LEAVING, fc_role, framework
+from kit.engine_jobs import ANCHOR_GONE, ANCHOR_LEAVING, fc_role, framework
 from kit.engine_world import World, started
 from shoal.engine import Anchor, AnchorRef, Create, Delete, Stage
 
@@ -23,12 +23,22 @@ def test_losing_the_anchor_ends_the_run_and_a_free_retry_opens_the_next():
     world.delete_anchor()
     world.step()
     assert (world.state.run.stage, world.state.run.outcome) == (Stage.LEAVING, ANCHOR_LEAVING)
+    assert world.story() == {"a-0": "leaving 0 -220", "a-1": "leaving 0 -220"}
     world.settle()
 
     assert (world.state.run.number, world.state.charged) == (1, 0)
     assert world.anchor is not None
     assert world.anchor.uid != old
     assert world.story() == {"a-0": "preparing 0", "a-1": "preparing 0"}
+
+
+def test_an_anchor_that_vanished_unseen_ends_the_run_at_once():
+    world = started(framework(fc_role("a", 2)))
+    world.anchor, world.pods = None, {}
+    world.settle()
+
+    assert (world.state.run.stage, world.state.run.outcome) == (Stage.DONE, ANCHOR_GONE)
+    assert set(world.story().values()) == {"done 0 -220"}
 
 
 def test_a_run_is_over_only_when_the_anchor_is_gone():

@@ -55,19 +55,22 @@ def test_tasks_that_did_nothing_wrong_are_cut_off():
     assert world.story() == {"a-0": "done 0 -220", "a-1": "done 0 7", "a-2": "done 0 -220"}
 
 
-def test_of_two_rules_satisfied_at_once_the_earlier_trigger_wins():
-    rules = {"a": (2, -1), "b": (2, -1)}
-    world = started(framework(fc_role("a", 2), fc_role("b", 2), rules={"a": (-1, -1), "b": (-1, -1)}))
-    assert ended(world, [("b-0", 1), ("b-1", 2), ("a-0", 3)]) is None
-    world.job = framework(fc_role("a", 2), fc_role("b", 2), rules=rules)
-    world.tick(2)
-    world.exits("a-1", 4)
-    world.step()
-    world.step()
-    world.reap()
-    world.step()
+@pytest.mark.parametrize(
+    ("exits", "code"),
+    [
+        ([("a-0", 3), ("b-0", 1), ("b-1", 2), ("a-1", 4)], 2),
+        ([("b-0", 1), ("a-0", 3), ("a-1", 4), ("b-1", 2)], 4),
+    ],
+    ids=["the second role was earlier", "the first role was earlier"],
+)
+def test_of_two_rules_satisfied_at_once_the_earlier_trigger_wins(exits: Exits, code: int):
+    roles = (fc_role("a", 2), fc_role("b", 2), fc_role("c", 1))
+    world = started(framework(*roles, rules={}))
+    assert ended(world, exits) is None
+    world.job = framework(*roles, rules={"a": (2, -1), "b": (2, -1)})
+    world.settle()
 
-    assert world.state.run.outcome.code == 2
+    assert world.state.run.outcome.code == code
 
 
 def test_only_the_lead_decides_about_a_training_job():

@@ -59,7 +59,7 @@ class World:
         self.job = job
         self.now = T0
         self.state = JobState()  # the operator's own last ledger
-        self.stored = JobState()  # the one that survives it
+        self.durable = JobState()  # the one that survives it
         self.lazy = False  # a ledger without a decision is not stored
         self.pods: dict[str, Body] = {}
         self.anchor: Anchor | None = None
@@ -106,17 +106,17 @@ class World:
         self.steps.append(step)
         self.receipts = []
         if crash_after == LOST_LEDGER:
-            self._crash(self.stored)
+            self._crash(self.durable)
             return step
         self.state = step.state
         if step.must_store or not self.lazy:
-            self.stored = step.state
+            self.durable = step.state
         for number, write in enumerate(step.writes):
             if number == crash_after:
                 break
             self._apply(write)
         if crash_after is not None:
-            self._crash(self.stored)
+            self._crash(self.durable)
         return step
 
     def _crash(self, stored: JobState) -> None:

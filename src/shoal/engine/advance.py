@@ -12,7 +12,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from shoal.engine.clocks import wake
-from shoal.engine.deciding import decide
+from shoal.engine.deciding import decide, lose_anchor
 from shoal.engine.gates import admit
 from shoal.engine.judging import judge
 from shoal.engine.ledger import JobState, is_decided_anew
@@ -37,6 +37,7 @@ def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Ste
     if state.is_new:
         state = begin(job, state, scene)
     state = resize(job, state, scene)  # 2 who should be there
+    state = lose_anchor(job, state, scene)
     state, events = judge(job, state, scene)  # 3 what happened
     state = decide(job, state, scene, events)  # 4 what it means
     state = count_done(job, state, scene)

@@ -38,7 +38,6 @@ class Case(msgspec.Struct):
 def decide(job: Job, state: JobState, scene: Scene, events: list[Event]) -> JobState:
     if state.is_ended:
         return _settle_commands(state, scene)
-    state = _lose_anchor(job, state, scene)
     order = job.policies.completion.order
     early = [source for source in order if source in _EARLY]
     case = Case()
@@ -74,8 +73,8 @@ def _ask(source: Source, job: Job, state: JobState, scene: Scene, case: Case) ->
     return _limit(job, state, scene, case.exhausted)
 
 
-def _lose_anchor(job: Job, state: JobState, scene: Scene) -> JobState:
-    """The loss of the object that owns the bodies ends the run, before anybody else is asked."""
+def lose_anchor(job: Job, state: JobState, scene: Scene) -> JobState:
+    """The loss of the object that owns the bodies ends the run, and explains why the bodies go: they are not judged."""
     policy, run = job.policies.embodiment.anchor, state.run
     if policy is None or not run.is_open or run.stage is Stage.WAITING:
         return state
