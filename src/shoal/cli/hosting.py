@@ -45,6 +45,7 @@ from shoal.operator.standard import standard_loops
 log = structlog.get_logger(__name__)
 
 LOOPBACK_SERVICES = IPv4Network("127.96.0.0/16")
+LONGEST_NODE_NAME = 60  # a label has 63 letters, and `-63` is the last of 64 nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,7 @@ async def host(data: DataFolder, config: HostConfig, on_ready: Callable[[Hosted]
     async with running(data, config) as hosted:
         on_ready(hosted)
         await hosted.unless_broken(stop.wait())
-        stopping = asyncio.ensure_future(hosted.stop_pods())
-        await asyncio.wait((stopping, asyncio.ensure_future(hurry.wait())), return_when=asyncio.FIRST_COMPLETED)
+        await _unless(asyncio.ensure_future(hurry.wait()), hosted.stop_pods())
 
 
 @asynccontextmanager
@@ -134,10 +134,11 @@ async def _served(
     certificate = config.certificate or ensure(data.certificates, config.host)
     token = data.token()
     server = await _listening(data, config, build(cluster, token=token, metrics=metrics.exposition), certificate)
-    kubeconfig.write(
-        data.kubeconfig, server=server.url, token=token, context=f"shoal-{data.name}", ca_pem=certificate.authority()
-    )
+    context = f"shoal-{data.name}"
     try:
+        kubeconfig.write(
+            data.kubeconfig, server=server.url, token=token, context=context, ca_pem=certificate.authority()
+        )
         yield server
     finally:
         await server.stop()
@@ -159,9 +160,13 @@ async def _listening(data: DataFolder, config: HostConfig, app: Application, cer
 
 def _nodes(data: DataFolder, config: HostConfig) -> list[NodeConfig]:
     machine = measure(data.path)
-    name = re.sub(r"[^a-z0-9-]+", "-", machine.hostname.lower()).strip("-") or "node"
-    whole = NodeConfig(name, data.path, machine, capacity=config.capacity, images=config.images)
+    whole = NodeConfig(node_name(machine.hostname), data.path, machine, capacity=config.capacity, images=config.images)
     return split(whole, config.nodes)
+
+
+def node_name(hostname: str) -> str:
+    """The machine's name as a label can have it, with room for the number of a node."""
+    return re.sub(r"[^a-z0-9-]+", "-", hostname.lower())[:LONGEST_NODE_NAME].strip("-") or "node"
 
 
 async def _forget_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
@@ -182,13 +187,12 @@ async def _all_running(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[async
         await asyncio.gather(together, return_exceptions=True)
 
 
-async def _unless(broken: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) -> None:
-    """Wait for all of `awaited`, or raise what broke a part meanwhile."""
+async def _unless(cut: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) -> None:
+    """Wait for all of `awaited`, or for `cut`, whichever is first; what went wrong in it is raised."""
     hoped = asyncio.ensure_future(asyncio.gather(*awaited))
     try:
-        await asyncio.wait((broken, hoped), return_when=asyncio.FIRST_COMPLETED)
-        if broken.done():
-            broken.result()
+        await asyncio.wait((cut, hoped), return_when=asyncio.FIRST_COMPLETED)
+        (cut if cut.done() else hoped).result()
     finally:
         hoped.cancel()
 

@@ -24,6 +24,7 @@ from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
 from shoal.node.host import OWN_LABEL, Found, Host
+from shoal.node.lifecycle import spec_grace
 from shoal.node.records import NodeFolder, Outcome, PodRecord, new_record
 from shoal.node.sandbox.port import Sandbox, Sandboxes
 from shoal.node.services import Services
@@ -32,7 +33,6 @@ from shoal.node.worker import TERMINAL, PodWorker
 
 log = structlog.get_logger(__name__)
 
-USUAL_GRACE_SECONDS = 30
 LOST_MEANWHILE = "the container's keeper died while the node agent was away; how the container ended is unknown"
 
 
@@ -94,8 +94,7 @@ class Agent:
         await self._leave()
         async with asyncio.TaskGroup() as group:
             for worker in workers:
-                grace = worker.pod["spec"].get("terminationGracePeriodSeconds", USUAL_GRACE_SECONDS)
-                group.create_task(worker.runs.shut_down(grace))
+                group.create_task(worker.runs.shut_down(spec_grace(worker.pod)))
 
     # NodeServices
 
