@@ -61,6 +61,11 @@ REFUSED = [
     pytest.param(["--capacity", "cpu=many"], "'many' is not an amount", id="not an amount"),
     pytest.param(["--nodes", "0"], "0 is not in the range 1<=x<=64", id="no nodes"),
     pytest.param(["--bind", "0.0.0.0"], "can be reached from other machines. Give --tls-cert", id="open to others"),
+    pytest.param(
+        ["--tls-cert", "/etc/hostname", "--tls-key", "/etc/hostname"],
+        "cannot use the certificate /etc/hostname with the key /etc/hostname",
+        id="no certificate at all",
+    ),
     pytest.param(["--tls-cert", "/etc/hostname"], "--tls-cert and --tls-key go together", id="a certificate alone"),
 ]
 

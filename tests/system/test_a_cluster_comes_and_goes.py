@@ -15,6 +15,7 @@ import pytest
 
 from kit.api import Api, Obj
 from kit.local_cluster import LocalCluster
+from shoal.apiserver import certificates
 
 pytestmark = pytest.mark.processes
 
@@ -90,6 +91,13 @@ def test_a_cluster_is_started_looked_at_and_stopped(person: Callable[[str], Pers
     assert (status["running"], len(status["nodes"]), status["pods"]) == (True, 1, {})
     assert anna.types("down").endswith("Stopped. `shoal up` starts it again where it was.\n")
     assert "No cluster runs" in anna.types("status", code=3)
+
+
+def test_a_cluster_with_a_certificate_of_ones_own_is_looked_at(person: Callable[[str], Person], tmp_path: Path) -> None:
+    own = certificates.ensure(tmp_path / "own", "127.0.0.1")
+    anna = person("anna")
+    anna.types("up", "--detach", "--tls-cert", str(own.certificate), "--tls-key", str(own.key))
+    assert anna.status()["running"]
 
 
 def test_what_was_stored_and_the_address_survive_a_stop(person: Callable[[str], Person]) -> None:

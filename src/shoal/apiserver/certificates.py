@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shoal.apiserver.serving import ServingRefused, tls_context
+
 if TYPE_CHECKING:
     from cryptography import x509
 
@@ -32,9 +34,8 @@ class Certificate:
         return self.certificate.read_bytes()
 
     def context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificate, self.key)
-        return context
+        """For a server; ServingRefused where the two cannot be used together."""
+        return tls_context(self.certificate, self.key)
 
 
 def ensure(folder: Path, host: str, *, now: datetime | None = None) -> Certificate:
@@ -58,7 +59,7 @@ def _serves(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
     try:
         found = x509.load_pem_x509_certificate(made.certificate.read_bytes())
         made.context()  # the key belongs to it
-    except (ValueError, ssl.SSLError):
+    except (ValueError, ServingRefused):
         return False
     alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     said = {str(name.value) for name in alternatives}

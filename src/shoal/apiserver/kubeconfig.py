@@ -49,3 +49,10 @@ def write(path: Path, *, server: str, token: str, context: str = "shoal", ca_pem
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def authority(path: Path) -> str | None:
+    """The certificate that the file at `path` tells clients to trust, in PEM; None where it names none."""
+    cluster = yaml.safe_load(path.read_text())["clusters"][0]["cluster"]
+    encoded = cluster.get("certificate-authority-data")
+    return base64.b64decode(encoded).decode() if encoded else None

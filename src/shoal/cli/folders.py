@@ -76,11 +76,6 @@ class DataFolder:
         return self.path / "tls"
 
     @property
-    def authority(self) -> Path:
-        """The certificate a client must trust."""
-        return self.certificates / "server.crt"
-
-    @property
     def sandboxes(self) -> Path:
         return self.path / "sandboxes"
 

@@ -66,11 +66,14 @@ def _phase(pod: dict[str, Any]) -> str:
 
 
 def _items(data: DataFolder, running: Running, plural: str) -> list[dict[str, Any]]:
+    from shoal.apiserver import kubeconfig
+
     request = urllib.request.Request(  # noqa: S310 - our own address
         f"{running.url}/api/v1/{plural}", headers={"Authorization": f"Bearer {data.token()}"}
     )
-    trust = ssl.create_default_context(cafile=str(data.authority)) if running.url.startswith("https:") else None
     try:
+        # Not the cluster's own certificate: it may have been given another.
+        trust = ssl.create_default_context(cadata=kubeconfig.authority(data.kubeconfig))
         with urllib.request.urlopen(request, context=trust, timeout=30) as answer:  # noqa: S310
             items: list[dict[str, Any]] = json.load(answer)["items"]
             return items

@@ -14,6 +14,7 @@ import click
 from shoal.cli.folders import DataFolder, data_option
 
 if TYPE_CHECKING:
+    from shoal.apiserver.certificates import Certificate
     from shoal.cli.hosting import HostConfig, Hosted
 
 READY = b"ready\n"
@@ -76,7 +77,6 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
 
 def _configured(options: dict[str, Any]) -> HostConfig:
     """The file, then what was said on the command line."""
-    from shoal.apiserver.certificates import Certificate
     from shoal.apiserver.serving import ServingRefused, is_loopback
     from shoal.cli.config import default_file, load
     from shoal.cli.hosting import HostConfig
@@ -85,9 +85,7 @@ def _configured(options: dict[str, Any]) -> HostConfig:
     loaded = load(options["file"] or default_file())
     settings = loaded.settings
     network = options["network"] or settings.network
-    certificate, key = options["tls_cert"], options["tls_key"]
-    if bool(certificate) != bool(key):
-        raise click.UsageError("--tls-cert and --tls-key go together.")
+    certificate = _certificate(options["tls_cert"], options["tls_key"])
     try:
         open_to_others = not is_loopback(options["bind"])
     except ServingRefused as refused:
@@ -103,10 +101,26 @@ def _configured(options: dict[str, Any]) -> HostConfig:
         network=None if network == "auto" else Network(network),
         host=options["bind"],
         port=settings.port if options["port"] is None else options["port"],
-        certificate=Certificate(certificate, key) if certificate else None,
+        certificate=certificate,
         images=loaded.images,
         dialects=settings.dialects,
     )
+
+
+def _certificate(certificate: Path | None, key: Path | None) -> Certificate | None:
+    from shoal.apiserver.certificates import Certificate
+    from shoal.apiserver.serving import ServingRefused
+
+    if bool(certificate) != bool(key):
+        raise click.UsageError("--tls-cert and --tls-key go together.")
+    if certificate is None or key is None:
+        return None
+    given = Certificate(certificate, key)
+    try:
+        given.context()
+    except ServingRefused as refused:
+        raise click.UsageError(str(refused)) from None
+    return given
 
 
 def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> None:
@@ -117,6 +131,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> N
     from shoal.cli.logging import log_to
     from shoal.cluster.store.journal import StoreBroken, StoreInUse
     from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad
+    from shoal.node.sandbox.zygote_link import ZygoteFailed
 
     began = time.monotonic()
 
@@ -130,7 +145,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> N
     with data.held(), log_to(data.log):
         try:
             asyncio.run(host(data, config, ready))
-        except (ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad) as refused:
+        except (ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, ZygoteFailed) as refused:
             raise click.ClickException(str(refused)) from None
     if ready_fd is None:
         click.echo("Stopped. `shoal up` starts it again where it was.")
