@@ -87,6 +87,17 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_of_other_things_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    tmp_path.chmod(0o755)
+    result = said("up", "--data", str(tmp_path))
+    assert (result.exit_code, result.output.startswith(f"Error: {tmp_path} holds other things and no cluster.")) == (
+        1,
+        True,
+    )
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_printed_for_each_shell(shell: str) -> None:
     result = said("completion", shell)

@@ -91,6 +91,11 @@ class DataFolder:
         """The folder with its owner as the only reader: it holds a token, logs and other people's secrets."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            if not self._lock.exists() and any(self.path.iterdir()):
+                # Closing somebody's home or /tmp to everybody else would be a poor way to begin.
+                raise click.ClickException(
+                    f"{self.path} holds other things and no cluster. Choose an empty or a new folder with --data DIR."
+                )
             self.path.chmod(0o700)
         except OSError as refused:
             raise click.ClickException(
