@@ -40,7 +40,6 @@ from shoal.engine.policies import (
     Names,
     Propagation,
     Ready,
-    Reborn,
     Refusal,
     Release,
     Retry,
@@ -93,9 +92,7 @@ _REFUSALS = (
     ),
     Refusal(outcomes.POD_REFUSED, codes=frozenset({413, 422})),
 )
-_SHRINK = Shrink(
-    victims=Victims.HIGHEST, mark=DropMark.LEDGER, reborn=Reborn.NEW_INSTANCE, outcome=outcomes.SCALED_AWAY
-)
+_SHRINK = Shrink(victims=Victims.HIGHEST, mark=DropMark.LEDGER, outcome=outcomes.SCALED_AWAY)
 _TEARDOWN = Teardown(at_done=Keep.NONE, at_end=Keep.NONE, via=Via.ANCHOR, cut=outcomes.CUT_OFF)
 _READY = Ready((Claim(Tally.RUNNING, at_least=1),), sticky=True)
 

@@ -46,14 +46,8 @@ class DropMark(Enum):
     INFERRED = "inferred"
 
 
-class Reborn(Enum):
-    NEW_INSTANCE = "new instance"
-    SAME_PLACE = "same place"
-
-
 @dataclass(frozen=True, slots=True)
 class Shrink:
     victims: Victims = Victims.HIGHEST
     mark: DropMark = DropMark.INFERRED
-    reborn: Reborn = Reborn.SAME_PLACE
     outcome: Outcome = DROPPED
