@@ -28,23 +28,30 @@ from shoal.engine.words import NoticeKind, Outcome, Stage, TaskRef
 class Purse:
     """The job's charges while the answers of one pass are given."""
 
-    __slots__ = ("charges", "exhausted", "job")
+    __slots__ = ("_budgets", "_counts_pods", "charges", "exhausted")
 
     def __init__(self, job: Job, state: JobState) -> None:
-        self.job = job
+        shared = [budget for budget in job.policies.budgets if _counts_retries(budget)]
+        self._budgets = {role.name: [*_own(role), *shared] for role in job.roles}
+        self._counts_pods = {
+            name: any(budget.unit is Unit.PODS for budget in budgets) for name, budgets in self._budgets.items()
+        }
         self.charges = dict(state.charges)
         self.exhausted: Budget | None = None  # a budget whose emptiness fails the job
 
     def pays(self, role: Role, task: TaskState) -> bool:
         """Whether every budget allows one more; if so it is taken from all of them."""
-        budgets = [b for b in (role.budget, *self.job.policies.budgets) if b is not None and _counts_retries(b)]
-        empty = [b for b in budgets if not _allows(b, self._spent(b, role, task))]
-        pods = any(b.unit is Unit.PODS for b in budgets)
-        if pods and (not empty or any(b.spent is Spent.ON_FAILURE or _charges_refusal(b) for b in empty)):
+        empty = [
+            budget
+            for budget in self._budgets[role.name]
+            if budget.permits is not None and self._spent(budget, role, task) >= budget.permits
+        ]
+        if self._counts_pods[role.name] and (not empty or any(_charges_refusal(budget) for budget in empty)):
             for scope in ("", role.name):
                 self.charges[scope] = self.charges.get(scope, 0) + 1
-        failing = next((b for b in empty if b.when_empty is not WhenEmpty.DONE), None)
-        self.exhausted = self.exhausted or failing
+        if empty:
+            failing = [budget for budget in empty if budget.when_empty is not WhenEmpty.DONE]
+            self.exhausted = self.exhausted or next(iter(failing), None)
         return not empty
 
     def _spent(self, budget: Budget, role: Role, task: TaskState) -> int:
@@ -58,12 +65,13 @@ def _counts_retries(budget: Budget) -> bool:
     return budget.unit is Unit.PODS or (budget.unit is Unit.ATTEMPTS and budget.scope is not Scope.JOB)
 
 
+def _own(role: Role) -> list[Budget]:
+    return [role.budget] if role.budget is not None and _counts_retries(role.budget) else []
+
+
 def _charges_refusal(budget: Budget) -> bool:
-    return budget.when_empty is WhenEmpty.CHARGE_AND_FAIL
-
-
-def _allows(budget: Budget, spent: int) -> bool:
-    return budget.permits is None or spent < budget.permits
+    """Whether the one too many is counted as well."""
+    return budget.spent is Spent.ON_FAILURE or budget.when_empty is WhenEmpty.CHARGE_AND_FAIL
 
 
 def answer(job: Job, state: JobState, scene: Scene, consumed: set[TaskRef]) -> tuple[JobState, Budget | None]:
@@ -125,8 +133,8 @@ def _tried_again(
     charged: bool,
 ) -> TaskState:
     scene.tell(NoticeKind.TASK_RETRY, ref.role, task)
-    count = f"{task.charged + 1} charged" if charged else "free"
-    scene.say(str(ref), "TaskRetried", f"{ref} is tried again as attempt {task.attempt.number + 1} ({count})")
+    name, count = str(ref), f"{task.charged + 1} charged" if charged else "free"
+    scene.say(name, "TaskRetried", f"{name} is tried again as attempt {task.attempt.number + 1} ({count})")
     body = scene.bodies.get((ref.role, ref.index))
     if body is not None:
         reason = "retry" if job.policies.teardown.at_retry is Keep.NONE else "counted"

@@ -32,6 +32,9 @@ class ExponentialDelay:
 Delay = UniformDelay | ExponentialDelay | None
 
 
+_ANSWERED_AS = {nature: nature.value for nature in Nature} | {Nature.CONFLICT: Nature.TRANSIENT.value}
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """What to do about each nature of end. `Retry.word("dfcdf")` reads ok, transient, unknown, permanent, lost."""
@@ -51,8 +54,7 @@ class Retry:
     def answer(self, outcome: Outcome) -> Answer:
         if outcome.final:
             return Answer.DONE
-        nature = Nature.TRANSIENT if outcome.nature is Nature.CONFLICT else outcome.nature
-        chosen: Answer = getattr(self, nature.value)
+        chosen: Answer = getattr(self, _ANSWERED_AS[outcome.nature])
         return chosen
 
 
