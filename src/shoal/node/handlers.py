@@ -63,6 +63,9 @@ async def _command(sandbox: Sandbox, process: str, argv: tuple[str, ...], timeou
     except TimeoutError:
         await execution.kill()
         return Answer(False, f'command "{" ".join(argv)}" timed out after {timeout:g}s')
+    except asyncio.CancelledError:  # nobody asks any more: the container is being stopped
+        await execution.kill()
+        raise
     return Answer(code == 0, output)
 
 
@@ -86,6 +89,8 @@ async def _tcp(sandbox: Sandbox, pod: Obj, container: Obj, what: Obj, ip: str, t
 def _words(refused: OSError, timeout: float) -> str:
     if isinstance(refused, TimeoutError):
         return f"no answer within {timeout:g}s"
+    if isinstance(refused, ssl.SSLError):  # its number is not one of the kernel's
+        return str(refused.strerror or refused)
     return (os.strerror(refused.errno) if refused.errno else str(refused)).lower()
 
 
