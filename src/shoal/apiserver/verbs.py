@@ -19,7 +19,7 @@ from shoal.apiserver.request import Request
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.port import PatchType
 from shoal.cluster.records import WriteOptions, Written
-from shoal.kube.errors import ApiError, bad_request, method_not_allowed, unsupported_media_type
+from shoal.kube.errors import ApiError, bad_request, unsupported_media_type
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 
@@ -197,7 +197,3 @@ def _decode_apply(data: bytes) -> Body:
     if not isinstance(body.value, dict):
         raise bad_request("error decoding YAML: the applied configuration must be an object")
     return body
-
-
-def refuse() -> Reply:
-    raise method_not_allowed()

@@ -134,9 +134,5 @@ def unsupported_media_type(message: str) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", message)
 
 
-def timed_out(message: str) -> ApiError:
-    return ApiError(504, "Timeout", message)
-
-
 def unavailable(message: str) -> ApiError:
     return ApiError(503, "ServiceUnavailable", message)

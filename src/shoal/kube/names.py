@@ -84,20 +84,8 @@ label_value = _shape(
     "12345",
     unit="bytes",
 )
-c_identifier = _shape(
-    None,
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
-    "characters or '_'",
-    "[A-Za-z_][A-Za-z0-9_]*",
-    "my_name",
-    "MY_NAME",
-    "MyName",
-)
 http_header_name = _shape(
     None, "a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", "X-Header-Name"
-)
-percentage = _shape(
-    None, "a valid percent string must be a numeric string followed by an ending '%'", "[0-9]+%", "1%", "93%"
 )
 _dns_label_shape = _shape(
     LABEL_LENGTH,

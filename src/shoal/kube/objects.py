@@ -48,6 +48,11 @@ def is_leaving(obj: Mapping[str, Any]) -> bool:
     return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
+def without_bookkeeping(obj: Obj) -> Obj:
+    """Everything but the record of who wrote what: a good part of each object, and few read it."""
+    return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "managedFields"}}
+
+
 def at_path(obj: Mapping[str, Any], *path: str, default: Any = None) -> Any:
     """The value below `path`, or `default` where any step is missing or null."""
     here: Any = obj

@@ -16,7 +16,7 @@ from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Stre
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.objects import Key, Obj, uid_of, without_bookkeeping
 from shoal.node import adoption, gpus, volumes
 from shoal.node.addresses import NoAddressLeft, next_address, part_of
 from shoal.node.admission import refusal
@@ -28,7 +28,6 @@ from shoal.node.lifecycle import spec_grace
 from shoal.node.records import NodeFolder, Outcome, PodRecord, new_record
 from shoal.node.sandbox.port import Sandbox, Sandboxes
 from shoal.node.services import Services
-from shoal.node.trimming import without_bookkeeping
 from shoal.node.worker import TERMINAL, PodWorker
 
 log = structlog.get_logger(__name__)

@@ -18,10 +18,9 @@ import structlog
 from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
-from shoal.kube.objects import Obj, namespace_of
+from shoal.kube.objects import Obj, namespace_of, without_bookkeeping
 from shoal.node.resolving import Directory, Neighbour, Table, directory, hosts_file, service_lines, service_table
 from shoal.node.sandbox.port import Sandboxes
-from shoal.node.trimming import without_bookkeeping
 
 log = structlog.get_logger(__name__)
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Obj, without_bookkeeping
 from shoal.node.references import Lookup, Reference, volume_behind
-from shoal.node.trimming import without_bookkeeping
 
 
 @dataclass(slots=True)

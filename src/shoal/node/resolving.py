@@ -30,7 +30,6 @@ class Neighbour:
     subdomain: str = ""
     ip: str = ""
     aliases: tuple[tuple[str, tuple[str, ...]], ...] = ()  # spec.hostAliases
-    host_network: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,6 @@ def neighbour(pod: Obj, ip: str) -> Neighbour:
         spec.get("subdomain") or "",
         ip,
         tuple((a["ip"], tuple(a.get("hostnames") or ())) for a in spec.get("hostAliases") or ()),
-        bool(spec.get("hostNetwork")),
     )
 
 

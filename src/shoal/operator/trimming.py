@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Obj, without_bookkeeping
+
+__all__ = ["slim_pod", "without_bookkeeping"]
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels")
 _SPEC = (
@@ -11,11 +13,6 @@ _SPEC = (
 )  # fmt: skip
 _CONTAINER = ("resources", "ports", "restartPolicy")
 _STATUS = ("phase", "podIP", "conditions")
-
-
-def without_bookkeeping(obj: Obj) -> Obj:
-    """Everything but the record of who wrote what."""
-    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
 
 
 def slim_pod(pod: Obj) -> Obj:

@@ -100,10 +100,6 @@ def too_many(path: str, count: int, limit: int) -> Cause:
     return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {unit}", path)
 
 
-def inclusive_range(low: int, high: int) -> str:
-    return f"must be between {low} and {high}, inclusive"
-
-
 def entries(value: Any) -> list[Obj]:
     """The objects of a list field; a null entry counts as an empty object, a missing list as none."""
     if not value:

@@ -65,10 +65,6 @@ def port(value: Any, path: str) -> Iterable[Cause]:
     return () if 0 < number < 65536 else (invalid(path, number, names.out_of_range(1, 65535)),)
 
 
-def not_negative(value: Any, path: str) -> Iterable[Cause]:
-    return (invalid(path, value, "must be greater than or equal to 0"),) if value and value < 0 else ()
-
-
 def number_between(value: Any, low: int, high: int, path: str) -> Iterable[Cause]:
     if value is None or low <= value <= high:
         return ()
