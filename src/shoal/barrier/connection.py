@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import os
 import ssl
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from shoal.barrier.environment import Environment
+from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, in_cluster
 
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-
-class NoConnection(Exception):
-    """There is no way to an API server; the message says what was looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """Where the server is, what to show it, and how to know it. `trust` is None for plain HTTP."""
-
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    trust: ssl.SSLContext | None = None
+__all__ = ["Connection", "NoConnection", "find"]
 
 
 def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
@@ -40,7 +20,13 @@ def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
     if environment.server:
         url = environment.server if "://" in environment.server else f"http://{environment.server}"
         return Connection(url.rstrip("/"), trust=ssl.create_default_context() if url.startswith("https") else None)
-    return _in_cluster(variables)
+    found = in_cluster(variables)
+    if found is None:
+        raise NoConnection(
+            "there is no way to an API server: KUBECONFIG and ~/.kube/config name no file, KUBE_APISERVER_ADDRESS is "
+            "not set, and this pod was given no service account"
+        )
+    return found
 
 
 def _kubeconfig(environment: Environment) -> Path | None:
@@ -48,81 +34,3 @@ def _kubeconfig(environment: Environment) -> Path | None:
         return Path(environment.kubeconfig)
     home = Path("~/.kube/config").expanduser()
     return home if home.is_file() else None
-
-
-def _in_cluster(variables: Mapping[str, str]) -> Connection:
-    host, port = variables.get("KUBERNETES_SERVICE_HOST"), variables.get("KUBERNETES_SERVICE_PORT", "443")
-    token, authority = _ACCOUNT / "token", _ACCOUNT / "ca.crt"
-    if not host or not token.is_file():
-        raise NoConnection(
-            "there is no way to an API server: KUBECONFIG and ~/.kube/config name no file, KUBE_APISERVER_ADDRESS is "
-            "not set, and this pod was given no service account"
-        )
-    shown = f"[{host}]" if ":" in host else host
-    trust = ssl.create_default_context(cafile=str(authority))
-    return Connection(f"https://{shown}:{port}", {"Authorization": f"Bearer {token.read_text().strip()}"}, trust)
-
-
-def from_kubeconfig(path: Path, *, server: str = "") -> Connection:
-    """The current context of a kubeconfig. Plug-ins that fetch credentials are not run."""
-    try:
-        config = yaml.safe_load(path.read_text()) or {}
-        context = _named(config, "contexts", config.get("current-context") or "", "context")
-        cluster = _named(config, "clusters", context.get("cluster") or "", "cluster")
-        user = _named(config, "users", context.get("user") or "", "user") if context.get("user") else {}
-        url = (server if "://" in server or not server else f"https://{server}") or cluster["server"]
-        return Connection(url.rstrip("/"), _headers(user, path), _trust(cluster, user, path, url))
-    except (OSError, KeyError, AttributeError, yaml.YAMLError, binascii.Error) as problem:
-        raise NoConnection(f"the kubeconfig {path} cannot be used: {problem}") from None
-
-
-def _named(config: dict[str, Any], group: str, name: str, key: str) -> dict[str, Any]:
-    found = next((entry[key] for entry in config.get(group) or () if entry.get("name") == name), None)
-    if found is None:
-        raise NoConnection(f"the kubeconfig has no entry {name!r} in {group}")
-    entry: dict[str, Any] = found
-    return entry
-
-
-def _headers(user: dict[str, Any], path: Path) -> dict[str, str]:
-    token = user.get("token")
-    if not token and user.get("tokenFile"):
-        token = (path.parent / user["tokenFile"]).read_text().strip()
-    if token:
-        return {"Authorization": f"Bearer {token}"}
-    if user.get("username"):
-        pair = base64.b64encode(f"{user['username']}:{user.get('password') or ''}".encode()).decode()
-        return {"Authorization": f"Basic {pair}"}
-    return {}
-
-
-def _trust(cluster: dict[str, Any], user: dict[str, Any], path: Path, url: str) -> ssl.SSLContext | None:
-    if not url.startswith("https"):
-        return None
-    authority = _content(cluster, "certificate-authority", path)
-    trust = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    if cluster.get("insecure-skip-tls-verify"):
-        trust.check_hostname = False
-        trust.verify_mode = ssl.CERT_NONE
-    certificate, key = _content(user, "client-certificate", path), _content(user, "client-key", path)
-    if certificate and key:
-        _show(trust, certificate, key)
-    return trust
-
-
-def _content(entry: dict[str, Any], name: str, path: Path) -> bytes | None:
-    """What `name-data` holds, or the file `name` names."""
-    if entry.get(f"{name}-data"):
-        return base64.b64decode(entry[f"{name}-data"])
-    return (path.parent / entry[name]).read_bytes() if entry.get(name) else None
-
-
-def _show(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """A client certificate can only be loaded from a file, so there is one for a moment that only we can read."""
-    handle, name = tempfile.mkstemp(prefix="shoal-barrier-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(certificate + b"\n" + key)
-        trust.load_cert_chain(name)
-    finally:
-        Path(name).unlink()

@@ -21,10 +21,11 @@ from shoal.cluster.port import (
     Page,
     PatchType,
     WatchEvent,
+    uid_is_a_conflict,
 )
 from shoal.cluster.records import ListOptions, WatchOptions, WriteOptions
 from shoal.kube import kinds
-from shoal.kube.errors import ApiError, bad_request, conflict, unavailable
+from shoal.kube.errors import ApiError, bad_request, unavailable
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 
@@ -131,7 +132,7 @@ class EmbeddedCluster:
         try:
             written = self.machinery.patch(kind, key, patch, patch_type, options, subresource)
         except ApiError as error:
-            raise _as_the_port_says(kind, name, error) from None
+            raise uid_is_a_conflict(kind, name, error) from None
         await self.machinery.durable()
         return written.stored.obj()
 
@@ -164,10 +165,3 @@ class EmbeddedCluster:
         if services is None:
             raise unavailable(f"the agent of node {node}, where pod {name} is placed, is not running here")
         return services
-
-
-def _as_the_port_says(kind: Kind, name: str, error: ApiError) -> ApiError:
-    """Kubernetes calls a patch with another uid invalid; for a program it is a conflict: not its object any more."""
-    if error.code == 422 and any(cause.field == "metadata.uid" for cause in error.causes):
-        return conflict(kind, name, f"the object has another uid now: {error.message}")
-    return error

@@ -12,12 +12,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
 
 class OutcomeUnknown(Exception):
     """The connection broke after the request left: it may or may not have taken effect."""
+
+
+def uid_is_a_conflict(kind: Kind, name: str, error: ApiError) -> ApiError:
+    """Kubernetes calls a patch with another uid invalid; for a program it is a conflict: not its object any more."""
+    if error.code == 422 and any(cause.field == "metadata.uid" for cause in error.causes):
+        return conflict(kind, name, f"the object has another uid now: {error.message}")
+    return error
 
 
 class EventType(StrEnum):
