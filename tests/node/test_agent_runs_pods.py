@@ -238,6 +238,15 @@ async def test_a_pod_that_waits_for_a_folder_starts_when_somebody_makes_it(
     assert waiting(held)["message"] == f"hostPath type check failed: {folder} is not a directory"
 
 
+async def test_a_path_no_file_system_takes_is_said_in_the_status(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    volume = {"name": "v", "hostPath": {"path": "/tmp/a\0b"}}
+    async with running_agent(cluster, FakeSandboxes(), config(tmp_path)):
+        await run(cluster, pod("p", volumes=[volume]))
+        held = await wait_for_pod(cluster, "p", lambda p: bool(waiting(p).get("message")))
+    said = "a volume of the pod names a path that no file system takes: embedded null byte"
+    assert waiting(held) == {"reason": "ContainerCreating", "message": said}
+
+
 HOOKS = {"works": (0, ["main.0"]), "fails": (1, ["main.0", "main.1"])}
 
 

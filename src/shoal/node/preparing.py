@@ -67,6 +67,9 @@ def prepare_volumes(pod: Obj, record: PodRecord, folder: PodFolder, premises: Pr
     except (NotThere, OSError) as missing:
         path = missing.path if isinstance(missing, NotThere) else None
         raise CannotStart(Waiting("ContainerCreating", str(missing)), is_volume=True, path=path) from missing
+    except ValueError as odd:
+        told = f"a volume of the pod names a path that no file system takes: {odd}"
+        raise CannotStart(Waiting("ContainerCreating", told), is_volume=True) from odd
 
 
 def process_spec(
