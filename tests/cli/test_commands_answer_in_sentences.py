@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from shoal.cli.folders import DataFolder
+from shoal.cli.folders import DataFolder, Running
 from shoal.cli.main import COMMANDS, shoal
 
 
@@ -56,8 +58,18 @@ def test_a_folder_has_one_cluster_at_a_time(tmp_path: Path) -> None:
     assert result.output.startswith(f"Error: a cluster already runs in {tmp_path}.")
 
 
+def test_a_cluster_that_is_starting_is_not_taken_for_the_last_one(tmp_path: Path) -> None:
+    folder, last = DataFolder(tmp_path), Running(os.getpid() + 1, "https://127.0.0.1:1", 0.0)
+    folder.announce(last)
+    with folder.held():
+        assert folder.running() is None
+        folder.announce(mine := replace(last, pid=os.getpid()))
+        assert folder.running() == mine
+
+
 REFUSED = [
     pytest.param(["--capacity", "gpu"], "'gpu' should be NAME=AMOUNT, for example nvidia.com/gpu=4", id="no amount"),
+    pytest.param(["--capacity", "a b=1"], "'a b' is not the name of a resource", id="not a name"),
     pytest.param(["--capacity", "cpu=many"], "'many' is not an amount", id="not an amount"),
     pytest.param(["--nodes", "0"], "0 is not in the range 1<=x<=64", id="no nodes"),
     pytest.param(["--bind", "0.0.0.0"], "can be reached from other machines. Give --tls-cert", id="open to others"),

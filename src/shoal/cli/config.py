@@ -21,6 +21,7 @@ from typing import Any, Literal
 import click
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from shoal.kube import names
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.node.images import Images, ImagesInvalid, read_images
 
@@ -68,6 +69,8 @@ class Config(BaseModel):
 
 def check_amount(name: str, amount: str) -> None:
     """A declared capacity is a quantity, and whole for everything that is handed out in pieces."""
+    if names.qualified_name(name):
+        raise ValueError(f"{name!r} is not the name of a resource; write for example nvidia.com/gpu")
     try:
         value = Quantity.parse(amount)
     except BadQuantity:

@@ -122,6 +122,9 @@ class DataFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InUse(self._in_use()) from None
+            file.truncate()
+            file.write(str(os.getpid()))
+            file.flush()
             yield
 
     def announce(self, running: Running) -> None:
@@ -143,8 +146,14 @@ class DataFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return self._announced()
+                return self._current()
         return None
+
+    def _current(self) -> Running | None:
+        """What the holder of the lock said about itself; None where it has not yet. Until then the last one's words
+        are still there, with a number that may be any process's by now."""
+        known = self._announced()
+        return known if known is not None and self._lock.read_text() == str(known.pid) else None
 
     def _announced(self) -> Running | None:
         try:
@@ -157,6 +166,6 @@ class DataFolder:
         return os.fdopen(descriptor, "r+")
 
     def _in_use(self) -> str:
-        known = self._announced()
+        known = self._current()
         where = f" (pid {known.pid}, {known.url})" if known else ""
         return f"a cluster already runs in {self.path}{where}. Stop it with `shoal down`, or choose another --data DIR."
