@@ -36,14 +36,17 @@ class Shape:
         self.warnings = warnings
 
 
-def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = False) -> Shape:
-    """The object as the kind's decoder reads it: 400 for wrong types (422 where a patch made them)."""
+def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = False, old: Obj | None = None) -> Shape:
+    """The object as the kind's decoder reads it: 400 for wrong types (422 where a patch made them).
+
+    Parts that are the very objects of `old` were read before.
+    """
     if not isinstance(obj, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): not an object")
     _check_type_meta(kind, obj)
     _take_own_nulls(kind, obj)
     schema = schema_of(kind)
-    if is_clean(schema, obj):
+    if is_clean(schema, _news(obj, old) if kind.custom and old is not None else obj):
         return Shape(obj, [])
     problem = type_problem(schema, obj)
     if problem is not None:
@@ -53,6 +56,10 @@ def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = Fals
     if said and field_validation == "Strict":
         raise _undecodable(kind, obj, "strict decoding error: " + ", ".join(said), patched)
     return Shape(_kept(kind, obj), said)
+
+
+def _news(obj: Obj, old: Obj) -> Obj:
+    return {name: value for name, value in obj.items() if old.get(name) is not value}
 
 
 def _take_own_nulls(kind: Kind, obj: Obj) -> None:
@@ -119,10 +126,12 @@ def patch_refused(obj: Obj, problem: str) -> ApiError:
     return ApiError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause]})
 
 
-def fill_defaults(kind: Kind, obj: Obj) -> None:
+def fill_defaults(kind: Kind, obj: Obj, old: Obj | None = None) -> None:
+    """In place; what is the very object of `old` has its defaults."""
     _drop_empty(obj["metadata"], _EMPTY_IS_ABSENT)
     if kind.custom:
-        structural.apply_defaults(schema_of(kind), obj)
+        filled = frozenset(name for name in obj if old.get(name) is obj[name]) if old is not None else frozenset[str]()
+        structural.apply_defaults(schema_of(kind), obj, but=filled)
     else:
         _drop_empty(obj, _EMPTY_DATA_IS_ABSENT)
         defaults.apply_defaults(kind, obj)

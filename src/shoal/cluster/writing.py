@@ -253,7 +253,7 @@ class Writer:
                 carry(new, old, "status")
             if rules.keep is not None and subresource == "":
                 rules.keep(self._core, new, old)
-        checking.fill_defaults(kind, new)
+        checking.fill_defaults(kind, new, old)
         if rules.admit is not None and subresource == "":
             rules.admit(self._core, new, old)
         if subresource in ("", "scale") and counts(rules.generation, new, old):

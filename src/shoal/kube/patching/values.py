@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from shoal.kube.errors import ApiError
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 
 
 def clone(value: Any) -> Any:
     """A copy that shares no dictionary and no list with the original."""
+    if type(value) is not dict and type(value) is not list:
+        return value
+    try:
+        return _decode(_encode(value))  # to JSON and back is several times as fast as a walk
+    except (ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return _walked(value)  # very large numbers, halves of characters
+
+
+def _walked(value: Any) -> Any:
     if type(value) is dict:
-        return {key: clone(below) if type(below) in (dict, list) else below for key, below in value.items()}
+        return {key: _walked(below) if type(below) in (dict, list) else below for key, below in value.items()}
     if type(value) is list:
-        return [clone(below) if type(below) in (dict, list) else below for below in value]
+        return [_walked(below) if type(below) in (dict, list) else below for below in value]
     return value
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from copy import deepcopy
 from typing import Any
 
@@ -17,13 +18,16 @@ def prune(schema: Schema, obj: Obj) -> Obj:
     return drop_unknown(schema, obj)
 
 
-def apply_defaults(schema: Schema, obj: Any) -> None:
-    """Fill in defaults, in place. A null that is not allowed gives way to the default, or goes where there is none."""
+def apply_defaults(schema: Schema, obj: Any, *, but: Set[str] = frozenset()) -> None:
+    """Fill in defaults, in place. A null that is not allowed gives way to the default, or goes where there is none.
+
+    Nothing is filled in below the fields in `but`.
+    """
     if isinstance(obj, dict):
         _fill_fields(schema, obj)
         for name, child in obj.items():
             below = schema.field(name)
-            if below is not None and below.custom:
+            if below is not None and below.custom and name not in but:
                 apply_defaults(below, child)
     elif isinstance(obj, list) and schema.items is not None:
         for index, child in enumerate(obj):
