@@ -146,4 +146,8 @@ class Reflector:
             return
         change = Change(self.kind, key, old, new)
         for subscriber in list(self._subscribers):
-            subscriber(change)
+            try:
+                subscriber(change)
+            except Exception:
+                # The others share this copy; a mistake of one is loud in the log and stays its own.
+                log.exception("subscriber broke", copy=self.name, key=str(key))

@@ -51,8 +51,8 @@ class Charge:
         self._machine_kills = 0
 
     def start(self, dwelling: Dwelling, *, scratch: str, group: cgroups.Group | None) -> None:
-        self._journal.note("intent", process=self.id, at=time.time())
         try:
+            self._journal.note("intent", process=self.id, at=time.time())
             self._prepare(group)
         except OSError as error:
             self._never_ran(launching.NOT_PREPARED, f"{error.filename}: {error.strerror}")
@@ -102,7 +102,7 @@ class Charge:
             self._never_ran(failure["code"], failure["message"])
             return
         self.started = {"pid": self.pid, "start": family.start_time(self.pid), "at": time.time()}
-        self._journal.note("started", process=self.id, **self.started)
+        self._journal.note_if_possible("started", process=self.id, **self.started)
         self.tell(self)
 
     def _never_ran(self, code: int, message: str) -> None:
@@ -195,5 +195,5 @@ class Charge:
         if self._group is not None:
             self._group.remove()
         self.exited = {"at": at, "code": code, "signal": signal_number, "oom_killed": oom_killed, "message": message}
-        self._journal.note("exited", process=self.id, **self.exited)
+        self._journal.note_if_possible("exited", process=self.id, **self.exited)
         self.tell(self)

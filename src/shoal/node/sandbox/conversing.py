@@ -69,11 +69,17 @@ class Conversation:
 
     def _hear(self) -> None:
         try:
-            messages = self._channel.receive()
+            self._hear_all()
         except wire.Closed:
             self._end()
-            return
-        for message, fds in messages:
+        except Exception:
+            # Whoever asked would wait for ever for what we could not make sense of: end it, as if the other side
+            # had gone. Those who depend on it know what to do then.
+            self._end()
+            raise
+
+    def _hear_all(self) -> None:
+        for message, fds in self._channel.receive():
             answer = self._asked.get(message["n"]) if "n" in message and "do" not in message else None
             if answer is None:
                 self._on_message(message, fds)

@@ -291,7 +291,7 @@ class Keeper:
         if left:
             return
         self._dwelling.leave()
-        self._journal.note("closed", process="", at=time.time())
+        self._journal.note_if_possible("closed", process="", at=time.time())
         for channel, asked in self._told_to_close:
             self._say(channel, {"n": asked})
         self._loop.is_running = False

@@ -37,16 +37,20 @@ class LogFile:
             return
 
     def _rotate(self) -> None:
-        os.close(self._fd)
+        full = self._fd
         for number in range(self._max_files - 1, 0, -1):
             older = self._path if number == 1 else f"{self._path}.{number - 1}"
             try:
                 os.replace(older, f"{self._path}.{number}")
             except OSError:
                 continue
-        if self._max_files == 1:
-            os.truncate(self._path, 0)
-        self._open()
+        try:
+            if self._max_files == 1:
+                os.truncate(self._path, 0)
+            self._open()
+        except OSError:
+            return  # no room for a new file: the old one goes on under its new name
+        os.close(full)
 
     def close(self) -> None:
         os.close(self._fd)
