@@ -178,6 +178,17 @@ async def test_a_service_follows_its_pods(faults: Callable[[], Faults], tmp_path
         await until(cluster, ENDPOINTS, lambda seen: not seen)
 
 
+async def test_endpoints_somebody_made_are_taken_over(tmp_path: Path) -> None:
+    cluster = SimulatedCluster()
+    stale = {"metadata": {"name": "web"}, "subsets": [{"addresses": [{"ip": "10.1.1.1"}]}]}
+    await cluster.embedded.create(ENDPOINTS, stale, "default")
+    service = {"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}
+    async with loops(cluster, tmp_path):
+        await cluster.embedded.create(SERVICE, service, "default")
+        taken = await until(cluster, ENDPOINTS, lambda seen: not seen["web"].get("subsets"))
+    assert taken["web"]["metadata"]["ownerReferences"][0]["name"] == "web"
+
+
 @pytest.mark.parametrize("faults", FAULTS)
 async def test_a_claim_gets_a_folder_and_gives_it_back(faults: Callable[[], Faults], tmp_path: Path) -> None:
     cluster = SimulatedCluster(faults=faults())

@@ -192,12 +192,24 @@ class EndpointsLoop:
     async def _put(self, kind: Kind, there: Obj | None, wanted: Obj) -> None:
         key = key_of(wanted)
         if there is None:
-            await self._cluster.create(kind, wanted, key.namespace)
+            await self._create(kind, wanted)
             return
         changed: Obj = {part: wanted[part] for part in PARTS if part in wanted and there.get(part) != wanted[part]}
         if changed:
             changed["metadata"] = {"resourceVersion": there["metadata"]["resourceVersion"]}
             await self._cluster.patch(kind, key.name, key.namespace, patch=changed)
+
+    async def _create(self, kind: Kind, wanted: Obj) -> None:
+        """Endpoints of a Service with a selector are ours, whoever made them; a slice may be anybody's."""
+        key = key_of(wanted)
+        try:
+            await self._cluster.create(kind, wanted, key.namespace)
+        except ApiError as refused:
+            if refused.reason != "AlreadyExists" or kind != ENDPOINTS:
+                raise
+            ours = {part: wanted["metadata"][part] for part in ("labels", "ownerReferences")}
+            patch = {"metadata": ours, "subsets": wanted["subsets"]}
+            await self._cluster.patch(kind, key.name, key.namespace, patch=patch)
 
     async def _remove(self, key: Key) -> None:
         try:
