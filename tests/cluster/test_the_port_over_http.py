@@ -135,7 +135,7 @@ async def test_custom_kinds_are_found_by_discovery(cluster: KubernetesCluster) -
 
 async def test_nobody_answers(tmp_path: Path) -> None:
     async with opened(Connection("http://127.0.0.1:1")) as cluster:
-        with pytest.raises(ConnectionError, match="http://127.0.0.1:1 cannot be reached"):
+        with pytest.raises(ConnectionError, match=r"http://127\.0\.0\.1:1 cannot be reached"):
             await cluster.get(CONFIG_MAP, "a", "default")
 
 

@@ -29,7 +29,7 @@ from shoal.kube.objects import Obj
 Script = Callable[[Any], Awaitable[None]]
 WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
 LATE_SECONDS = 5.0
-RANDOM_RUNS = 12
+RANDOM_RUNS = 6
 RANDOM_LIVES = 4
 
 simulated = pytest.param("simulated", id="simulated")

@@ -64,6 +64,10 @@ class World(ABC):
         self.machinery, self.user = machinery, user
         machinery.store.observers.append(self._observe)
 
+    def look_away(self) -> None:
+        """Record nothing more; for measurements."""
+        self.machinery.store.observers.remove(self._observe)
+
     # What a user does
 
     async def submit(self, manifest: Obj) -> Obj:
@@ -169,12 +173,11 @@ class World(ABC):
         if objects is None or stored is None or stored.key.namespace != NAMESPACE:
             return
         name = stored.key.name
-        if after is None:
-            objects.pop(name, None)
-        else:
+        old = objects.pop(name, None)
+        if after is not None:
             obj = objects[name] = after.obj()
             self._record(objects, name, obj)
-        self.promises.after_write(table.resource, name, before.obj() if before else None, objects.get(name))
+        self.promises.after_write(table.resource, name, old, objects.get(name))
         self._changed()
 
     def _record(self, objects: dict[str, Obj], name: str, obj: Obj) -> None:
@@ -237,8 +240,9 @@ class SimulatedWorld(World):
         self.lives.append(life)
         if config:
             self.config = self.config.model_copy(update=config)
+        self.metrics = Metrics(CollectorRegistry())
         loop = JobLoop(
-            life, DIALECT, settings=self.config, clock=self.cluster.clock, metrics=Metrics(CollectorRegistry()),
+            life, DIALECT, settings=self.config, clock=self.cluster.clock, metrics=self.metrics,
             chance=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
         )  # fmt: skip
         self.promises.watch_steps(loop)

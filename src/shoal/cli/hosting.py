@@ -71,6 +71,7 @@ class Hosted:
     nodes: tuple[NodeConfig, ...]
     cluster: EmbeddedCluster
     agents: tuple[Agent, ...]
+    metrics: Metrics
     broken: asyncio.Future[Any]  # fails as soon as a part of the cluster does
 
     async def unless_broken(self, *awaited: Coroutine[Any, Any, Any]) -> None:
@@ -111,7 +112,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             async with _all_running(*parts) as broken:  # 4. loops, nodes
                 await _unless(broken, *(agent.ready.wait() for agent in agents))
                 data.announce(Running(os.getpid(), server.url, time.time()))
-                yield Hosted(server.url, sandboxes.network, tuple(nodes), cluster, tuple(agents), broken)
+                yield Hosted(server.url, sandboxes.network, tuple(nodes), cluster, tuple(agents), metrics, broken)
     finally:
         await sandboxes.close()
 

@@ -12,6 +12,8 @@ import json
 import zlib
 from typing import Any
 
+import msgspec
+
 from shoal.kube.objects import Obj
 
 LARGE_BYTES = 700 * 1024
@@ -22,7 +24,7 @@ TOO_LARGE_BYTES = 1250 * 1024
 def packed(status: Obj, *, from_bytes: int = LARGE_BYTES) -> Obj:
     """The status with its task roles compressed where their JSON is large; the status itself where it is not."""
     attempt = status["attemptStatus"]
-    plain = json.dumps(attempt["taskRoleStatuses"], separators=(",", ":"), ensure_ascii=False).encode()
+    plain = msgspec.json.encode(attempt["taskRoleStatuses"])
     if len(plain) < from_bytes:
         return status
     squeezed = base64.b64encode(gzip.compress(plain, compresslevel=6, mtime=0)).decode()

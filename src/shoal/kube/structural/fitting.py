@@ -30,11 +30,18 @@ def fits(schema: Schema, obj: Any, old: Any) -> bool:
         if below is None or (name in was and child.__class__ is was[name].__class__ and child == was[name]):
             continue
         if not below.custom:
-            if "restricts" in below.rules:
+            if "restricts" in below.rules and not _is_named_as_before(child, was.get(name)):
                 return False
         elif not _fits(below, child):
             return False
     return True
+
+
+def _is_named_as_before(metadata: Any, before: Any) -> bool:
+    """A definition may only restrict names, and these were judged when the object was made."""
+    if not isinstance(metadata, dict) or not isinstance(before, dict):
+        return False
+    return all(metadata.get(part) == before.get(part) for part in ("name", "generateName"))
 
 
 def _fits(schema: Schema, value: Any) -> bool:

@@ -31,7 +31,8 @@ _STATUS = (
     "phase", "reason", "message", "podIP", "hostIP", "conditions", "initContainerStatuses", "containerStatuses",
 )  # fmt: skip
 _CONTAINER = ("name", "state", "restartCount")
-_WHOLE = "whole"  # the object as JSON, beside its trimmed parts
+# Beside the trimmed parts of a copy: the whole object as JSON, whose it is, and what it is to the engine.
+_WHOLE, _OWNER, BODY = "whole", "owner", "body"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -83,10 +84,10 @@ class Children:
         return True
 
     def _trimmed(self, obj: Obj) -> Obj:
-        meta = obj["metadata"]
-        if self._owner(obj) is None:
+        meta, owner = obj["metadata"], self._owner(obj)
+        if owner is None:
             return {"metadata": _part(meta, _IDENTITY)}
-        trimmed: Obj = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, "metadata": _part(meta, _META)}
+        trimmed: Obj = {"metadata": _part(meta, _META), _OWNER: owner}
         if "spec" in obj:
             trimmed["spec"] = _part(obj["spec"], _SPEC)
         if "status" in obj:
@@ -96,7 +97,7 @@ class Children:
         return trimmed
 
     def _changed(self, change: Change) -> None:
-        before, after = (self._job_of(obj) for obj in (change.old, change.new))
+        before, after = (_job_of(obj) for obj in (change.old, change.new))
         if change.old is not None:
             self._forget(change, before, after)
         if change.new is not None:
@@ -109,10 +110,6 @@ class Children:
         for job in {before, after, waiting} - {None}:
             assert job is not None
             self._wake(job)
-
-    def _job_of(self, obj: Obj | None) -> Key | None:
-        owner = self._owner(obj) if obj is not None else None
-        return owner.key if owner is not None else None
 
     def _forget(self, change: Change, before: Key | None, after: Key | None) -> None:
         old = change.old
@@ -138,6 +135,11 @@ class Children:
             keys.pop(key, None)
             if not keys:
                 del self._of[job]
+
+
+def _job_of(obj: Obj | None) -> Key | None:
+    owner: Owner | None = obj.get(_OWNER) if obj is not None else None
+    return owner.key if owner is not None else None
 
 
 def _part(whole: dict[str, Any], names: tuple[str, ...]) -> Obj:

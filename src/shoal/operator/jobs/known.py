@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from shoal.cluster.clock import Timer
-from shoal.engine import Create, Intent, JobState, Receipt, Sentence, Stage
+from shoal.engine import Create, Intent, Job, JobState, Receipt, Sentence, Stage
 from shoal.kube.objects import Obj, uid_of
 
 FIRST_PAUSE_SECONDS = 0.05
@@ -68,6 +68,7 @@ class Known:
     stored: JobState  # the last ledger known to be stored
     pauses: Pauses
     receipts: tuple[Receipt, ...] = ()  # not yet part of a stored ledger
+    reading: tuple[object, Job | None] | None = None  # what the job was read from, and the job
     is_doubtful: bool = False  # a ledger write failed: look at the stored one before anything else
     unwritten_since: datetime | None = None  # facts the stored ledger does not show yet
     unsaid: tuple[Sentence, ...] = ()
@@ -87,6 +88,12 @@ class Known:
         if self.timer is not None:
             self.timer.cancel()
         self.timer = timer
+
+
+def wishes_of(manifest: Obj) -> object:
+    """What a job is read from: everything but the status. A change of the spec shows in the generation."""
+    meta = manifest["metadata"]
+    return meta.get("generation"), meta.get("deletionTimestamp"), meta.get("labels"), meta.get("annotations")
 
 
 def version_of(obj: Obj) -> int:

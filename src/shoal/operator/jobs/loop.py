@@ -21,14 +21,14 @@ from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Settings, Snapshot
-from shoal.engine import Create, Job, JobState, Observed, Sentence, Step, bare
+from shoal.engine import Body, Create, Job, JobState, Observed, Sentence, Step, bare
 from shoal.engine.advance import advance
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
-from shoal.operator.jobs.children import Children
+from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor
-from shoal.operator.jobs.known import Known, Pauses, word_for
+from shoal.operator.jobs.known import Known, Pauses, wishes_of, word_for
 from shoal.operator.jobs.telling import History, Teller, to_log
 from shoal.operator.metrics import Metrics
 from shoal.operator.queueing import KeyedWork
@@ -37,7 +37,7 @@ from shoal.operator.trimming import without_bookkeeping
 log = structlog.get_logger(__name__)
 
 # Facts alone (where a body runs, that it runs) may wait this long for company before they are stored.
-FACTS_WAIT = timedelta(milliseconds=50)
+FACTS_WAIT = timedelta(milliseconds=200)
 
 
 class JobLoop:
@@ -186,10 +186,16 @@ class JobLoop:
             return None
 
     def _read(self, known: Known) -> Job | None:
+        wishes = wishes_of(known.manifest)
+        if known.reading is None or known.reading[0] != wishes:
+            known.reading = (wishes, self._read_afresh(known.manifest))
+        return known.reading[1]
+
+    def _read_afresh(self, manifest: Obj) -> Job | None:
         try:
-            return self._dialect.read(known.manifest, self._settings)
+            return self._dialect.read(manifest, self._settings)
         except ManifestInvalid as problem:
-            self._complain(known.manifest, "InvalidManifest", str(problem))
+            self._complain(manifest, "InvalidManifest", str(problem))
             return None
 
     def _complain(self, manifest: Obj, reason: str, text: str) -> None:
@@ -205,7 +211,7 @@ class JobLoop:
 
     def _observe(self, key: Key, known: Known) -> Observed:
         dialect, manifest = self._dialect, known.manifest
-        bodies = tuple([body for pod in self._pods.of(key) if (body := dialect.body(pod, manifest)) is not None])
+        bodies = tuple([body for pod in self._pods.of(key) if (body := self._body(pod, known)) is not None])
         anchor = None
         if dialect.anchor_name is not None and dialect.anchor is not None:
             place = Key(key.namespace, dialect.anchor_name(manifest))
@@ -216,6 +222,13 @@ class JobLoop:
         return Observed(
             bodies=bodies, anchor=anchor, receipts=known.receipts, nonce=f"{self._chance.getrandbits(64):016x}"
         )
+
+    def _body(self, pod: Obj, known: Known) -> Body | None:
+        """Kept beside the copy of the pod: the same version of it, looked at for the same job, is the same body."""
+        kept: tuple[str, Body | None] | None = pod.get(BODY)
+        if kept is None or kept[0] != known.uid:
+            kept = pod[BODY] = (known.uid, self._dialect.body(pod, known.manifest))
+        return kept[1]
 
     # 4. Storing
 
