@@ -32,8 +32,12 @@ def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
 
 
 def test_without_a_cluster_status_says_so_and_ends_with_three(tmp_path: Path) -> None:
-    result = said("status", "--data", str(tmp_path / "none"))
-    assert (result.exit_code, result.output) == (3, f"No cluster runs in {tmp_path}/none. Start it: shoal up\n")
+    folder = f"{tmp_path}/none"
+    result = said("status", "--data", folder)
+    assert (result.exit_code, result.output) == (
+        3,
+        f"No cluster runs in {folder}. Start it: shoal up --data {folder}\n",
+    )
     as_json = said("status", "--data", str(tmp_path / "none"), "-o", "json")
     assert json.loads(as_json.output) == {"running": False, "data": f"{tmp_path}/none"}
 

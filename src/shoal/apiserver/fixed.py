@@ -17,6 +17,12 @@ _METRICS = "/metrics"
 Exposition = Callable[[], tuple[bytes, str]]  # what Prometheus reads, and its content type
 
 
+# kubectl asks for the old document in protobuf only, and only for kinds the new documents do not have. One that
+# describes nothing lets it go on to say that there is no such kind.
+_PROTOBUF = b"com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_EMPTY_SWAGGER = b"\x0a\x032.0"
+
+
 class FixedPaths:
     def __init__(self, machinery: Machinery, metrics: Exposition | None = None) -> None:
         self._machinery = machinery
@@ -77,6 +83,8 @@ class FixedPaths:
 
     def _openapi(self, request: Request, path: str) -> Reply | None:
         if path == "/openapi/v2":
+            if _PROTOBUF in request.headers.get(b"accept", b""):
+                return Reply(_EMPTY_SWAGGER, content_type=b"application/" + _PROTOBUF.replace(b"@", b"."))
             return discovery.tagged(self._documents.swagger(), request.headers.get(b"if-none-match", b""))
         if path == "/openapi/v3":
             return self._documents.index()

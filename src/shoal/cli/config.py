@@ -33,7 +33,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    nodes: int = Field(default=1, ge=1, le=64)
+    nodes: int | None = Field(default=None, ge=1, le=64)
     capacity: dict[str, str] = Field(default_factory=dict)
     network: Literal["auto", "isolated", "loopback"] = "auto"
     port: int = Field(default=0, ge=0, le=65535)

@@ -24,7 +24,7 @@ def command(folder: Path, timeout: float) -> None:
     data = DataFolder(folder)
     running = data.running()
     if running is None:
-        click.echo(f"No cluster runs in {data.path}.")
+        click.echo(f"No cluster runs in {data.path}.{left_behind(data)}")
         return
     try:
         process = os.pidfd_open(running.pid)
@@ -36,13 +36,23 @@ def command(folder: Path, timeout: float) -> None:
             click.echo(f"The cluster in {data.path} has just ended.")
             return
         signal.pidfd_send_signal(process, signal.SIGTERM)
-        click.echo(f"Stopping the cluster in {data.path} ...")
+        click.echo(f"Stopping the cluster in {data.path}; each pod has its grace period to end ...")
         ended, _, _ = select.select([process], [], [], timeout)
     finally:
         os.close(process)
     if not ended:
         raise click.ClickException(
-            f"process {running.pid} still stops its pods after {timeout:g} s. Run `shoal down` again to wait on, "
+            f"process {running.pid} still stops its pods after {timeout:g} s. "
+            f"Run `{data.command('down')}` again to wait on, "
             f"or kill -9 {running.pid}: nothing is lost, the next `shoal up` finds what is left."
         )
-    click.echo("Stopped. `shoal up` starts it again where it was.")
+    click.echo(f"Stopped. `{data.command('up')}` starts it again where it was.")
+
+
+def left_behind(data: DataFolder) -> str:
+    """What to say of pods that go on without their cluster."""
+    count = data.kept_pods()
+    if not count:
+        return ""
+    pods = "1 pod" if count == 1 else f"{count} pods"
+    return f" {pods} of it may still run: `{data.command('up')}` finds them again."

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import secrets
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -86,6 +87,18 @@ class DataFolder:
     @property
     def _lock(self) -> Path:
         return self.path / "lock"
+
+    def command(self, name: str) -> str:
+        """How to type a command about this cluster: with --data unless it is the one meant anyway."""
+        usual = DataFolder(Path(os.environ.get(VARIABLE) or default_folder())).path
+        return f"shoal {name}" if self.path == usual else f"shoal {name} --data {shlex.quote(str(self.path))}"
+
+    def kept_pods(self) -> int:
+        """How many pods may have processes although no cluster runs: they go on when it is killed."""
+        try:
+            return sum(entry.is_dir() for entry in os.scandir(self.sandboxes))
+        except FileNotFoundError:
+            return 0
 
     def make(self) -> None:
         """The folder with its owner as the only reader: it holds a token, logs and other people's secrets."""
@@ -168,4 +181,5 @@ class DataFolder:
     def _in_use(self) -> str:
         known = self._current()
         where = f" (pid {known.pid}, {known.url})" if known else ""
-        return f"a cluster already runs in {self.path}{where}. Stop it with `shoal down`, or choose another --data DIR."
+        stop = self.command("down")
+        return f"a cluster already runs in {self.path}{where}. Stop it with `{stop}`, or choose another --data DIR."

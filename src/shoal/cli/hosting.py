@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -28,8 +29,8 @@ from shoal.cli.folders import DataFolder, Running
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.kube.kinds import NODE
-from shoal.kube.objects import name_of
+from shoal.kube.kinds import NODE, POD
+from shoal.kube.objects import at_path, name_of
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig, split
 from shoal.node.host import Host
@@ -52,7 +53,7 @@ LONGEST_NODE_NAME = 60  # a label has 63 letters, and `-63` is the last of 64 no
 class HostConfig:
     """What a cluster on this machine is told."""
 
-    nodes: int = 1
+    nodes: int | None = None  # None: as many as the last time, else one
     capacity: Mapping[str, str] = field(default_factory=dict)
     network: Network | None = None  # None: the better one that works here
     host: str = "127.0.0.1"
@@ -83,13 +84,29 @@ class Hosted:
         await asyncio.gather(*(agent.shut_down() for agent in self.agents))
 
 
-async def host(data: DataFolder, config: HostConfig, on_ready: Callable[[Hosted], None]) -> None:
-    """Run until SIGTERM or SIGINT; then stop the pods' processes. A second signal leaves them to the next start."""
+class NodesWouldBeLost(Exception):
+    """The cluster was split another way before, and pods live on nodes that would be no more."""
+
+
+async def host(
+    data: DataFolder,
+    config: HostConfig,
+    *,
+    on_ready: Callable[[Hosted], None],
+    on_stop: Callable[[], None] = lambda: None,
+) -> bool:
+    """Run until SIGTERM or SIGINT, then stop the pods' processes; a second SIGINT leaves them to the next start.
+    Whether they were all stopped."""
     stop, hurry = _signalled()
     async with running(data, config) as hosted:
+        log.info("cluster is up", url=hosted.url, nodes=len(hosted.nodes), network=str(hosted.network))
         on_ready(hosted)
         await hosted.unless_broken(stop.wait())
+        log.info("cluster stops")
+        on_stop()
         await _unless(asyncio.ensure_future(hurry.wait()), hosted.stop_pods())
+    log.info("cluster has stopped", left_pods_running=hurry.is_set())
+    return not hurry.is_set()
 
 
 @asynccontextmanager
@@ -100,7 +117,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
     try:
         async with _stored(data, sandboxes.network) as cluster, _served(data, config, cluster, metrics) as server:  # 2.
             await prepare(cluster)  # 3. the kinds of jobs
-            nodes = _nodes(data, config)
+            nodes = _nodes(data, config, await _known_nodes(cluster))
             await _forget_other_nodes(cluster, {node.name for node in nodes})
             shared = Host(cluster, sandboxes)
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
@@ -159,10 +176,23 @@ async def _listening(data: DataFolder, config: HostConfig, app: Application, cer
     return server
 
 
-def _nodes(data: DataFolder, config: HostConfig) -> list[NodeConfig]:
-    machine = measure(data.path)
-    whole = NodeConfig(node_name(machine.hostname), data.path, machine, capacity=config.capacity, images=config.images)
-    return split(whole, config.nodes)
+def _nodes(data: DataFolder, config: HostConfig, known: list[str]) -> list[NodeConfig]:
+    """As many as were asked for, else as before; under their old names, whatever the machine is called by now."""
+    machine = measure(data.path, host_ip=own_address())
+    count = config.nodes or len(known) or 1
+    name = node_name(machine.hostname) if count != len(known) else known[0] if count == 1 else known[0][: -len("-0")]
+    return split(NodeConfig(name, data.path, machine, capacity=config.capacity, images=config.images), count)
+
+
+def own_address() -> str:
+    """The address other programs of this machine reach it by, also from a pod's own network. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"  # this machine is on no network
+        address: str = probe.getsockname()[0]
+        return address
 
 
 def node_name(hostname: str) -> str:
@@ -170,11 +200,24 @@ def node_name(hostname: str) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", hostname.lower())[:LONGEST_NODE_NAME].strip("-") or "node"
 
 
+async def _known_nodes(cluster: EmbeddedCluster) -> list[str]:
+    return sorted((name_of(node) for node in (await cluster.list(NODE)).items), key=lambda name: (len(name), name))
+
+
 async def _forget_other_nodes(cluster: EmbeddedCluster, ours: set[str]) -> None:
-    """Nodes of an earlier start that was split another way; a loop then ends the pods that ran there."""
-    for node in (await cluster.list(NODE)).items:
-        if name_of(node) not in ours:
-            await cluster.delete(NODE, name_of(node))
+    """Nodes of an earlier start that was split another way; refused while pods live there."""
+    others = [name for name in await _known_nodes(cluster) if name not in ours]
+    for name in others:
+        pods = (await cluster.list(POD, fields=f"spec.nodeName={name}")).items
+        living = [name_of(pod) for pod in pods if at_path(pod, "status", "phase") not in ("Succeeded", "Failed")]
+        if living:
+            shown = ", ".join(sorted(living)[:3]) + (", ..." if len(living) > 3 else "")
+            raise NodesWouldBeLost(
+                f"{len(living)} pods live on node {name} ({shown}), which this number of nodes would do away with. "
+                f"Start without --nodes to go on as before; delete the pods first to split the machine another way."
+            )
+    for name in others:
+        await cluster.delete(NODE, name)
 
 
 @asynccontextmanager
@@ -199,11 +242,11 @@ async def _unless(cut: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) 
 
 
 def _signalled() -> tuple[asyncio.Event, asyncio.Event]:
-    """Set by the first and by the second request to stop."""
+    """Set by the first request to stop, and by an impatient person's second Ctrl-C."""
     stop, hurry = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, lambda: (hurry if stop.is_set() else stop).set())
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: (hurry if stop.is_set() else stop).set())
     loop.add_signal_handler(signal.SIGUSR2, _log_tasks)
     return stop, hurry
 

@@ -41,6 +41,7 @@ def log_to(path: Path) -> Iterator[None]:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it would log requests, and with them what people exec
     try:
         yield
     finally:

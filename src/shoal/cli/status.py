@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from shoal.cli.down import left_behind
 from shoal.cli.folders import DataFolder, Running, data_option
 
 
@@ -26,7 +27,11 @@ def command(folder: Path, output: str) -> None:
     data = DataFolder(folder)
     running = data.running()
     if running is None:
-        _say(output, {"running": False, "data": str(data.path)}, f"No cluster runs in {data.path}. Start it: shoal up")
+        _say(
+            output,
+            {"running": False, "data": str(data.path)},
+            f"No cluster runs in {data.path}.{left_behind(data)} Start it: {data.command('up')}",
+        )
         raise SystemExit(3)
     nodes, pods = (_items(data, running, plural) for plural in ("nodes", "pods"))
     summary = {
@@ -50,7 +55,7 @@ def _text(summary: dict[str, Any], by_node: Counter[str]) -> str:
     for name, room in summary["nodes"].items():
         kept = ("ephemeral-storage", "pods")
         amounts = ", ".join(f"{value} {resource}" for resource, value in room.items() if resource not in kept)
-        lines.append(f"  node {name}: {by_node[name]} pods, {amounts}")
+        lines.append(f"  node {name}: {by_node[name]} pod{'s' * (by_node[name] != 1)}, {amounts}")
     phases = ", ".join(f"{count} {phase}" for phase, count in summary["pods"].items()) or "none"
     lines += [f"  pods: {phases}", f"  export KUBECONFIG={summary['kubeconfig']}"]
     return "\n".join(lines)

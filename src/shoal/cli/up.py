@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 READY = b"ready\n"
 
 
-def _capacity(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     from shoal.cli.config import check_amount
 
     found: dict[str, str] = {}
@@ -39,9 +40,13 @@ def _capacity(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
 @click.command("up")
 @data_option
 @click.option("--detach", "-d", is_flag=True, help="Return once the cluster is ready; it goes on in the background.")
-@click.option("--nodes", type=click.IntRange(1, 64), help="Split the machine into this many nodes.  [default: 1]")
 @click.option(
-    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=_capacity,
+    "--nodes",
+    type=click.IntRange(1, 64),
+    help="Split the machine into this many nodes.  [default: as the last time, else 1]",
+)
+@click.option(
+    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
     help="Declare a resource of each node, for trying things out: --capacity nvidia.com/gpu=4",
 )  # fmt: skip
 @click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
@@ -72,10 +77,10 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     if detach:
         _detached(data)
     else:
-        _foreground(data, _configured(options), ready_fd)
+        _foreground(data, configured(options), ready_fd)
 
 
-def _configured(options: dict[str, Any]) -> HostConfig:
+def configured(options: dict[str, Any]) -> HostConfig:
     """The file, then what was said on the command line."""
     from shoal.apiserver.serving import ServingRefused, is_loopback
     from shoal.cli.config import default_file, load
@@ -127,7 +132,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> N
     import asyncio
 
     from shoal.apiserver.serving import ServingRefused
-    from shoal.cli.hosting import host
+    from shoal.cli.hosting import NodesWouldBeLost, host
     from shoal.cli.logging import log_to
     from shoal.cluster.store.journal import StoreBroken, StoreInUse
     from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad
@@ -142,13 +147,21 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> N
             os.write(ready_fd, READY)
             os.close(ready_fd)
 
+    def stopping() -> None:
+        if ready_fd is None:
+            click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...")
+
+    refusals = (
+        ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, ZygoteFailed, NodesWouldBeLost,
+    )  # fmt: skip
     with data.held(), log_to(data.log):
         try:
-            asyncio.run(host(data, config, ready))
-        except (ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, ZygoteFailed) as refused:
+            has_stopped_pods = asyncio.run(host(data, config, on_ready=ready, on_stop=stopping))
+        except refusals as refused:
             raise click.ClickException(str(refused)) from None
     if ready_fd is None:
-        click.echo("Stopped. `shoal up` starts it again where it was.")
+        rest = "" if has_stopped_pods else " Its pods still run."
+        click.echo(f"Stopped.{rest} `{data.command('up')}` starts it again where it was.")
 
 
 def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
@@ -158,8 +171,8 @@ def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
         gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
         click.echo(f"  node {node.name}: {room['cpu']} cpu, {room['memory']} memory{gpus}")
     click.echo(f"  pods: {hosted.network} network; what is kept: {data.path}")
-    click.echo(f"  export KUBECONFIG={data.kubeconfig}")
-    click.echo("Stop it with Ctrl-C or `shoal down`.")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
+    click.echo(f"Stop it with Ctrl-C or `{data.command('down')}`.")
 
 
 def _detached(data: DataFolder) -> None:
@@ -187,8 +200,8 @@ def _detached(data: DataFolder) -> None:
     running = data.running()
     where = running.url if running else "its address"
     click.echo(f"{click.style('Cluster is up', fg='green')} at {where} after {time.monotonic() - began:.1f} s")
-    click.echo(f"  export KUBECONFIG={data.kubeconfig}")
-    click.echo("Stop it with `shoal down`.")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
+    click.echo(f"Stop it with `{data.command('down')}`.")
 
 
 def _last_words(log: Path, offset: int) -> str:

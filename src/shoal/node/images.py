@@ -120,7 +120,8 @@ class Images:
         return (
             f'container {container} names no command and image "{image}" has none here. '
             f"Set `command` in the pod, or add {add} under `images:` in {self.config_file}, "
-            f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}"
+            f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}; "
+            "then stop the cluster and start it again"
         )
 
 

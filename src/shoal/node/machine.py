@@ -30,7 +30,7 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 class Machine:
     """What was found here."""
 
-    cores: int
+    cores: float
     memory_bytes: int
     disk_bytes: int
     gpus: tuple[int, ...] = ()
@@ -85,7 +85,7 @@ def _line(path: str) -> str:
 def share_of(machine: Machine, index: int, count: int) -> Machine:
     """Node `index` of `count` on one machine: an equal part, the remainder to the first ones."""
     return Machine(
-        cores=_share(machine.cores, index, count),
+        cores=machine.cores / count,
         memory_bytes=_share(machine.memory_bytes >> 20, index, count) << 20,
         disk_bytes=_share(machine.disk_bytes >> 20, index, count) << 20,
         gpus=machine.gpus[index::count],
@@ -103,7 +103,7 @@ def _share(whole: int, index: int, count: int) -> int:
 def capacity_of(machine: Machine, declared: Mapping[str, str]) -> dict[str, str]:
     """What the node offers; what was declared replaces what was found."""
     found = {
-        "cpu": str(machine.cores),
+        "cpu": str(Quantity.of_milli(int(machine.cores * 1000))),
         "memory": f"{machine.memory_bytes >> 10}Ki",
         "ephemeral-storage": f"{machine.disk_bytes >> 10}Ki",
         "pods": str(PODS),
