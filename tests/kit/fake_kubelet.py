@@ -11,7 +11,8 @@ from typing import Any
 
 from kit.fates import Fate, fate_of
 from shoal.cluster.clock import Clock, pause
-from shoal.cluster.port import Cluster, DeleteOptions, EventType, Preconditions
+from shoal.cluster.port import Cluster, DeleteOptions, Preconditions
+from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
@@ -33,14 +34,16 @@ class FakeKubelet:
 
     async def run(self) -> None:
         try:
-            async for event in self._cluster.watch(POD, initial_events=True):
-                if event.type in (EventType.ADDED, EventType.MODIFIED):
-                    self._see(event.object)
-                elif event.type is EventType.DELETED:
-                    self._gone(event.object)
+            await Reflector(self._cluster, POD, on_change=self._changed, clock=self._clock).run()
         finally:
             for task in (*self._lives.values(), *self._ends.values()):
                 task.cancel()
+
+    def _changed(self, change: Change) -> None:
+        if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
+            self._gone(change.old)
+        if change.new is not None:
+            self._see(change.new)
 
     def _see(self, pod: Obj) -> None:
         uid = uid_of(pod)

@@ -329,10 +329,16 @@ class SimulatedWorld(World):
 _FLEETING = ("Time", "UID", "podIP", "podHostIP", "podNodeName", "taskIndex")
 
 
+# Whether an object was seen leaving or only found missing depends on when the operator looked.
+_SAME = {f"{kind} was deleted by others": f"{kind} is being deleted by others" for kind in ("Pod", "ConfigMap")}
+
+
 def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items() if not key.endswith(_FLEETING)}
-    return [plain(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return _SAME.get(value, value) if isinstance(value, str) else value
 
 
 async def _turn() -> None:

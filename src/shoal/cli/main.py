@@ -11,6 +11,18 @@ from shoal import __version__
 
 # Name of the command -> one line for the overview. The module of the same name holds the function `command`.
 COMMANDS = {
+    "run": "Run jobs on a throw-away cluster and wait for them.",
+    "submit": "Submit jobs to a cluster.",
+    "get": "List jobs, whatever language they are written in.",
+    "describe": "Tell the story of a job: what happened, when, why, and what is next.",
+    "logs": "Print the logs of a job's tasks.",
+    "scale": "Change the number of tasks of a role.",
+    "stop": "Stop a job; the object stays.",
+    "start": "Start a job that waits for its start.",
+    "delete": "Delete jobs.",
+    "wait": "Wait until a job has ended, runs, or is gone.",
+    "validate": "Check manifests without a cluster.",
+    "crds": "Print the definitions of job languages.",
     "up": "Start a cluster on this machine.",
     "down": "Stop a cluster; what it stores stays.",
     "status": "Show what runs where.",

@@ -148,6 +148,13 @@ class EmbeddedCluster:
         self.machinery.bind(Key(namespace, pod), binding)
         await self.machinery.durable()
 
+    # Kinds
+
+    async def find_kind(self, api_version: str, kind: str) -> Kind | None:
+        """The kind of such manifests; None where it is not served."""
+        wanted = (api_version, kind)
+        return next((each for each in self.machinery.kinds() if (each.api_version, each.kind) == wanted), None)
+
     # Nodes
 
     async def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:

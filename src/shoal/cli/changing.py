@@ -1,0 +1,51 @@
+"""What people do to a job that is there, as the one patch its language has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from shoal.cli.jobs import Found
+from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.kube.objects import Obj, uid_of
+
+
+async def change(cluster: Cluster, job: Found, operations: list[Obj]) -> Found:
+    """All operations or none, and only on the job that was looked at."""
+    uid = {"op": "test", "path": "/metadata/uid", "value": uid_of(job.manifest)}
+    changed = await cluster.patch(
+        job.dialect.kind, job.name, job.namespace, patch=[uid, *operations], patch_type=PatchType.JSON
+    )
+    return Found(changed, job.dialect)
+
+
+async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> Found:
+    if job.dialect.scale_patch is None:
+        raise click.ClickException(f"{job} cannot be scaled: its language has no word for it.")
+    try:
+        operations = job.dialect.scale_patch(job.manifest, sizes)
+    except LookupError as unknown:
+        raise click.ClickException(f"{job}: {unknown.args[0]}.") from None
+    return await change(cluster, job, operations)
+
+
+async def stop(cluster: Cluster, job: Found) -> None:
+    """The end in the job's own words; a language without one has only the deletion."""
+    if job.dialect.stop_patch is not None:
+        await change(cluster, job, job.dialect.stop_patch(job.manifest))
+    else:
+        await delete(cluster, job, Propagation.FOREGROUND)
+
+
+async def start(cluster: Cluster, job: Found) -> None:
+    if job.dialect.start_patch is None:
+        raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
+    await change(cluster, job, job.dialect.start_patch(job.manifest))
+
+
+async def delete(cluster: Cluster, job: Found, propagation: Propagation) -> None:
+    exactly = Preconditions(uid=uid_of(job.manifest))
+    await cluster.delete(
+        job.dialect.kind, job.name, job.namespace, DeleteOptions(propagation=propagation, preconditions=exactly)
+    )

@@ -1,0 +1,62 @@
+"""`shoal describe`: the story of a job."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.jobs import job_argument
+from shoal.cli.reaching import Choice, cluster_options, with_cluster
+
+if TYPE_CHECKING:
+    from shoal.cli.jobs import Found
+    from shoal.cli.stories import World
+    from shoal.cluster.port import Cluster
+    from shoal.kube.objects import Obj
+
+
+@click.command("describe")
+@job_argument
+@cluster_options
+def command(choice: Choice, name: str) -> None:
+    """Tell the story of a job: what happened, when, why, and what is next."""
+    from shoal.cli.jobs import job_named
+    from shoal.cli.stories import story
+
+    async def work(cluster: Cluster, namespace: str) -> str:
+        job = await job_named(cluster, name, namespace)
+        return story(job, await surroundings(cluster, job))
+
+    click.echo(with_cluster(choice, work))
+
+
+async def surroundings(cluster: Cluster, job: Found) -> World:
+    """What the story needs besides the job itself."""
+    from shoal.cli.stories import World
+    from shoal.kube.kinds import EVENT, POD
+    from shoal.kube.objects import uid_of
+
+    uid = uid_of(job.manifest)
+    events = await cluster.list(EVENT, job.namespace, fields=f"involvedObject.uid={uid}")
+    pods = [pod for pod in (await cluster.list(POD, job.namespace)).items if _is_of(pod, job)]
+    return World(pods, events.items, await _anchor(cluster, job), datetime.now(UTC))
+
+
+def _is_of(pod: Obj, job: Found) -> bool:
+    return job.dialect.body(pod, job.manifest) is not None
+
+
+async def _anchor(cluster: Cluster, job: Found) -> Obj | None:
+    from shoal.kube.errors import ApiError
+    from shoal.kube.kinds import CONFIG_MAP
+
+    if job.dialect.anchor_name is None:
+        return None
+    try:
+        return await cluster.get(CONFIG_MAP, job.dialect.anchor_name(job.manifest), job.namespace)
+    except ApiError as refused:
+        if refused.code == 404:
+            return None
+        raise

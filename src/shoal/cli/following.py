@@ -1,0 +1,110 @@
+"""Following jobs until they end: every change of the job, and what its processes say meanwhile.
+
+Copies are kept by watches that resume by themselves; a log is followed from the moment its container runs, so that a
+pod that is removed right after its end has still been heard to the last line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
+
+from shoal.cli.jobs import Found
+from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.engine import TaskRef
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Key, Obj, uid_of
+
+OnChange = Callable[[Found], None]
+OnLine = Callable[[Found, str, str], None]  # the job, the task such as worker-0, the line
+
+_SPEAKING = ("Running", "Succeeded", "Failed")
+
+
+class Follower:
+    """Follows several jobs. `run` returns them as they were last seen: ended, or gone."""
+
+    def __init__(
+        self, cluster: Cluster, jobs: Iterable[Found], *, on_change: OnChange, on_line: OnLine | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._on_change = on_change
+        self._on_line = on_line
+        self.jobs = {uid_of(job.manifest): job for job in jobs}
+        self._open = set(self.jobs)
+        self._over = asyncio.Event()
+        self._logs: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> list[Found]:
+        copies = [self._jobs_of(kind_and_namespace) for kind_and_namespace in self._places()]
+        if self._on_line is not None:
+            namespaces = {job.namespace for job in self.jobs.values()}
+            copies += [Reflector(self._cluster, POD, name, on_change=self._pod_changed) for name in namespaces]
+        tasks = [asyncio.create_task(copy.run()) for copy in copies]
+        try:
+            await self._over.wait()
+            await asyncio.gather(*self._logs.values(), return_exceptions=True)  # the last lines
+        finally:
+            for task in (*tasks, *self._logs.values()):
+                task.cancel()
+            await asyncio.gather(*tasks, *self._logs.values(), return_exceptions=True)
+        return list(self.jobs.values())
+
+    def _places(self) -> set[tuple[int, str]]:
+        self._dialects = {id(job.dialect): job.dialect for job in self.jobs.values()}
+        return {(id(job.dialect), job.namespace) for job in self.jobs.values()}
+
+    def _jobs_of(self, place: tuple[int, str]) -> Reflector:
+        dialect = self._dialects[place[0]]
+        return Reflector(self._cluster, dialect.kind, place[1], on_change=self._job_changed)
+
+    def _job_changed(self, change: Change) -> None:
+        seen = change.new or change.old or {}
+        known = self.jobs.get(uid_of(seen))
+        if known is None:
+            return
+        if change.new is not None:
+            known = self.jobs[uid_of(seen)] = Found(change.new, known.dialect)
+            self._on_change(known)
+        if change.new is None or known.state.is_ended:
+            self._open.discard(uid_of(seen))
+            if not self._open:
+                self._over.set()
+
+    def _pod_changed(self, change: Change) -> None:
+        pod = change.new
+        if pod is None or uid_of(pod) in self._logs or (pod.get("status") or {}).get("phase") not in _SPEAKING:
+            return
+        for job in self.jobs.values():
+            ref = task_of(job, pod)
+            if ref is not None:
+                self._logs[uid_of(pod)] = asyncio.create_task(self._listen(job, str(ref), change.key))
+
+    async def _listen(self, job: Found, task: str, key: Key) -> None:
+        assert self._on_line is not None
+        with suppress(ApiError, OutcomeUnknown, OSError):  # the pod has gone, and its words with it
+            async for line in lines(self._cluster, key, LogOptions(follow=True)):
+                self._on_line(job, task, line)
+
+
+def task_of(job: Found, pod: Obj) -> TaskRef | None:
+    """The task whose pod this is, if it is one of the job's."""
+    owner = job.dialect.owner(pod)
+    if owner is None or owner.uid != uid_of(job.manifest):
+        return None
+    body = job.dialect.body(pod, job.manifest)
+    return TaskRef(body.role, body.index or 0) if body is not None and body.owned else None
+
+
+async def lines(cluster: Cluster, key: Key, options: LogOptions) -> AsyncIterator[str]:
+    """A log line by line, without their ends."""
+    rest = b""
+    async for chunk in cluster.logs(key.name, key.namespace, options):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace").rstrip("\r")
+    if rest:
+        yield rest.decode(errors="replace")

@@ -1,0 +1,110 @@
+"""Jobs by name: whatever language they are written in, people call them by their name alone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from shoal.cluster.port import Cluster
+    from shoal.dialects.dialect import Dialect
+    from shoal.engine import Job, JobState
+    from shoal.kube.objects import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job with its language."""
+
+    manifest: Obj
+    dialect: Dialect
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def state(self) -> JobState:
+        return self.dialect.restore(self.manifest)
+
+    @property
+    def job(self) -> Job | None:
+        return self.dialect.read(self.manifest, self.dialect.settings(None))
+
+    def __str__(self) -> str:
+        return f"{self.dialect.kind.kind} {self.name}"
+
+
+async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
+    """Every job of every language the cluster knows; languages it does not know have none."""
+    from shoal.dialects import dialects
+    from shoal.kube.errors import ApiError
+
+    found: list[Found] = []
+    for dialect in dialects():
+        try:
+            page = await cluster.list(dialect.kind, namespace)
+        except ApiError as refused:
+            if refused.code != 404:
+                raise
+            continue
+        found += [Found(item, dialect) for item in page.items]
+    return found
+
+
+async def job_named(cluster: Cluster, word: str, namespace: str) -> Found:
+    """`pet`, or `framework/pet` where two languages have a job of that name."""
+    kind, slash, name = word.rpartition("/")
+    several = [
+        job
+        for job in await jobs_in(cluster, namespace)
+        if job.name == name and (not slash or kind.lower() in _words_for(job.dialect))
+    ]
+    if not several:
+        raise click.ClickException(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
+    if len(several) > 1:
+        choices = " or ".join(f"{job.dialect.kind.kind.lower()}/{job.name}" for job in several)
+        raise click.ClickException(f"there are several jobs called {name!r}: say {choices}.")
+    return several[0]
+
+
+def _words_for(dialect: Dialect) -> set[str]:
+    kind = dialect.kind
+    return {kind.kind.lower(), kind.plural, kind.singular, kind.resource, *kind.short_names}
+
+
+def complete_jobs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Names for the shell; where there is no cluster there are none."""
+    from shoal.cli.folders import default_folder
+    from shoal.cli.reaching import Choice, connection_of
+
+    said = ctx.params
+    choice = Choice(
+        said.get("folder") or default_folder(),
+        said.get("kubeconfig"),
+        said.get("context") or "",
+        said.get("namespace") or "",
+    )
+    try:
+        connection = connection_of(choice)
+        names = asyncio.run(_names(connection, choice.namespace or connection.namespace))
+    except Exception:  # a completion that fails is a completion that has nothing to say
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+async def _names(connection: Any, namespace: str) -> list[str]:
+    from shoal.cluster.kubernetes import opened
+
+    async with opened(connection) as cluster:
+        return [job.name for job in await jobs_in(cluster, namespace)]
+
+
+job_argument = click.argument("name", metavar="JOB", shell_complete=complete_jobs)

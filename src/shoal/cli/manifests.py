@@ -1,0 +1,157 @@
+"""Job files as people write them: YAML or JSON, several documents in a file, changed by `--set` on the way.
+
+Read as strictly as the API reads them, so that a mistake is named with its file and document before anything is sent.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shoal.kube.objects import Obj, name_of
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_DOCUMENT = re.compile(rb"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object and where it was written."""
+
+    obj: Obj
+    where: str
+
+    @property
+    def kind(self) -> str:
+        return str(self.obj.get("kind") or "")
+
+    @property
+    def api_version(self) -> str:
+        return str(self.obj.get("apiVersion") or "")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {name_of(self.obj)}"
+
+
+files_argument = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, allow_dash=True)
+)
+set_option = click.option(
+    "--set", "changes", multiple=True, metavar="PATH=VALUE",
+    help="Change a field before it is sent: --set spec.taskRoles[worker].taskNumber=2. Steps in [] are an index or "
+    "the name of a list's member; VALUE is YAML.",
+)  # fmt: skip
+
+
+def load(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest]:
+    """Every document of every file, in order; folders stand for the manifests in them, - for standard input."""
+    found = [manifest for file in files for manifest in _read(file)]
+    if not found:
+        raise click.ClickException(f"there is no manifest in {', '.join(map(str, files))}.")
+    return [_changed(manifest, changes) for manifest in found] if changes else found
+
+
+def _read(file: Path) -> Iterable[Manifest]:
+    if str(file) == "-":
+        yield from _documents(sys.stdin.buffer.read(), "standard input")
+        return
+    try:
+        if file.is_dir():
+            for inner in sorted(path for path in file.iterdir() if path.suffix in SUFFIXES):
+                yield from _documents(inner.read_bytes(), str(inner))
+        else:
+            yield from _documents(file.read_bytes(), str(file))
+    except OSError as refused:
+        raise click.ClickException(f"cannot read {file}: {refused.strerror}.") from None
+
+
+def _documents(text: bytes, where: str) -> Iterable[Manifest]:
+    from shoal.apiserver.bodies import Malformed, decode_yaml
+
+    pieces = [piece for piece in _DOCUMENT.split(text) if piece.strip()]
+    for number, piece in enumerate(pieces, 1):
+        place = f"{where}, document {number}" if len(pieces) > 1 else where
+        try:
+            body = decode_yaml(piece)
+        except Malformed as problem:
+            raise click.ClickException(f"{place} is not YAML: {problem}") from None
+        if body.value is None:
+            continue  # comments alone
+        if body.duplicates:
+            raise click.ClickException(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
+        yield from _objects(body.value, place)
+
+
+def _objects(value: Any, place: str) -> Iterable[Manifest]:
+    if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
+        for item in value["items"]:
+            yield from _objects(item, place)
+        return
+    if not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind"):
+        raise click.ClickException(f"{place} is no manifest: apiVersion and kind are missing.")
+    yield Manifest(value, place)
+
+
+# --- changes -------------------------------------------------------------------------------------------------------
+
+
+def _changed(manifest: Manifest, changes: Sequence[str]) -> Manifest:
+    """Changes are about jobs; other objects in the same file stay as they are."""
+    from shoal.dialects import dialect_of
+
+    if dialect_of(manifest.api_version, manifest.kind) is None:
+        return manifest
+    obj = manifest.obj
+    for change in changes:
+        path, separator, value = change.partition("=")
+        if not separator or not path:
+            raise click.BadParameter(f"{change!r} should be PATH=VALUE, for example spec.executionType=Create")
+        obj = changed(obj, path, _value(value))
+    return Manifest(obj, manifest.where)
+
+
+def _value(text: str) -> Any:
+    from shoal.apiserver.bodies import Malformed, decode_yaml
+
+    try:
+        return decode_yaml(text.encode()).value
+    except Malformed as problem:
+        raise click.BadParameter(f"{text!r} is not YAML: {problem}") from None
+
+
+def changed(obj: Any, path: str, value: Any) -> Any:
+    """A copy of `obj` with the value at `path`; missing fields on the way are made, list members must be there."""
+    steps = [name or index for name, index in _STEP.findall(path)]
+    if not steps:
+        raise click.BadParameter(f"{path!r} names no field")
+    return _with(obj, steps, value, path)
+
+
+def _with(here: Any, steps: list[str], value: Any, path: str) -> Any:
+    if not steps:
+        return value
+    step, rest = steps[0], steps[1:]
+    if isinstance(here, list):
+        index = _position(here, step, path)
+        return [*here[:index], _with(here[index], rest, value, path), *here[index + 1 :]]
+    if here is not None and not isinstance(here, dict):
+        raise click.BadParameter(f"{path!r} leads below {here!r}, which has no fields")
+    holder = here or {}
+    return {**holder, step: _with(holder.get(step), rest, value, path)}
+
+
+def _position(members: list[Any], step: str, path: str) -> int:
+    if step.isdigit() and int(step) < len(members):
+        return int(step)
+    names = [member.get("name") if isinstance(member, dict) else None for member in members]
+    if step in names:
+        return names.index(step)
+    known = ", ".join(str(name) for name in names if name) or f"0 to {len(members) - 1}"
+    raise click.BadParameter(f"{path!r}: there is no member {step!r} here; there are: {known}")

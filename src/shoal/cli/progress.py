@@ -1,0 +1,164 @@
+"""What a person sees while jobs run: a compact table that stays in place on a terminal, plain lines elsewhere.
+
+Steps and losses are read from the logs of the tasks, in the forms trainers usually print them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from shoal.cli.jobs import Found
+from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+
+_EPOCH = re.compile(r"\bEpoch:? *\[(\d+)\]\[ *(\d+)/ *(\d+)\]")
+_STEP = re.compile(r"\b(?:global[_ ])?step\b[\"' ]*[:=# ]\s*(\d+)", re.IGNORECASE)
+_LOSS = re.compile(
+    r"\b(?:train[_ ])?loss\b[\"' ]*[:= ]\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE
+)
+COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "red")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How far a task says it is."""
+
+    step: str = ""
+    loss: str = ""
+
+
+def pace_in(line: str, before: Pace) -> Pace:
+    """What a log line says of step and loss; what it does not say stays."""
+    epoch, step, loss = _EPOCH.search(line), _STEP.search(line), _LOSS.search(line)
+    if epoch is not None:
+        before = replace(before, step=f"{epoch[1]}:{epoch[2]}/{epoch[3]}")
+    elif step is not None:
+        before = replace(before, step=step[1])
+    return replace(before, loss=loss[1]) if loss is not None else before
+
+
+@dataclass(slots=True)
+class Board:
+    """All followed jobs as they stand."""
+
+    jobs: dict[str, Found] = field(default_factory=dict)
+    paces: dict[tuple[str, str], Pace] = field(default_factory=dict)  # by job and task
+
+    def hear(self, job: str, task: str, line: str) -> None:
+        before = self.paces.get((job, task), Pace())
+        after = pace_in(line, before)
+        if after != before:
+            self.paces[job, task] = after
+
+    def rows(self) -> Iterator[tuple[str, TaskView, Pace]]:
+        for name, found in self.jobs.items():
+            for view in tasks_of(found.state):
+                yield name, view, self.paces.get((name, view.name), Pace())
+
+
+class Lines:
+    """Plain output: a line per change and per log line."""
+
+    def __init__(self, console: Console, *, logs: bool) -> None:
+        self._console = console
+        self._logs = logs
+        self._words: dict[tuple[str, str], str] = {}
+        self._widest = 0
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        yield
+
+    def change(self, found: Found) -> None:
+        state = found.state
+        self._say(found.name, "", job_word(state))
+        for view in tasks_of(state):
+            code = f" (code {view.code})" if view.word == "failed" else ""
+            again = f", attempt {view.retries}" if view.retries and view.word in ("waiting", "running") else ""
+            self._say(found.name, view.name, f"{view.word}{code}{again}")
+
+    def _say(self, job: str, task: str, word: str) -> None:
+        if self._words.get((job, task)) != word:
+            self._words[job, task] = word
+            who = f"{job} {task}".rstrip()
+            self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: {word}")
+
+    def line(self, found: Found, task: str, line: str) -> None:  # noqa: ARG002 - the same face as Screen
+        self._widest = max(self._widest, len(task))
+        if self._logs:
+            self._print(f"{task.ljust(self._widest)} | {line}")
+
+    def note(self, sentence: str) -> None:
+        self._print(sentence)
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Screen:
+    """A terminal: log lines scroll above a table that stays."""
+
+    def __init__(self, console: Console, *, logs: bool) -> None:
+        self._console = console
+        self._logs = logs
+        self._board = Board()
+        self._colours: dict[str, str] = {}
+        self._live: Live | None = None
+        self._began = datetime.now(UTC)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        from rich.live import Live
+
+        with Live(get_renderable=self._table, console=self._console, refresh_per_second=6) as live:
+            self._live = live
+            yield
+            live.refresh()
+
+    def change(self, found: Found) -> None:
+        self._board.jobs[found.name] = found
+
+    def line(self, found: Found, task: str, line: str) -> None:
+        from rich.text import Text
+
+        self._board.hear(found.name, task, line)
+        if self._logs:
+            role = task.rpartition("-")[0]
+            colour = self._colours.setdefault(role, COLOURS[len(self._colours) % len(COLOURS)])
+            self._console.print(Text.assemble((f"{task} | ", colour), line), soft_wrap=True)
+
+    def note(self, sentence: str) -> None:
+        self._console.print(sentence, markup=False, highlight=False)
+
+    def _table(self) -> Table:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, header_style="dim", title_justify="left", title_style="bold")
+        names = ", ".join(f"{name} {job_word(job.state)}" for name, job in self._board.jobs.items())
+        table.title = f"{names or 'submitting'}  {span((datetime.now(UTC) - self._began).total_seconds())}"
+        several = len(self._board.jobs) > 1
+        for head in (*(("job",) if several else ()), "task", "state", "retries", "step", "loss", "node"):
+            table.add_column(head)
+        rows = list(self._board.rows())
+        room = max(self._console.size.height - 4, 6)
+        for name, view, pace in rows[:room]:
+            word = view.word if view.word != "failed" else f"failed ({view.code})"
+            cells = [view.name, f"[{STYLES.get(view.word, 'default')}]{word}[/]", str(view.retries or "")]
+            table.add_row(*([name] if several else []), *cells, pace.step, pace.loss, view.node)
+        if len(rows) > room:
+            table.add_row(f"... and {len(rows) - room} more")
+        return table
+
+
+def face(console: Console, *, plain: bool, logs: bool) -> Lines | Screen:
+    """A screen where there is one and nobody asked for plain lines."""
+    return Lines(console, logs=logs) if plain or not console.is_terminal else Screen(console, logs=logs)

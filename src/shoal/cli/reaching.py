@@ -1,0 +1,117 @@
+"""Which cluster a command speaks to, and how.
+
+One that was named (`--kubeconfig`, `--context`) comes first, then the one that runs in the data folder, then what
+KUBECONFIG or ~/.kube/config say. A command is a coroutine that gets the cluster; what the cluster refuses becomes
+a sentence and exit code 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from shoal.cli.folders import DataFolder, data_option
+
+if TYPE_CHECKING:
+    from shoal.cluster.connecting import Connection
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was said about the cluster on the command line."""
+
+    folder: Path
+    kubeconfig: Path | None
+    context: str
+    namespace: str
+
+
+def cluster_options(command: Command) -> Command:
+    """--data, --kubeconfig, --context and --namespace, given to the command as one `choice`."""
+
+    @wraps(command)
+    def wrapped(folder: Path, kubeconfig: Path | None, context: str, namespace: str, **others: Any) -> Any:
+        return command(choice=Choice(folder, kubeconfig, context, namespace), **others)
+
+    options = (
+        click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace.  [default: the context's]"),
+        click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
+        click.option(
+            "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
+            help="Another cluster.  [default: the one in --data, then KUBECONFIG or ~/.kube/config]",
+        ),
+        data_option,
+    )  # fmt: skip
+    made: Any = wrapped
+    for option in options:
+        made = option(made)
+    result: Command = made
+    return result
+
+
+def connection_of(choice: Choice) -> Connection:
+    from shoal.cluster.connecting import NoConnection, from_kubeconfig
+
+    path = choice.kubeconfig or (_usual_kubeconfig() if choice.context else _found(choice))
+    if path is None:
+        folder = DataFolder(choice.folder)
+        raise click.ClickException(
+            f"there is no cluster to speak to: none runs in {folder.path}, and neither KUBECONFIG nor ~/.kube/config "
+            f"names one. Start one with `shoal up`, or name one with --kubeconfig."
+        )
+    try:
+        return from_kubeconfig(path, context=choice.context)
+    except NoConnection as problem:
+        raise click.ClickException(f"{problem}.") from None
+
+
+def _found(choice: Choice) -> Path | None:
+    folder = DataFolder(choice.folder)
+    return folder.kubeconfig if folder.running() is not None else _usual_kubeconfig()
+
+
+def _usual_kubeconfig() -> Path | None:
+    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return next((path for path in (*named, Path("~/.kube/config").expanduser()) if path.is_file()), None)
+
+
+def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Coroutine[Any, Any, T]]) -> T:
+    """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence."""
+    from shoal.cluster.kubernetes import opened
+    from shoal.cluster.port import OutcomeUnknown
+    from shoal.kube.errors import ApiError
+
+    connection = connection_of(choice)
+
+    async def run() -> T:
+        async with opened(connection) as cluster:
+            return await work(cluster, choice.namespace or connection.namespace)
+
+    try:
+        return asyncio.run(run())
+    except ApiError as refused:
+        raise click.ClickException(sentence_of(refused)) from None
+    except (OutcomeUnknown, OSError) as broken:
+        raise click.ClickException(f"{broken}. Is the cluster up? `shoal status` says.") from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def sentence_of(refused: Any) -> str:
+    """A refusal with every mistake on a line of its own."""
+    causes = [str(cause) for cause in refused.causes]
+    if len(causes) < 2:
+        return str(refused.message)
+    head = str(refused.message).partition(" is invalid: ")[0]
+    return f"{head} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)

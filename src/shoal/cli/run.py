@@ -1,0 +1,186 @@
+"""`shoal run`: a cluster for as long as a job takes, and nothing left of either afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoal.cli.folders import DataFolder
+from shoal.cli.manifests import Manifest, files_argument, load, set_option
+from shoal.cli.up import capacity_of, configured
+
+if TYPE_CHECKING:
+    from shoal.cli.following import Follower
+    from shoal.cli.hosting import HostConfig
+    from shoal.cli.jobs import Found
+    from shoal.cli.progress import Lines, Screen
+    from shoal.cluster.port import Cluster
+
+INTERRUPTED = 130
+_FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
+
+
+@click.command("run")
+@files_argument
+@set_option
+@click.option("--plain", is_flag=True, help="Lines instead of a table, also on a terminal.")
+@click.option("--logs/--no-logs", default=True, show_default=True, help="Show what the tasks print.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the job as it ended, to stdout.")
+@click.option("--nodes", type=click.IntRange(1, 64), help="Split the machine into this many nodes.  [default: 1]")
+@click.option(
+    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
+    help="Declare a resource of each node, for trying things out: --capacity nvidia.com/gpu=4",
+)  # fmt: skip
+@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
+@click.option("-n", "--namespace", default="default", show_default=True, metavar="NAME")
+@click.option("--keep", is_flag=True, help="Keep the cluster's folder; `shoal up --data` looks into it afterwards.")
+def command(
+    files: tuple[Path, ...],
+    changes: tuple[str, ...],
+    plain: bool,
+    logs: bool,
+    output: str | None,
+    namespace: str,
+    keep: bool,
+    **options: Any,
+) -> None:
+    """Run jobs on a throw-away cluster and wait for them.
+
+    Ends with the job's own exit code: 0 where it succeeded, the code of the task that made it fail where a process
+    can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
+    one ends everything at once. The table and the logs go to stderr.
+
+    \b
+    shoal run examples/two-pods/hello.yaml
+    shoal run job.yaml --set spec.taskRoles[worker].taskNumber=2 --capacity nvidia.com/gpu=4
+    """
+    from rich.console import Console
+
+    from shoal.cli.progress import face
+    from shoal.cli.views import printed
+
+    manifests = load(files, changes)
+    config = configured({**options, **_FIXED})
+    data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))
+    shown = face(Console(stderr=True), plain=plain, logs=logs)
+    try:
+        code, ended = _hosted(data, config, manifests, namespace, shown)
+        if output is not None:
+            click.echo(printed([job.manifest for job in ended], output))
+    finally:
+        if keep:
+            click.echo(f"The cluster's folder is kept: {data.path}", err=True)
+        else:
+            shutil.rmtree(data.path, ignore_errors=True)
+    raise SystemExit(code)
+
+
+def _hosted(
+    data: DataFolder, config: HostConfig, manifests: Sequence[Manifest], namespace: str, shown: Lines | Screen
+) -> tuple[int, list[Found]]:
+    from shoal.cli.logging import log_to
+    from shoal.node.sandbox.keepers import NetworkNotToBeHad
+
+    data.make()
+    with data.held(), log_to(data.log):
+        try:
+            return asyncio.run(_run(data, config, manifests, namespace, shown))
+        except NetworkNotToBeHad as refused:
+            raise click.ClickException(str(refused)) from None
+
+
+async def _run(
+    data: DataFolder, config: HostConfig, manifests: Sequence[Manifest], namespace: str, shown: Lines | Screen
+) -> tuple[int, list[Found]]:
+    from shoal.cli.following import Follower
+    from shoal.cli.hosting import running
+    from shoal.cli.submitting import submit
+
+    async with running(data, config) as hosted:
+        if namespace != "default":
+            await _make_namespace(hosted.cluster, namespace)
+        jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]
+        if not jobs:
+            raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
+        follower = Follower(hosted.cluster, jobs, on_change=shown.change, on_line=shown.line)
+        interruption = Interruption(hosted.cluster, follower, shown)
+        with shown.shown(), interruption.heard():
+            following = asyncio.create_task(follower.run())
+            hurry = asyncio.create_task(interruption.hurry.wait())
+            await asyncio.wait((following, hurry, hosted.broken), return_when=asyncio.FIRST_COMPLETED)
+            if hosted.broken.done():
+                hosted.broken.result()
+        if following.done():
+            await hosted.stop_pods()
+        for task in (following, hurry):
+            task.cancel()
+        ended = list(follower.jobs.values())
+        return _code(ended, interrupted=interruption.count > 0), ended
+
+
+def _code(ended: Sequence[Found], *, interrupted: bool) -> int:
+    from shoal.cli.views import exit_code_of
+
+    if interrupted:
+        return INTERRUPTED
+    return next((code for code in (exit_code_of(job.state) for job in ended) if code), 0)
+
+
+async def _make_namespace(cluster: Cluster, name: str) -> None:
+    from shoal.kube.kinds import NAMESPACE
+
+    await cluster.create(NAMESPACE, {"metadata": {"name": name}})
+
+
+class Interruption:
+    """Ctrl-C, once and twice."""
+
+    def __init__(self, cluster: Cluster, follower: Follower, shown: Lines | Screen) -> None:
+        self._cluster = cluster
+        self._follower = follower
+        self._shown = shown
+        self._stopping: asyncio.Task[None] | None = None
+        self.hurry = asyncio.Event()
+        self.count = 0
+
+    def heard(self) -> Any:
+        from contextlib import contextmanager
+
+        @contextmanager
+        def listening() -> Any:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self._interrupt)
+            try:
+                yield
+            finally:
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    loop.remove_signal_handler(number)
+
+        return listening()
+
+    def _interrupt(self) -> None:
+        self.count += 1
+        if self.count == 1:
+            self._shown.note("Stopping; Ctrl-C again ends everything at once.")
+            self._stopping = asyncio.get_running_loop().create_task(self._stop())
+        else:
+            self.hurry.set()
+
+    async def _stop(self) -> None:
+        from shoal.cli.changing import stop
+
+        for job in self._follower.jobs.values():
+            if not job.state.is_ended:
+                await stop(self._cluster, job)

@@ -1,0 +1,47 @@
+"""`shoal scale`: more or fewer tasks, in the one patch the job's language wants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.jobs import job_argument
+from shoal.cli.reaching import Choice, cluster_options, with_cluster
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+
+@click.command("scale")
+@job_argument
+@click.argument("sizes", nargs=-1, required=True, metavar="ROLE=NUMBER...")
+@cluster_options
+def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
+    """Change the number of tasks of a role.
+
+    What depends on the number changes with it, in one step: a Framework that asked for all of its workers to succeed
+    asks for all of the new number.
+
+    \b
+    shoal scale pet worker=2
+    """
+    from shoal.cli.changing import scale
+    from shoal.cli.jobs import job_named
+
+    wanted = dict(_size(pair) for pair in sizes)
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> str:
+        job = await job_named(cluster, name, namespace)
+        await scale(cluster, job, wanted)
+        return str(job)
+
+    scaled = with_cluster(choice, work)
+    click.echo(f"{scaled} now asks for {', '.join(f'{number} x {role}' for role, number in wanted.items())}.")
+
+
+def _size(pair: str) -> tuple[str, int]:
+    role, separator, number = pair.partition("=")
+    if not separator or not role or not number.isascii() or not number.isdigit():
+        raise click.UsageError(f"{pair!r} should be ROLE=NUMBER, for example worker=2.")
+    return role, int(number)

@@ -1,0 +1,31 @@
+"""`shoal start`: let a job run that was only created."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.jobs import job_argument
+from shoal.cli.reaching import Choice, cluster_options, with_cluster
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+
+@click.command("start")
+@job_argument
+@cluster_options
+def command(choice: Choice, name: str) -> None:
+    """Start a job that waits for its start."""
+    from shoal.cli.changing import start
+    from shoal.cli.jobs import job_named
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> str:
+        job = await job_named(cluster, name, namespace)
+        if job.state.is_ended:
+            raise click.ClickException(f"{job} has ended; submit it again to run it again.")
+        await start(cluster, job)
+        return f"{job} starts."
+
+    click.echo(with_cluster(choice, work))

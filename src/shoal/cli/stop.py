@@ -1,0 +1,34 @@
+"""`shoal stop`: end a job for good; what it left stays to be looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.jobs import job_argument
+from shoal.cli.reaching import Choice, cluster_options, with_cluster
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+
+@click.command("stop")
+@job_argument
+@cluster_options
+def command(choice: Choice, name: str) -> None:
+    """Stop a job; the object stays.
+
+    Its pods end with their grace periods. A stopped job does not run again: submit it anew for that.
+    """
+    from shoal.cli.changing import stop
+    from shoal.cli.jobs import job_named
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> str:
+        job = await job_named(cluster, name, namespace)
+        if job.state.is_ended:
+            return f"{job} has ended before."
+        await stop(cluster, job)
+        return f"{job} stops. `shoal wait {job.name}` waits until it has."
+
+    click.echo(with_cluster(choice, work))

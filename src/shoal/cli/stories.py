@@ -1,0 +1,193 @@
+"""The story of a job in sentences: what it is, what happened and why, how its tasks are, and what comes next.
+
+Made from the ledger, the pods and the Events; what comes next is what the engine itself would say if it looked now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shoal.cli.jobs import Found
+from shoal.cli.views import job_word, span, tasks_of
+from shoal.engine import Anchor, JobState, Observed, Outcome
+from shoal.engine.advance import advance
+from shoal.engine.policies import ALL, Bound, Claim, Earliest, Tally, When
+from shoal.kube import times
+from shoal.kube.conditions import condition_of
+from shoal.kube.objects import Obj, name_of, uid_of
+
+_DEEDS = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is there besides the job."""
+
+    pods: list[Obj]
+    events: list[Obj]
+    anchor: Obj | None
+    now: datetime
+
+
+def story(found: Found, world: World) -> str:
+    """The whole page."""
+    state = found.state
+    parts = [
+        _headline(found, state, world.now),
+        _section("What happened", _history(found, state, world)),
+        _section("Tasks", _tasks(state, world)),
+        _section("What is next", _next(found, state, world)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    listed = [f"  {line}" for line in lines]
+    return "\n".join([f"{title}:", *listed]) if listed else ""
+
+
+def _headline(found: Found, state: JobState, now: datetime) -> str:
+    job, run = found.job, state.run
+    roles = ", ".join(f"{role.name} x {role.size}" for role in job.roles) if job is not None else "unreadable"
+    word = job_word(state)
+    since = f" for {span((now - run.since).total_seconds())}" if run.since is not None and not state.is_ended else ""
+    what = f"{found} in namespace {found.namespace} ({roles}) is {word}{since}"
+    if state.is_ended and run.outcome is not None:
+        verb = "succeeded" if run.outcome.is_ok else "failed"
+        took = _took(state)
+        what = f"{found} in namespace {found.namespace} ({roles}) {verb}{took}: {_why(run.outcome)}"
+    if run.number:
+        what += f"; this is run {run.number}, after {run.number} that did not do"
+    return f"{what}."
+
+
+def _took(state: JobState) -> str:
+    stamps = state.stamps
+    if stamps.started is None or stamps.ended is None:
+        return ""
+    return f" after {span((stamps.ended - stamps.started).total_seconds())}"
+
+
+def _why(outcome: Outcome) -> str:
+    text = outcome.text.splitlines()[0] if outcome.text else outcome.phrase
+    named = f"{outcome.phrase}, code {outcome.code}" if outcome.phrase else f"code {outcome.code}"
+    told = text if outcome.is_ok else f"{named}: {text}"
+    if outcome.trigger is None or outcome.trigger.text == outcome.text:
+        return told.rstrip(".")
+    return f"{told.rstrip('.')} (decided by {outcome.trigger.role}-{outcome.trigger.index}: {outcome.trigger.text})"
+
+
+# --- what happened -------------------------------------------------------------------------------------------------
+
+
+def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
+    moments: list[tuple[datetime, str]] = []
+    created = found.manifest["metadata"].get("creationTimestamp")
+    if created:
+        moments.append((times.parse(created), "It was submitted."))
+    stamps = state.stamps
+    if stamps.ran is not None:
+        moments.append((stamps.ran, "Its first task ran."))
+    for event in world.events:
+        when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
+        if when and event.get("reason") != "Running":
+            count = event.get("count") or 1
+            often = f" ({count} times)" if count > 1 else ""
+            moments.append((times.parse(when), f"{event.get('message', '').rstrip('.')}{often}."))
+    if stamps.ended is not None and not any(event.get("reason") in ("Succeeded", "Failed") for event in world.events):
+        moments.append((stamps.ended, "It was over."))
+    for moment, sentence in sorted(moments, key=lambda each: each[0]):
+        ago = span((world.now - moment).total_seconds())
+        yield f"{moment.astimezone():%H:%M:%S} ({ago} ago)  {sentence}"
+
+
+# --- tasks ---------------------------------------------------------------------------------------------------------
+
+
+def _tasks(state: JobState, world: World) -> Iterator[str]:
+    pods = {uid_of(pod): pod for pod in world.pods}
+    width = max((len(view.name) for view in tasks_of(state)), default=0)
+    for view in tasks_of(state):
+        words = [view.word if view.code is None else f"{view.word} (code {view.code})"]
+        if view.retries:
+            words.append(f"retried {view.retries} times" if view.retries > 1 else "retried once")
+        pod = pods.get(view.pod_uid or "")
+        if pod is not None and view.word in ("preparing", "created"):
+            words.append(_waits(pod))
+        elif view.node:
+            words.append(f"on {view.node}")
+        yield f"{view.name.ljust(width)}  {', '.join(word for word in words if word)}"
+
+
+def _waits(pod: Obj) -> str:
+    """Why a pod does not run yet."""
+    placed = condition_of(pod, "PodScheduled")
+    if placed is not None and placed.get("status") == "False":
+        return str(placed.get("message") or "no node has room for it")
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+    return ""
+
+
+# --- what is next --------------------------------------------------------------------------------------------------
+
+
+def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
+    job = found.job
+    if job is None:
+        return
+    if state.is_ended:
+        ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
+        kept = f" It is kept until {_day(ended + timedelta(seconds=ttl))}." if ttl is not None and ended else ""
+        yield f"Nothing: it has ended.{kept} Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
+        return
+    if job.deleting:
+        yield "It is being deleted: it vanishes when the last of its pods is gone."
+        return
+    step = advance(job, state, _observed(found, world), world.now)
+    yield from dict.fromkeys(door.sentence.rstrip(".") + "." for door in step.doors if door.sentence)
+    if state.run.delay_seconds is not None and state.run.since is not None:
+        due = state.run.since + timedelta(seconds=state.run.delay_seconds)
+        yield f"It is tried again at {due.astimezone():%H:%M:%S} as run {state.run.number + 1}."
+    elif step.wake_at is not None and step.wake_at - world.now < timedelta(days=1):
+        yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
+    if state.run.is_open:
+        yield from (f"{sentence}." for sentence in endings(job.policies.completion.verdicts))
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _observed(found: Found, world: World) -> Observed:
+    dialect, manifest = found.dialect, found.manifest
+    bodies = tuple(body for pod in world.pods if (body := dialect.body(pod, manifest)) is not None)
+    anchor: Anchor | None = None
+    if world.anchor is not None and dialect.anchor is not None:
+        anchor = dialect.anchor(world.anchor, manifest)
+    return Observed(bodies=bodies, anchor=anchor, nonce=name_of(manifest))
+
+
+def endings(verdicts: Iterable[When | Earliest]) -> Iterator[str]:
+    """The completion rules as sentences."""
+    for verdict in verdicts:
+        for when in verdict.verdicts if isinstance(verdict, Earliest) else (verdict,):
+            claims = [claim for claim in (_claim(claim) for claim in when.claims) if claim]
+            if claims:
+                good = when.outcome.is_ok
+                yield f"It {'succeeds' if good else 'fails'} as soon as {' and '.join(claims)}"
+
+
+def _claim(claim: Claim) -> str:
+    deed = _DEEDS.get(claim.tally)
+    if deed is None or claim.at_least is None:
+        return ""
+    whose = "" if claim.of == ALL else f" of {claim.of}"
+    if claim.at_least is Bound.SIZE:
+        return f"all tasks{whose} have {deed}"
+    count = "the minimum" if claim.at_least is Bound.MIN else str(claim.at_least)
+    return f"{count} task{whose} has {deed}" if count == "1" else f"{count} tasks{whose} have {deed}"

@@ -1,0 +1,66 @@
+"""`shoal wait`: until a job has got somewhere; the exit code says where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.jobs import job_argument
+from shoal.cli.reaching import Choice, cluster_options, with_cluster
+
+if TYPE_CHECKING:
+    from shoal.cli.jobs import Found
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+TIMED_OUT = 124
+
+
+@click.command("wait")
+@job_argument
+@click.option(
+    "--for", "goal", type=click.Choice(["completed", "running", "deleted"]), default="completed", show_default=True
+)
+@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="How long at most.  [default: for ever]")
+@cluster_options
+def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None:
+    """Wait until a job has ended, runs, or is gone.
+
+    Ends with the job's own exit code when waiting for its end (0 where it succeeded, the failed task's where a process
+    can have that code, else 1), with 1 where the goal cannot be reached any more, and with 124 when time is up.
+    """
+    from shoal.cli.jobs import job_named
+    from shoal.cli.views import exit_code_of, job_word
+    from shoal.cli.waiting import until
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> tuple[str, int]:
+        job = await job_named(cluster, name, namespace)
+        try:
+            async with asyncio.timeout(timeout):
+                found = await until(cluster, job, _reached(goal))
+        except TimeoutError:
+            return f"{job} is not {goal} after {timeout:g} s.", TIMED_OUT
+        if found is None:
+            return f"{job} is gone.", 0 if goal == "deleted" else 1
+        code = exit_code_of(found.state) if goal == "completed" else int(found.state.is_ended)
+        verb = "has" if found.state.is_ended else "is"
+        return f"{job} {verb} {job_word(found.state)}.", code
+
+    sentence, code = with_cluster(choice, work)
+    click.echo(sentence)
+    raise SystemExit(code)
+
+
+def _reached(goal: str) -> Callable[[Found | None], bool]:
+    from shoal.cli.views import job_word
+
+    def is_so(found: Found | None) -> bool:
+        if found is None:
+            return True
+        if goal == "deleted":
+            return False
+        return found.state.is_ended or (goal == "running" and job_word(found.state) == "running")
+
+    return is_so
