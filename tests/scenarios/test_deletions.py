@@ -135,7 +135,7 @@ async def test_scenario_23_forced_deletion(world: World) -> None:
     assert "forced-worker-0" not in world.pods
     await world.completed("forced")
     assert (world.code("forced"), world.codes("forced")) == (-101, [-101])
-    await world.rest(3000)
+    await world.rest(300)
     assert world.task("waits")["state"] == "AttemptDeleting"
     await world.set("waits", **{GRACE: 5})
     await world.completed("waits")

@@ -51,7 +51,7 @@ async def test_scenario_38_crash_between_create_and_record(world: SimulatedWorld
     task = world.task("crash")
     assert (task["attemptStatus"]["id"], task["retryPolicyStatus"]["totalRetriedCount"]) == (0, 0)
     assert task["attemptStatus"]["podUID"] == uid_of(world.pods["crash-worker-0"])
-    assert len(world.uids["crash-worker-0"]) >= 2
+    assert world.is_disturbed or len(world.uids["crash-worker-0"]) == 2
     assert list(world.pods) == ["crash-worker-0"]
 
 
@@ -77,9 +77,9 @@ async def test_scenario_39_restart_during_completion(world: SimulatedWorld) -> N
         assert (world.code(name), world.codes(name), world.attempt(name)["id"]) == (-210, [-220, -220], 0)
 
 
-@scenario(real=False, config={"objectLocalCacheCreationTimeoutSec": 10})
+@scenario(real=False, config={"objectLocalCacheCreationTimeoutSec": 10}, same_end=False)
 async def test_scenario_40_creation_timeout(world: SimulatedWorld) -> None:
-    await world.submit(fw("unseen", role("worker", retry=(True, 0), attempts={0: runs(unplaced=True)}, fate=exits(0))))
+    await world.submit(fw("unseen", role("worker", retry=(True, 0), fate=exits(0))))
     world.machinery.store.observers.append(lambda *_: _hide_first(world))
     await world.until(lambda: bool(world.hidden))
     now = DeleteOptions(grace_seconds=0)

@@ -179,7 +179,7 @@ async def test_scenario_31_scale_down_completes_the_job(world: World) -> None:
 
 @scenario()
 async def test_scenario_32_policy_edited_alone(world: World) -> None:
-    fates = {2: exits(1, after=1), 1: exits(1, after=9)}
+    fates = {1: exits(1, after=1), 2: exits(1, after=9)}
     await world.submit(fw("edited", role("worker", 4, 3, -1, of=fates, fate=runs())))
     await world.until(lambda: [t["state"] for t in world.tasks("edited")].count("Completed") == 2)
     await world.rest(5)
@@ -190,5 +190,5 @@ async def test_scenario_32_policy_edited_alone(world: World) -> None:
     assert trigger == {
         "message": "FailedTaskCount 2 has reached MinFailedTaskCount 2 in the TaskRole",
         "taskRoleName": "worker",
-        "taskIndex": 1,
+        "taskIndex": 2,
     }

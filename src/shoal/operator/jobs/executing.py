@@ -175,7 +175,7 @@ class Executor:
     ) -> Receipt:
         """Until a live look finds nothing of ours; caches do not count."""
         gone, namespace = Gone(delete.target, delete.uid), namespace_of(manifest)
-        found = await self._look(kind, name, namespace)
+        found = await find(self._cluster, kind, name, namespace)
         if found is None or not self._is_meant(manifest, delete, found):
             return gone
         exact = DeleteOptions(options.grace_seconds, options.propagation, Preconditions(uid=uid_of(found)))
@@ -184,7 +184,7 @@ class Executor:
         except ApiError as refused:
             if refused.code not in (404, 409):
                 raise
-        left = await self._look(kind, name, namespace)
+        left = await find(self._cluster, kind, name, namespace)
         if left is None or not self._is_meant(manifest, delete, left):
             return gone
         raise StillThere(f"{kind.kind} {name} is still there after its deletion")
@@ -194,14 +194,6 @@ class Executor:
             return uid_of(found) == delete.uid
         owner = self._dialect.owner(found)
         return owner is not None and owner.uid == uid_of(manifest)
-
-    async def _look(self, kind: Kind, name: str, namespace: str) -> Obj | None:
-        try:
-            return await self._cluster.get(kind, name, namespace)
-        except ApiError as refused:
-            if refused.code == 404:
-                return None
-            raise
 
     def _aimed_at(self, manifest: Obj, delete: Delete) -> tuple[Kind, str]:
         target = delete.target
@@ -227,6 +219,16 @@ class Executor:
     async def _counted(self, kind: Kind, verb: str, request: Awaitable[Obj]) -> Obj:
         self._metrics.wrote(kind, verb)
         return await request
+
+
+async def find(cluster: Cluster, kind: Kind, name: str, namespace: str) -> Obj | None:
+    """A live look."""
+    try:
+        return await cluster.get(kind, name, namespace)
+    except ApiError as refused:
+        if refused.code == 404:
+            return None
+        raise
 
 
 def _phase(write: Write) -> Phase:

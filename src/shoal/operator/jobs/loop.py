@@ -15,19 +15,19 @@ import random
 from datetime import datetime, timedelta
 
 import structlog
+from msgspec.structs import replace
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Settings, Snapshot
-from shoal.engine import Body, Create, Job, JobState, Observed, Sentence, Step, bare
+from shoal.engine import Body, Create, Job, JobState, Observed, Sentence, Stage, Step, bare
 from shoal.engine.advance import advance
-from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.operator.jobs.children import BODY, Children
-from shoal.operator.jobs.executing import Carried, Executor
+from shoal.operator.jobs.executing import Carried, Executor, find
 from shoal.operator.jobs.known import Known, Pauses, wishes_of, word_for
 from shoal.operator.jobs.telling import History, Teller, to_log
 from shoal.operator.metrics import Metrics
@@ -127,7 +127,7 @@ class JobLoop:
         if known is None or job is None:
             return
         now = self._clock.now()
-        observed = self._observe(key, known)  # 2. what is there
+        observed = await self._look_closer(known, self._observe(key, known))  # 2. what is there
         step = self.advance(job, known.state, observed, now)  # 3. what it means
         self._tell_history(known, step, now)  # 4. history, then the ledger
         await self._store(known, job, step, now)
@@ -165,14 +165,9 @@ class JobLoop:
     async def _look_again(self, known: Known) -> Known | None:
         """A ledger write failed or its answer got lost: what is stored counts, and only a live look shows it."""
         key = key_of(known.manifest)
-        try:
-            found = await self._cluster.get(self._kind, key.name, key.namespace)
-        except ApiError as refused:
-            if refused.code == 404:
-                return None
-            raise
-        state = self._restore(found) if uid_of(found) == known.uid else None
-        if state is None:
+        found = await find(self._cluster, self._kind, key.name, key.namespace)
+        state = self._restore(found) if found is not None and uid_of(found) == known.uid else None
+        if found is None or state is None:
             return None
         known.manifest, known.state, known.stored = without_bookkeeping(found), state, state
         known.unwritten_since, known.is_doubtful = None, False
@@ -222,6 +217,24 @@ class JobLoop:
         return Observed(
             bodies=bodies, anchor=anchor, receipts=known.receipts, nonce=f"{self._chance.getrandbits(64):016x}"
         )
+
+    async def _look_closer(self, known: Known, observed: Observed) -> Observed:
+        """Bodies that leave may do so because their anchor does, and its copy may be late: then a live look decides.
+
+        The end of the whole must not depend on which of two watches is faster.
+        """
+        anchor = observed.anchor
+        if anchor is None or anchor.leaving or not anchor.owned or not known.state.run.is_open:
+            return observed
+        if not _misses_somebody(known.state, observed):
+            return observed
+        assert self._dialect.anchor_name is not None
+        assert self._dialect.anchor is not None
+        found = await find(
+            self._cluster, CONFIG_MAP, self._dialect.anchor_name(known.manifest), key_of(known.manifest).namespace
+        )
+        seen = self._dialect.anchor(found, known.manifest) if found is not None else None
+        return replace(observed, anchor=seen)
 
     def _body(self, pod: Obj, known: Known) -> Body | None:
         """Kept beside the copy of the pod: the same version of it, looked at for the same job, is the same body."""
@@ -330,3 +343,14 @@ class JobLoop:
         known = self._known.get(key)
         if known is not None:
             known.pauses.end()
+
+
+def _misses_somebody(state: JobState, observed: Observed) -> bool:
+    """Whether a body the ledger counts on is leaving or absent without anybody having decided so."""
+    there = {body.uid: body.leaving for body in observed.bodies}
+    return any(
+        there.get(task.uid, True)
+        for role in state.roles
+        for task in role.tasks
+        if task.uid is not None and task.outcome is None and Stage.PREPARING <= task.stage <= Stage.RUNNING
+    )
