@@ -1,4 +1,4 @@
-"""Scenarios with real processes: a whole cluster in this process, as `shoal up` runs it, in a folder that is thrown away.
+"""Scenarios with real processes: a whole cluster in this process, as `shoal up` runs it, in a throw-away folder.
 
 The operator cannot die alone here; `restart_operator` ends the whole cluster and starts it again on the same folder,
 while the pods' processes live on.
