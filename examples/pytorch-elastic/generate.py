@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-CLASSES, TRAIN, VAL, SIZE = 20, 320, 32, 32  # images are per class
+CLASSES, TRAIN, VAL, SIZE = 20, 256, 32, 32  # images are per class
 Pixels = np.ndarray
 
 

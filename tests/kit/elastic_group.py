@@ -68,9 +68,11 @@ class Worker:
 
     def kill(self) -> None:
         """With all descendants: torchrun starts each worker in a session of its own."""
-        if self.process.returncode is None:
+        if self.process.returncode is not None:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):  # any of them may end by itself meanwhile
             agent = psutil.Process(self.process.pid)
-            for process in (*agent.children(recursive=True), agent):
+            for process in (agent, *agent.children(recursive=True)):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
 
@@ -86,7 +88,7 @@ class Worker:
 
 
 class Group:
-    """`async with Group(folder) as group: await group.start("worker-0", "--epochs=1")`. Kills what is left at the end."""
+    """`async with Group(folder, max_nodes=2) as group: await group.start("worker-0", DATA)`. Leaves nothing running."""
 
     def __init__(self, folder: Path, *, max_nodes: int) -> None:
         self.folder = folder

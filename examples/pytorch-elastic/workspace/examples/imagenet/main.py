@@ -16,7 +16,6 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-
 from trainer import checkpoints
 from trainer.checkpoints import State
 from trainer.images import Images

@@ -13,6 +13,7 @@ who hear of the change within a monitor interval, and of newcomers, who have ann
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import etcd
@@ -23,7 +24,7 @@ from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 from torchelastic.distributed.flags import BACKEND
 
 FIRST_CALL_SECONDS = 30
-LAST_CALL_SECONDS = 3
+LAST_CALL_SECONDS = 2
 JOIN_SECONDS = 600
 FIRST_VERSION = "1"
 
@@ -52,7 +53,7 @@ class PromptRendezvous(EtcdRendezvous):
         self.key = self.get_path(f"/rdzv/v_{expected_version}/rank_{this_rank}")
         return super().confirm_membership(expected_version, this_rank)
 
-    def create_path_if_not_exists(self, full_path: str, ttl: int | None = None) -> None:
+    def create_path_if_not_exists(self, full_path: str, ttl: int | None = None) -> None:  # noqa: ARG002 - torch's
         # No folder expires here. torch gives the job's own two hours and means to renew them, but python-etcd cannot
         # renew a folder, and a longer training would lose its meeting place. This etcd goes when its job does.
         super().create_path_if_not_exists(full_path)
@@ -66,10 +67,8 @@ class PromptRendezvous(EtcdRendezvous):
             return
         if self._lease_this_rank_stop is not None:
             self._lease_this_rank_stop.set()
-        try:
+        with contextlib.suppress(etcd.EtcdException):  # gone already, or etcd is: then nobody can be told
             self.client.delete(self.key)
-        except etcd.EtcdException:
-            pass  # gone already, or etcd is: then nobody can be told
         self.key = self.version = ""
 
     def changes(self) -> int:

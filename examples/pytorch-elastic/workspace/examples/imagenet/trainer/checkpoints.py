@@ -23,6 +23,7 @@ from torch import nn
 
 from trainer.order import Progress
 
+START = Progress(0, 0)
 NOTHING = Progress(-1, 0)
 
 
@@ -33,7 +34,7 @@ class State:
     model: nn.Module
     optimizer: torch.optim.Optimizer
     settings: dict[str, Any]
-    progress: Progress = Progress()
+    progress: Progress = START
     best_acc1: float = 0.0
 
     def capture(self) -> dict[str, Any]:

@@ -7,12 +7,15 @@ when the agent was told to stop, 1 when the training failed, 2 for a command lin
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchelastic.distributed.flags import BACKEND, Launch, NotElastic, forward
@@ -32,6 +35,7 @@ def main(argv: Sequence[str] = ()) -> int:
     except NotElastic as wrong:
         print(f"torchelastic: {wrong}", file=sys.stderr)
         return 2
+    _on_signals(_exit)
     os.environ.setdefault("LOGLEVEL", "INFO")  # read by torch when it is imported
     os.environ.setdefault(
         "TORCHELASTIC_MAX_NODES", str(launch.max_nodes)
@@ -65,6 +69,11 @@ def run(launch: Launch) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.elastic.rendezvous import RendezvousClosedError, rendezvous_handler_registry
 
+    def stop(number: int, _frame: object) -> None:
+        raise SignalException(f"got signal {number}", sigval=signal.Signals(number))
+
+    # torch itself listens only while workers run. Anything but its own exception closes the job for the others too.
+    _on_signals(stop)
     for handler in logging.getLogger("torch.distributed").handlers:
         handler.setFormatter(logging.Formatter(LOG_FORMAT))
     handlers: list[PromptHandler] = []
@@ -82,7 +91,25 @@ def run(launch: Launch) -> int:
     finally:
         for handler in handlers:
             handler.rendezvous.leave()
+        _end_orphans()
     return 0
+
+
+def _on_signals(stop: Callable[[int, object], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
+def _exit(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _end_orphans() -> None:
+    """A signal that falls between the start of a worker and torch's note of it would leave the worker to nobody."""
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def _remember(handlers: list[PromptHandler], params: RendezvousParameters) -> PromptHandler:
