@@ -77,6 +77,11 @@ def test_the_shares_of_a_machine_add_up_to_it() -> None:
     assert sorted(g for s in shares for g in s.gpus) == [0, 1, 2, 3, 4]
 
 
+def test_more_nodes_than_cores_share_them_in_thousandths() -> None:
+    shares = [share_of(machine(cores=2), index, 3) for index in range(3)]
+    assert [capacity_of(share, {})["cpu"] for share in shares] == ["666m", "666m", "666m"]
+
+
 CAPACITY = {
     "found": (machine(gpus=(0, 1)), {}, {"nvidia.com/gpu": "2"}, (0, 1)),
     "none": (machine(), {}, {}, None),

@@ -73,7 +73,7 @@ def test_the_message_about_a_missing_command_says_what_to_add_where() -> None:
     assert read({}).missing_command("acme/t:1", "main") == (
         'container main names no command and image "acme/t:1" has none here. Set `command` in the pod, or add an entry '
         '"acme/t:1" with `command:` under `images:` in shoal.yaml, for example: '
-        "images: {'acme/t:1': {command: [python, main.py]}}"
+        "images: {'acme/t:1': {command: [python, main.py]}}; then stop the cluster and start it again"
     )
 
 

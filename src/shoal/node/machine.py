@@ -83,9 +83,10 @@ def _line(path: str) -> str:
 
 
 def share_of(machine: Machine, index: int, count: int) -> Machine:
-    """Node `index` of `count` on one machine: an equal part, the remainder to the first ones."""
+    """Node `index` of `count` on one machine: an equal part, the remainder to the first ones; cores are cut only
+    where there are fewer than nodes."""
     return Machine(
-        cores=machine.cores / count,
+        cores=_share(int(machine.cores), index, count) if machine.cores >= count else machine.cores / count,
         memory_bytes=_share(machine.memory_bytes >> 20, index, count) << 20,
         disk_bytes=_share(machine.disk_bytes >> 20, index, count) << 20,
         gpus=machine.gpus[index::count],
