@@ -68,6 +68,7 @@ class Known:
     stored: JobState  # the last ledger known to be stored
     pauses: Pauses
     receipts: tuple[Receipt, ...] = ()  # not yet part of a stored ledger
+    gone: frozenset[str] = frozenset()  # uids the cluster has no more, while a copy still shows them
     reading: tuple[object, Job | None] | None = None  # what the job was read from, and the job
     is_doubtful: bool = False  # a ledger write failed: look at the stored one before anything else
     unwritten_since: datetime | None = None  # facts the stored ledger does not show yet

@@ -22,7 +22,7 @@ from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Settings, Snapshot
-from shoal.engine import Body, Create, Job, JobState, Observed, Sentence, Stage, Step, bare
+from shoal.engine import Body, Create, Gone, Job, JobState, Observed, Sentence, Stage, Step, bare
 from shoal.engine.advance import advance
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
@@ -206,11 +206,12 @@ class JobLoop:
 
     def _observe(self, key: Key, known: Known) -> Observed:
         dialect, manifest = self._dialect, known.manifest
-        bodies = tuple([body for pod in self._pods.of(key) if (body := self._body(pod, known)) is not None])
+        copies = [body for pod in self._pods.of(key) if (body := self._body(pod, known)) is not None]
+        bodies = tuple([body for body in copies if body.uid not in known.gone])
         anchor = None
         if dialect.anchor_name is not None and dialect.anchor is not None:
             place = Key(key.namespace, dialect.anchor_name(manifest))
-            if (found := self._anchors.get(place)) is not None:
+            if (found := self._anchors.get(place)) is not None and uid_of(found) not in known.gone:
                 anchor = dialect.anchor(found, manifest)
                 if not anchor.owned:
                     self._anchors.await_end(place, key)
@@ -291,12 +292,17 @@ class JobLoop:
 
     def _note(self, key: Key, known: Known, carried: Carried, now: datetime) -> None:
         known.receipts = tuple(carried.receipts)
+        known.gone = frozenset(uid for uid in known.gone if self._is_shown(uid))
+        known.gone |= {receipt.uid for receipt in carried.receipts if isinstance(receipt, Gone) and receipt.uid}
         for create in carried.made:
             known.pauses.made(create)
         for create in carried.refused:
             known.pauses.refused(create, now)
         for place in carried.in_the_way:
             self._pods.await_end(place, key)
+
+    def _is_shown(self, uid: str) -> bool:
+        return self._pods.name_of(uid) is not None or self._anchors.name_of(uid) is not None
 
     async def _report(self, known: Known, job: Job, observed: Observed, now: datetime) -> None:
         """The projection, where it is not the ledger; written only where it differs from what stands there."""
