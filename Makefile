@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check unit bench docs control-plane clean
+.PHONY: help setup demo test check unit disturb bench docs control-plane clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -28,7 +28,10 @@ check: setup ## style, types and the layers between rooms
 	$(BIN)/lint-imports --no-cache
 
 unit: setup control-plane ## the tests alone
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not disturbed"
+
+disturb: setup ## every job scenario again and again, with one thing going wrong at a time (long)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m disturbed tests/scenarios
 
 control-plane: ## build the real control plane that tests compare with (once)
 	@tools/control-plane >/dev/null

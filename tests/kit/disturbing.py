@@ -34,7 +34,7 @@ RANDOM_LIVES = 4
 
 simulated = pytest.param("simulated", id="simulated")
 embedded = pytest.param("embedded", id="embedded", marks=pytest.mark.processes)
-disturbed = pytest.param("disturbed", id="disturbed")
+disturbed = pytest.param("disturbed", id="disturbed", marks=pytest.mark.disturbed)
 
 
 def scenario(*, real: bool = True, config: Obj | None = None, settles: bool = True, same_end: bool = True) -> Any:
