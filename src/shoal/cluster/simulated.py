@@ -80,6 +80,8 @@ class SimulatedCluster:
         return call
 
     def _strike(self, call: Call, when: When) -> None:
+        if self.is_dead:  # died at another call while this one was on its way
+            raise ProgramKilled
         for fault in self.faults.requests:
             if fault.strikes(call, when):
                 failure = fault.failure()
