@@ -17,15 +17,17 @@ from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import HostConfig, Hosted, running
 from shoal.dialects.framework import settings
 from shoal.kube.objects import Obj
+from shoal.node.sandbox.port import Network
 
 
 class RealWorld(World):
     is_real = True
 
-    def __init__(self, folder: Path, *, config: Obj | None = None) -> None:
+    def __init__(self, folder: Path, *, config: Obj | None = None, network: Network | None = None) -> None:
         super().__init__()
         self._data = DataFolder(folder / "data")
         self._config = settings(config or {}, relaxed=True)
+        self._network = network
         self._news = asyncio.Event()
         self._stack = AsyncExitStack()
         self.hosted: Hosted
@@ -41,7 +43,7 @@ class RealWorld(World):
 
     async def _start(self) -> None:
         room = {"cpu": "64", "memory": "64Gi"}
-        config = HostConfig(capacity=room, dialects={"framework": self._config})
+        config = HostConfig(capacity=room, network=self._network, dialects={"framework": self._config})
         self.hosted = await self._stack.enter_async_context(running(self._data, config))
         self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
 

@@ -326,7 +326,7 @@ class SimulatedWorld(World):
 
 
 # Which of several tasks came last is fleeting too, where they end at the same time; scenarios ask where it matters.
-_FLEETING = ("Time", "UID", "podIP", "podHostIP", "podNodeName", "taskIndex")
+_FLEETING = ("Time", "UID", "podIP", "podHostIP", "podNodeName", "taskIndex", "taskRoleName")
 
 
 # Whether an object was seen leaving or only found missing depends on when the operator looked.

@@ -1,0 +1,108 @@
+"""Acceptance scenarios 44 to 46: tasks that wait for each other's addresses before they begin."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.disturbing import scenario
+from kit.fates import Rule, exits, pod_with, runs
+from kit.frameworks import role as plain_role
+from kit.frameworks_of_scenarios import fw, role
+from kit.real_world import RealWorld
+from kit.scenario import NAMESPACE, World
+from shoal.cluster.port import LogOptions
+from shoal.kube.objects import Obj
+from shoal.node.sandbox.port import Network
+
+SPEAK = ". ./injector.sh >/dev/null; echo $FB_SERVER_IPS; echo $FB_WORKER_ADDRESSES; exec sleep 100000"
+DELAYS = {
+    "frameworkMinRetryDelaySecForTransientConflictFailed": 3,
+    "frameworkMaxRetryDelaySecForTransientConflictFailed": 5,
+}
+
+
+def waiting(world: RealWorld, name: str, number: int, **spec: Any) -> Obj:
+    """A role whose tasks begin behind the barrier; its files lie in a volume all containers see."""
+    pod = pod_with(Rule(runs()), **spec)
+    place = [{"name": "barrier", "mountPath": "/mnt/frameworkbarrier"}]
+    env = [
+        {"name": "KUBECONFIG", "value": str(world.kubeconfig)},
+        {"name": "BARRIER_CHECK_INTERVAL_SEC", "value": "60"},
+        {"name": "FB_WORKER_PORT", "value": "4001"},
+    ]
+    barrier = {"name": "barrier", "image": "b", "command": [sys.executable, "-m", "shoal", "barrier"], "env": env}
+    pod["spec"]["initContainers"] = [{**barrier, "workingDir": "/mnt/frameworkbarrier", "volumeMounts": place}]
+    main = {"command": ["sh", "-c", SPEAK], "workingDir": "/mnt/frameworkbarrier", "env": env, "volumeMounts": place}
+    pod["spec"]["containers"][0] |= main
+    pod["spec"]["volumes"] = [{"name": "barrier", "emptyDir": {}}]
+    return plain_role(name, number, pod=pod)
+
+
+async def first_lines(world: World, pod: str, count: int) -> list[str]:
+    text = b""
+    async for chunk in world.user.logs(pod, NAMESPACE, LogOptions(container="main", follow=True)):
+        text += chunk
+        if text.count(b"\n") >= count:
+            break
+    return text.decode().splitlines()[:count]
+
+
+def has_begun(world: World, pod: str) -> bool:
+    statuses = (world.pods.get(pod, {}).get("status") or {}).get("containerStatuses") or []
+    return any((status.get("state") or {}).get("running") for status in statuses)
+
+
+@pytest.mark.processes
+async def test_scenario_44_barrier_pass(tmp_path: Path) -> None:
+    async with RealWorld(tmp_path, network=Network.LOOPBACK) as world:
+        await world.submit(fw("gang", waiting(world, "server", 2), waiting(world, "worker", 2)))
+        pods = [f"gang-{name}-{index}" for name in ("server", "worker") for index in (0, 1)]
+        await world.until(lambda: any(has_begun(world, pod) for pod in pods))
+        addresses = [
+            world.task("gang", index, name)["attemptStatus"]["podIP"]
+            for name in ("server", "worker")
+            for index in (0, 1)
+        ]
+        assert all(addresses)
+        servers, workers = addresses[:2], addresses[2:]
+        await world.until(lambda: all(has_begun(world, pod) for pod in pods))
+        for pod in pods:
+            assert await first_lines(world, pod, 2) == [
+                ",".join(servers),
+                ",".join(f"{address}:4001" for address in workers),
+            ]
+
+
+@scenario(real=False, config=DELAYS, same_end=False)
+async def test_scenario_45_barrier_gang_timeout(world: World) -> None:
+    gang = role("worker", 3, of={2: runs(unplaced=True)}, fate=exits(201, after=60))
+    await world.submit(fw("gang", gang, retry=(True, 0)))
+    await world.until(lambda: world.status("gang").get("retryPolicyStatus", {}).get("retryDelaySec") is not None)
+    completion = world.attempt("gang")["completionStatus"]
+    assert (completion["code"], completion["type"]["attributes"]) == (201, ["Transient", "Conflict"])
+    assert 3 <= world.status("gang")["retryPolicyStatus"]["retryDelaySec"] <= 5
+    assert (world.pods, world.config_maps) == ({}, {})
+    await world.until(lambda: world.attempt("gang")["id"] == 1)
+    assert world.status("gang")["retryPolicyStatus"]["accountableRetriedCount"] == 0
+    await world.set("gang", executionType="Stop")
+    await world.completed("gang")
+
+
+@pytest.mark.processes
+async def test_scenario_46_barrier_and_scale_down(tmp_path: Path) -> None:
+    async with RealWorld(tmp_path, network=Network.LOOPBACK) as world:
+        server = waiting(world, "server", 1, nodeSelector={"there": "none"})
+        await world.submit(fw("gang", waiting(world, "worker", 2), server))
+        await world.until(
+            lambda: (
+                all(task["attemptStatus"]["podIP"] for task in world.tasks("gang", "worker"))
+                and len(world.tasks("gang", "worker")) == 2
+            )
+        )
+        assert not has_begun(world, "gang-worker-0")
+        await world.rescale("gang", 0, role=1)
+        await world.until(lambda: has_begun(world, "gang-worker-0") and has_begun(world, "gang-worker-1"))
