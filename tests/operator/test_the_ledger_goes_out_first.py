@@ -1,0 +1,116 @@
+"""What the loop owes the engine: the ledger before everything else, and every answer in the next pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.fates import exits, runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.scenario import FRAMEWORK, SimulatedWorld
+from shoal.cluster.faults import Call, calls
+from shoal.kube.errors import forbidden
+from shoal.kube.kinds import EVENT, POD
+
+
+def order(world: SimulatedWorld) -> list[str]:
+    """The writes of the operator, Events left out."""
+    made = [call for life in world.lives for call in life.calls if call.is_write and call.kind != EVENT]
+    return [f"{call.verb} {call.kind.kind}" for call in made]
+
+
+async def test_a_job_of_one_task_costs_ten_writes() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("one", role("worker", fate=exits(0, after=0.01))))
+        await world.completed("one")
+        ledger = "patch Framework"
+        assert order(world) == [
+            ledger, "create ConfigMap",  # recorded, then made
+            ledger, "create Pod",
+            ledger,
+            ledger, "delete Pod",
+            ledger, "delete ConfigMap",
+            ledger,
+        ]  # fmt: skip
+
+
+async def test_where_the_ledger_cannot_be_stored_nothing_else_is_written() -> None:
+    async with SimulatedWorld(0) as world:
+        world.lives[-1].faults.fail(calls("patch", FRAMEWORK), times=None)
+        await world.submit(fw("one", role("worker")))
+        await world.rest(300)
+        assert set(order(world)) == {"patch Framework"}
+
+
+async def test_a_spec_edited_under_a_pass_is_read_again() -> None:
+    """The user's patch lands between the operator's look and its write: the write must not go through."""
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("one", role("worker", 1, fate=runs()), start="Create"))
+        await world.until(lambda: world.state("one") == "AttemptCreationPending")
+        stored = dict(world.frameworks["one"])
+
+        def edited(call: Call) -> bool:
+            """As the operator is about to write, somebody else does."""
+            if (call.verb, call.kind) == ("patch", FRAMEWORK) and not seen:
+                seen.append(call)
+                scaled = [{"op": "replace", "path": "/spec/taskRoles/0/taskNumber", "value": 3}]
+                from shoal.cluster.port import PatchType
+                from shoal.kube.objects import key_of
+
+                world.machinery.patch(FRAMEWORK, key_of(stored), scaled, PatchType.JSON)
+            return False
+
+        seen: list[Call] = []
+        world.lives[-1].faults.fail(edited, times=None)
+        await world.set("one", taskRoles__0__taskNumber=2)
+        await world.until(lambda: len(world.tasks("one")) == 3)
+        assert seen
+
+
+async def test_one_refusal_does_not_keep_the_others_from_starting() -> None:
+    async with SimulatedWorld(0) as world:
+        refusal = forbidden(POD, "all-worker-1", "exceeded quota: pods")
+        world.lives[-1].faults.fail(calls("create", POD, "all-worker-1"), refusal, times=8)
+        await world.submit(fw("all", role("worker", 4, fate=runs())))
+        await world.until(lambda: world.are_running("all", 3))
+        await world.running("all", 4)
+        tries = [call for call in world.lives[-1].calls if call.verb == "create" and call.name == "all-worker-1"]
+        assert (len(tries), world.task("all", 1)["attemptStatus"]["id"]) == (9, 0)
+
+
+async def test_pods_are_made_in_batches_that_double() -> None:
+    async with SimulatedWorld(0) as world:
+        at_once: list[int] = []
+        flying = 0
+
+        def count(call: Call) -> bool:
+            nonlocal flying
+            if (call.verb, call.kind) == ("create", POD):
+                flying += 1
+            return False
+
+        def landed(call: Call) -> bool:
+            nonlocal flying
+            if (call.verb, call.kind) == ("create", POD):
+                at_once.append(flying)
+                flying -= 1
+            return False
+
+        from shoal.cluster.faults import When
+
+        world.lives[-1].faults.fail(count, times=None)
+        world.lives[-1].faults.fail(landed, when=When.AFTER, times=None)
+        await world.submit(fw("many", role("worker", 15, fate=runs())))
+        await world.running("many", 15)
+        assert at_once == [1, 2, 1, 4, 3, 2, 1, 8, 7, 6, 5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("how", ["lost", "failed"])
+async def test_a_create_whose_fate_is_unknown_is_never_doubled(how: str) -> None:
+    async with SimulatedWorld(0) as world:
+        which = calls("create", POD)
+        faults = world.lives[-1].faults
+        faults.lose_answer(which) if how == "lost" else faults.fail(which)
+        await world.submit(fw("one", role("worker", fate=runs())))
+        await world.running("one", 1)
+        assert list(world.pods) == ["one-worker-0"]
+        assert world.task("one")["attemptStatus"]["id"] == 0
