@@ -1,0 +1,103 @@
+"""`shoal describe`, `shoal get` and exit codes, from jobs played on the simulated cluster."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kit.fates import Fate, exits, runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
+from shoal.cli.describe import surroundings
+from shoal.cli.jobs import Found
+from shoal.cli.stories import story
+from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
+from shoal.dialects.framework import DIALECT
+
+
+async def found(world: SimulatedWorld, name: str) -> Found:
+    return Found(await world.user.get(FRAMEWORK, name, NAMESPACE), DIALECT)
+
+
+async def told(world: SimulatedWorld, name: str) -> str:
+    """The story, with times taken out."""
+    await world.rest(1)
+    job = await found(world, name)
+    page = story(job, await surroundings(world.user, job))
+    return re.sub(r"\d\d:\d\d:\d\d( \([^)]*\))? ?", "", re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "DAY", page))
+
+
+async def test_the_story_of_a_job_that_failed() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("sad", role("worker", 2, retry=(False, 1), of={1: runs()}, fate=exits(3))))
+        await world.completed("sad")
+        page = await told(world, "sad")
+    head, happened, tasks, following = page.split("\n\n")
+    assert head.startswith("Framework sad in namespace default (worker x 2) failed after ")
+    assert "ContainerUnrecognizedFailed, code 3" in head
+    assert "(decided by worker-0: FailedTaskCount 1 has reached MinFailedTaskCount 1 in the TaskRole)" in head
+    assert " It was submitted." in happened
+    assert " worker-0 is tried again as attempt 1 (1 charged)." in happened
+    assert tasks.splitlines()[1:] == [
+        "  worker-0  failed (code 3), retried once, on node-1",
+        "  worker-1  cut off (code -220), on node-1",
+    ]
+    assert following.startswith("What is next:\n  Nothing: it has ended. It is kept until DAY.")
+
+
+async def test_the_story_of_a_job_that_runs_says_how_it_will_end() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("long", role("worker", 2, 1, 2, fate=runs())))
+        await world.running("long", 2)
+        page = await told(world, "long")
+    assert page.split("What is next:\n")[1].splitlines() == [
+        "  It fails as soon as 1 task of worker has failed.",
+        "  It succeeds as soon as 2 tasks of worker have succeeded.",
+        "  It succeeds as soon as all tasks have ended.",
+    ]
+
+
+async def test_the_story_of_a_job_that_waits_says_for_what() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("later", role("worker"), start="Create"))
+        await world.until(lambda: world.state("later") == "AttemptCreationPending")
+        page = await told(world, "later")
+    assert "The Framework waits for executionType Start." in page
+
+
+async def test_the_story_of_a_delayed_retry_says_when() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("again", role("worker", fate=exits(201)), retry=(True, 1)))
+        await world.until(lambda: bool(world.status("again").get("retryPolicyStatus", {}).get("retryDelaySec")))
+        page = await told(world, "again")
+    assert "It is tried again at as run 1." in page
+
+
+@pytest.mark.parametrize(
+    ("fate", "word", "code"),
+    [
+        pytest.param(exits(0), "succeeded", 0, id="good"),
+        pytest.param(exits(7), "failed", 7, id="a code a process can have"),
+        pytest.param(exits(1, pod_reason="Evicted"), "failed", 1, id="a code only the language has"),
+    ],
+)
+async def test_the_exit_code_is_the_jobs_own(fate: Fate, word: str, code: int) -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("one", role("worker", fate=fate)))
+        await world.completed("one")
+        state = (await found(world, "one")).state
+    assert (job_word(state), exit_code_of(state)) == (word, code)
+
+
+async def test_a_line_sums_a_job_up() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("mixed", role("worker", 3, -1, -1, retry=(True, 0), of={0: exits(0)}, fate=runs())))
+        await world.until(lambda: world.are_running("mixed", 2) and world.codes("mixed")[0] == 0)
+        await world.delete_pod("mixed-worker-2")
+        await world.until(lambda: world.task("mixed", 2)["attemptStatus"]["id"] == 1 and world.are_running("mixed", 2))
+        job = await found(world, "mixed")
+        row = job_row(job, world.cluster.clock.now())
+        words = [(view.name, view.word) for view in tasks_of(job.state)]
+    assert row[:7] == ["mixed", "Framework", "running", "2/3 running", "0", "1", ""]
+    assert words == [("worker-0", "succeeded"), ("worker-1", "running"), ("worker-2", "running")]

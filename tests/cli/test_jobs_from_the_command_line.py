@@ -1,0 +1,135 @@
+"""The commands people use, against a cluster as `shoal up` starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kit.fates import exits, runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.local_cluster import LocalCluster
+from shoal.kube.objects import Obj
+
+pytestmark = pytest.mark.processes
+
+
+class Terminal:
+    """Types commands at one cluster."""
+
+    def __init__(self, folder: Path, data: Path) -> None:
+        self._folder = folder
+        self._env = {**os.environ, "SHOAL_DATA": str(data), "KUBECONFIG": "/nowhere", "COLUMNS": "120"}
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        made = subprocess.run(
+            [str(Path(sys.executable).with_name("shoal")), *words],
+            env=self._env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert made.returncode == code, made.stdout
+        return made.stdout
+
+    def file(self, *objects: Obj) -> str:
+        path = self._folder / "job.yaml"
+        path.write_text("---\n".join(yaml.safe_dump(obj) for obj in objects))
+        return str(path)
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    folder = tmp_path_factory.mktemp("cli")
+    cluster = LocalCluster(folder / "data")
+    cluster.start()
+    try:
+        yield Terminal(folder, folder / "data")
+    finally:
+        cluster.stop()
+
+
+def speaking(name: str, words: str) -> Obj:
+    manifest = fw(name, role("worker", 2, 1, 2, fate=runs()))
+    manifest["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]["command"] = ["sh", "-c", words]
+    return manifest
+
+
+def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
+    service = {
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "pet"}, "spec": {"ports": [{"port": 80}]},
+    }  # fmt: skip
+    file = terminal.file(service, speaking("pet", "echo hello from $FC_TASK_INDEX; exec sleep 100000"))
+    assert terminal("submit", file) == "Service pet stored.\nFramework pet stored.\n"
+    assert "there is a Framework pet already" in terminal("submit", file, code=1)
+    assert terminal("wait", "pet", "--for", "running") == "Framework pet is running.\n"
+    assert terminal("get", "-o", "name") == "framework/pet\n"
+    assert terminal("scale", "pet", "worker=3") == "Framework pet now asks for 3 x worker.\n"
+    stored = json.loads(terminal("get", "framework/pet", "-o", "json"))["spec"]["taskRoles"][0]
+    assert (stored["taskNumber"], stored["frameworkAttemptCompletionPolicy"]["minSucceededTaskCount"]) == (3, 3)
+    assert "It succeeds as soon as 3 tasks of worker have succeeded." in terminal("describe", "pet")
+    assert sorted(terminal("logs", "pet", "worker-0", "worker-1").splitlines()) == [
+        "worker-0 | hello from 0",
+        "worker-1 | hello from 1",
+    ]
+    assert terminal("stop", "pet") == "Framework pet stops. `shoal wait pet` waits until it has.\n"
+    assert terminal("wait", "pet", code=1) == "Framework pet has failed.\n"
+    assert terminal("stop", "pet") == "Framework pet has ended before.\n"
+    assert terminal("delete", "pet") == "Framework pet is gone.\n"
+    assert "there is no job 'pet' in namespace default" in terminal("describe", "pet", code=1)
+
+
+def test_a_job_that_was_only_created_is_started(terminal: Terminal) -> None:
+    terminal("submit", terminal.file(fw("later", role("worker", fate=exits(0)), start="Create")))
+    assert "waits for executionType Start" in terminal("describe", "later")
+    assert terminal("wait", "later", "--timeout", "0.2", code=124) == "Framework later is not completed after 0.2 s.\n"
+    assert terminal("start", "later") == "Framework later starts.\n"
+    assert terminal("wait", "later") == "Framework later has succeeded.\n"
+    assert "has ended; submit it again" in terminal("start", "later", code=1)
+
+
+def test_a_refused_job_is_told_with_every_mistake(terminal: Terminal) -> None:
+    file = terminal.file(fw("my-job", role("worker", -1)))
+    told = terminal("submit", file, code=1)
+    assert told.startswith(f"Error: {file}: ")
+    assert ("metadata.name" in told, "spec.taskRoles[0].taskNumber" in told) == (True, True)
+
+
+def test_a_dry_run_keeps_nothing(terminal: Terminal) -> None:
+    file = terminal.file(fw("dry", role("worker")))
+    assert terminal("submit", file, "--dry-run") == "Framework dry would be stored.\n"
+    assert "there is no job 'dry'" in terminal("get", "dry", code=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        pytest.param(("scale", "pet", "worker"), "should be ROLE=NUMBER, for example worker=2", id="no size"),
+        pytest.param(("get", "--context", "moon"), "there is no cluster to speak to", id="no context"),
+        pytest.param(("get", "--kubeconfig", "/nowhere"), "the kubeconfig /nowhere cannot be used", id="no file"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(terminal: Terminal, words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in terminal(*words, code=2 if words[0] == "scale" else 1)
+
+
+def test_names_of_jobs_are_completed(terminal: Terminal) -> None:
+    terminal("submit", terminal.file(fw("complete", role("worker"), start="Create")))
+    terminal._env |= {"_SHOAL_COMPLETE": "bash_complete", "COMP_WORDS": "shoal describe com", "COMP_CWORD": "2"}
+    try:
+        assert terminal() == "plain,complete\n"
+    finally:
+        for name in ("_SHOAL_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
+            del terminal._env[name]
+
+
+def test_without_a_cluster_the_way_out_is_said(tmp_path: Path) -> None:
+    told = Terminal(tmp_path, tmp_path / "none")("get", code=1)
+    assert "there is no cluster to speak to: none runs in" in told
+    assert "Start one with `shoal up`" in told

@@ -1,0 +1,79 @@
+"""`shoal validate` and `shoal crds`: no cluster needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kit.frameworks_of_scenarios import fw, role
+from shoal.cli.main import shoal
+from shoal.kube.objects import Obj
+
+
+def validated(folder: Path, *objects: Obj, words: tuple[str, ...] = ()) -> Result:
+    file = folder / "job.yaml"
+    file.write_text("---\n".join(yaml.safe_dump(obj) for obj in objects))
+    return CliRunner().invoke(shoal, ["validate", str(file), *words])
+
+
+def test_a_good_manifest_is_in_order(tmp_path: Path) -> None:
+    result = validated(tmp_path, fw("pet", role("worker", 2)))
+    assert (result.exit_code, result.output) == (0, f"{tmp_path}/job.yaml: Framework pet is in order.\n")
+
+
+def test_every_mistake_of_every_document_is_listed(tmp_path: Path) -> None:
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"ports": [{"port": 70000, "targetPort": 80}]},
+    }
+    result = validated(tmp_path, fw("my-job", role("worker", -1), start="Pause"), service)
+    assert result.exit_code == 1
+    assert result.output.splitlines() == [
+        f"{tmp_path}/job.yaml, document 1: Framework my-job has 3 mistakes:",
+        '  metadata.name: Invalid value: "my-job": must consist of 1 to 63 lower case letters and digits, '
+        "for example myjob",
+        '  spec.executionType: Unsupported value: "Pause": supported values: "Create", "Start", "Stop"',
+        "  spec.taskRoles[0].taskNumber: Invalid value: -1: must be 0 or more: a role has from 0 to 10000 tasks",
+        f"{tmp_path}/job.yaml, document 2: Service s has 1 mistake:",
+        "  spec.ports[0].port: Invalid value: 70000: must be between 1 and 65535, inclusive",
+    ]
+
+
+def test_a_kind_nobody_knows_is_a_mistake(tmp_path: Path) -> None:
+    result = validated(tmp_path, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}})
+    assert result.exit_code == 1
+    assert "nobody here knows a Widget in example.com/v1" in result.output
+
+
+def test_warnings_pass_unless_they_are_to_count(tmp_path: Path) -> None:
+    odd = fw("pet", role("worker", 1))
+    odd["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["ActiveDeadlineSeconds"] = 60
+    lenient, strict = validated(tmp_path, odd), validated(tmp_path, odd, words=("--strict",))
+    assert (lenient.exit_code, strict.exit_code) == (0, 1)
+    assert (
+        "warning: spec.taskRoles[0].task.pod.spec.ActiveDeadlineSeconds: read as activeDeadlineSeconds" in strict.output
+    )
+
+
+def test_changes_are_judged_too(tmp_path: Path) -> None:
+    result = validated(tmp_path, fw("pet", role("worker", 1)), words=("--set", "spec.retryPolicy.maxRetryCount=-3"))
+    assert (result.exit_code, "spec.retryPolicy.maxRetryCount" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_definitions_are_printed(form: str) -> None:
+    result = CliRunner().invoke(shoal, ["crds", "-o", form])
+    definition = yaml.safe_load(result.output)
+    assert (definition["kind"], definition["metadata"]["name"]) == (
+        "CustomResourceDefinition", "frameworks.frameworkcontroller.microsoft.com",
+    )  # fmt: skip
+
+
+def test_an_unknown_language_is_named() -> None:
+    result = CliRunner().invoke(shoal, ["crds", "cobol"])
+    assert (result.exit_code, "there is no job language 'cobol'; there are: framework" in result.output) == (2, True)
