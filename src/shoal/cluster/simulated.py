@@ -211,7 +211,7 @@ class SimulatedCluster:
                 held = event
                 continue
             await self._wait(what)
-            for _ in range((Disturbance.DROP not in what) + (Disturbance.DUPLICATE in what)):
+            for _ in range(0 if Disturbance.DROP in what else 1 + (Disturbance.DUPLICATE in what)):
                 yield event
             if held is not None:
                 yield held
