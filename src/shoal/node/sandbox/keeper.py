@@ -290,6 +290,7 @@ class Keeper:
             family.kill(pid)
         if left:
             return
+        _reap()  # what was killed just now is gone altogether when the end is told
         self._dwelling.leave()
         self._journal.note_if_possible("closed", process="", at=time.time())
         for channel, asked in self._told_to_close:
