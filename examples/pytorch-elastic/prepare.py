@@ -66,7 +66,7 @@ def make_environment(place: Path) -> None:
     print(f"prepare: installing torch and etcd in {place}; a few minutes and 6 GB, once", flush=True)
     shutil.rmtree(place, ignore_errors=True)
     venv.create(place, with_pip=True, symlinks=True)
-    pip = [place / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
+    pip: list[str | Path] = [place / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
     try:
         subprocess.run([*pip, "--progress-bar", "off", *PACKAGES], check=True)
     except subprocess.CalledProcessError as failed:

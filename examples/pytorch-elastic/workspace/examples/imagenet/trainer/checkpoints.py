@@ -114,4 +114,4 @@ def _broadcast(state: State | None, owner: int, device: torch.device) -> bytes:
     if state is not None:
         blob.copy_(torch.from_numpy(np.frombuffer(buffer.getvalue(), dtype=np.uint8).copy()))
     dist.broadcast(blob, src=owner)
-    return blob.cpu().numpy().tobytes()
+    return bytes(blob.cpu().numpy())

@@ -46,20 +46,28 @@ def main(argv: Sequence[str] = ()) -> int:
 
 
 def wait_for(endpoint: str) -> None:
-    """Return when something listens there. A client cannot be told that a port opens, so it knocks again, with
-    growing pauses. Without this a worker that starts before etcd fails, and the failure counts as the job's."""
-    host, _, port = endpoint.partition(":")
+    """Return when etcd answers there. A client cannot be told that a port opens, so it knocks again, with growing
+    pauses. Without this a worker that starts before etcd fails, and the failure counts as the job's."""
     give_up = time.monotonic() + ETCD_SECONDS
     pause = 0.05
-    while True:
-        try:
-            socket.create_connection((host, int(port or 2379)), timeout=5).close()
-            return
-        except OSError as error:
-            if time.monotonic() > give_up:
-                raise SystemExit(f"torchelastic: nothing listens at {endpoint}: {error}. Is etcd running?") from error
+    while not answers(endpoint):
+        if time.monotonic() > give_up:
+            raise SystemExit(
+                f"torchelastic: no etcd answers at {endpoint} after {ETCD_SECONDS} seconds. Is it running?"
+            )
         time.sleep(pause)
         pause = min(pause * 1.5, 1.0)
+
+
+def answers(endpoint: str) -> bool:
+    """Whether a server says anything there. A service's address may take connections before anyone is behind it."""
+    host, _, port = endpoint.partition(":")
+    try:
+        with socket.create_connection((host, int(port or 2379)), timeout=5) as connection:
+            connection.sendall(b"GET /version HTTP/1.0\r\n\r\n")
+            return bool(connection.recv(1))
+    except OSError:
+        return False
 
 
 def run(launch: Launch) -> int:
@@ -81,7 +89,7 @@ def run(launch: Launch) -> int:
     try:
         torchrun.run(torchrun.parse_args(list(launch.torchrun)))
     except SignalException as stopped:
-        return 128 + stopped.sigval
+        return 128 + int(stopped.sigval)
     except ChildFailedError as failed:
         print(failed, file=sys.stderr)
         return 1
