@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -106,11 +107,19 @@ def filled(api: Api, pid: int) -> float:
 
 def at_rest(pid: int) -> float:
     """The cluster's process and its helpers, as a share of one core."""
-    process = psutil.Process(pid)
-    family = [process, *process.children(recursive=True)]
-    before = sum(sum(p.cpu_times()[:2]) for p in family)
+    before = spent(pid)
     time.sleep(SECONDS)
-    return (sum(sum(p.cpu_times()[:2]) for p in family) - before) / SECONDS * 100
+    after = spent(pid)
+    return sum(after[one] - before.get(one, 0) for one in after) / SECONDS * 100
+
+
+def spent(pid: int) -> dict[int, float]:
+    process = psutil.Process(pid)
+    seconds = {}
+    for one in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):  # the last of a pod's processes may be leaving
+            seconds[one.pid] = sum(one.cpu_times()[:2])
+    return seconds
 
 
 def pod(name: str, command: list[str]) -> dict:

@@ -97,11 +97,13 @@ def test_without_initial_events_the_existing_is_left_out(space: Space) -> None:
 
 
 def test_a_watch_can_be_resumed_from_its_closing_bookmark(space: Space) -> None:
-    space.post("configmaps", config_map("a")).ok()
-    with space.watch("configmaps", resourceVersion=now(space), allowWatchBookmarks=True, timeoutSeconds=6) as watch:
+    query = {"labelSelector": "team=vision", "resourceVersion": now(space)}
+    with space.watch("configmaps", **query, allowWatchBookmarks=True, timeoutSeconds=6) as watch:
+        made = space.post("configmaps", config_map("a")).ok()  # not ours; but there is something newer to mark
         bookmarks = list(watch)
     assert {event["type"] for event in bookmarks} == {"BOOKMARK"}
     version = bookmarks[-1]["object"]["metadata"]["resourceVersion"]
+    assert int(version) >= int(made["metadata"]["resourceVersion"])
     space.post("configmaps", config_map("b")).ok()
     with space.watch("configmaps", resourceVersion=version) as watch:
         assert seen(watch.take(1)) == [("ADDED", "b")]

@@ -32,6 +32,7 @@ def test_the_manifest_s_command_line() -> None:
             "--start-method=spawn",
             "--role=default",
             "--shutdown-timeout=10",
+            "--signals-to-handle=SIGHUP,SIGQUIT",
             "/workspace/examples/imagenet/main.py",
             "--arch=resnet18",
             "--batch-size=32",

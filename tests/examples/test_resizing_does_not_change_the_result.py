@@ -18,6 +18,7 @@ import pytest
 from kit.elastic_group import DATA, Group, Worker
 
 TOLERANCE = 0.02
+RESIZES = 2
 Losses = dict[tuple[int, int], float]
 
 # The first run on a machine installs torch.
@@ -77,5 +78,8 @@ async def test_resizing_does_not_change_the_result(tmp_path: Path) -> None:
     expected, expected_accuracy = await undisturbed(tmp_path / "undisturbed")
     learnt, learnt_accuracy, ends = await disturbed(tmp_path / "disturbed")
     assert ends == [0, 128 + 15, 0]
-    assert learnt == pytest.approx(expected, rel=TOLERANCE)
+    unrecorded = expected.keys() - learnt.keys()
+    assert len(unrecorded) <= RESIZES, "a worker stopped before it wrote down a step that the others have made"
+    assert learnt == pytest.approx({step: expected[step] for step in learnt}, rel=TOLERANCE)
+    assert max(learnt) == max(expected)
     assert learnt_accuracy == pytest.approx(expected_accuracy, abs=100 * TOLERANCE)

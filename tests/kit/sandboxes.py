@@ -7,15 +7,16 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from shoal.node.sandbox import cgroups, family
 from shoal.node.sandbox.keepers import Keepers
-from shoal.node.sandbox.kept import KeptSandbox
+from shoal.node.sandbox.kept import KeptSandbox, until_gone
 from shoal.node.sandbox.port import Mount, Network, ProcessSpec, SandboxSpec
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LONGEST_DEATH_SECONDS = 10
 
 
 class Place:
@@ -150,9 +151,17 @@ async def opened(root: Path, network: Network) -> AsyncIterator[Place]:
         for sandbox in kept:
             await sandbox.close()
         await place.keepers.close()
+    await _dying_are_dead(folder)
     assert left_running(folder) == []
     assert _machine() == before
     assert _groups_left(keepers) == []
+
+
+async def _dying_are_dead(folder: Path) -> None:
+    """A keeper that a test has killed leaves its pod's processes to the kernel, which takes its time over them."""
+    for line in left_running(folder):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until_gone([int(line.partition(" ")[0])]), LONGEST_DEATH_SECONDS)
 
 
 def left_running(folder: Path) -> list[str]:

@@ -22,6 +22,7 @@ from torch.distributed.elastic.rendezvous.etcd_rendezvous import EtcdRendezvous,
 from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
 from torchelastic.distributed.flags import BACKEND
+from torchelastic.stopping import Stopping
 
 FIRST_CALL_SECONDS = 30
 LAST_CALL_SECONDS = 2
@@ -32,7 +33,8 @@ FIRST_VERSION = "1"
 class PromptRendezvous(EtcdRendezvous):
     """torch's rendezvous; `version` and `key` tell which group this member is in, and by which key it is alive."""
 
-    def __init__(self, *, first_call_seconds: int, last_call_seconds: int, **rest: Any) -> None:
+    def __init__(self, stopping: Stopping, *, first_call_seconds: int, last_call_seconds: int, **rest: Any) -> None:
+        self.stopping = stopping
         self.version = ""
         self.key = ""
         self._call_seconds = (first_call_seconds, last_call_seconds)
@@ -43,6 +45,10 @@ class PromptRendezvous(EtcdRendezvous):
         version, rank, world = super().rendezvous_barrier()
         self.version = version
         return version, rank, world
+
+    def init_phase(self) -> tuple[str, int, int]:
+        self.stopping.check()
+        return super().init_phase()  # type: ignore[no-any-return]
 
     def join_phase(self, expected_version: str) -> tuple[str, int, int]:
         first, later = self._call_seconds
@@ -105,10 +111,11 @@ class PromptHandler(EtcdRendezvousHandler):
 
     def num_nodes_waiting(self) -> int:
         # The agent asks only this, and answers anything above zero by stopping its workers and meeting again.
+        self.rendezvous.stopping.check()
         return self.rendezvous.changes()
 
 
-def create(params: RendezvousParameters) -> PromptHandler:
+def create(params: RendezvousParameters, stopping: Stopping) -> PromptHandler:
     """As torch's own creator, with the same settings in --rdzv-conf and `first_call_timeout` besides."""
     host, port = parse_rendezvous_endpoint(params.endpoint, default_port=2379)
     cert = params.get("cert")
@@ -121,6 +128,7 @@ def create(params: RendezvousParameters) -> PromptHandler:
         allow_reconnect=True,
     )
     rendezvous = PromptRendezvous(
+        stopping,
         client=client,
         prefix=params.get("etcd_prefix", "/torchelastic/p2p"),
         run_id=params.run_id,

@@ -57,6 +57,8 @@ def forward(argv: Sequence[str]) -> Launch:
         values["rdzv_backend"] = BACKEND
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value]
     flags.append(f"--shutdown-timeout={SHUTDOWN_SECONDS}")
+    if uses_etcd:
+        flags.append("--signals-to-handle=SIGHUP,SIGQUIT")  # torchelastic.stopping takes the others
     flags += [f"--{name.replace('_', '-')}" for name in ("standalone", "module", "no_python") if getattr(given, name)]
     return Launch(
         torchrun=(*flags, *only_torchrun, given.training_script, *given.training_script_args),

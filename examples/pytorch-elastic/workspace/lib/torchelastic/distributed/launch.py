@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,11 +35,10 @@ def main(argv: Sequence[str] = ()) -> int:
     except NotElastic as wrong:
         print(f"torchelastic: {wrong}", file=sys.stderr)
         return 2
-    _on_signals(_exit)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda told, _: os._exit(128 + told))  # nobody knows of this worker yet
     os.environ.setdefault("LOGLEVEL", "INFO")  # read by torch when it is imported
-    os.environ.setdefault(
-        "TORCHELASTIC_MAX_NODES", str(launch.max_nodes)
-    )  # the trainer's batch is that of the full size
+    os.environ.setdefault("TORCHELASTIC_MAX_NODES", str(launch.max_nodes))  # the trainer's batch follows from it
     if launch.uses_etcd:
         wait_for(launch.endpoint)
     return run(launch)
@@ -77,15 +76,21 @@ def run(launch: Launch) -> int:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.elastic.rendezvous import RendezvousClosedError, rendezvous_handler_registry
 
-    def stop(number: int, _frame: object) -> None:
-        raise SignalException(f"got signal {number}", sigval=signal.Signals(number))
+    from torchelastic.rendezvous import create
+    from torchelastic.stopping import Stopping
 
-    # torch itself listens only while workers run. Anything but its own exception closes the job for the others too.
-    _on_signals(stop)
+    stopping = Stopping()
+    if launch.uses_etcd:
+        stopping.listen()
     for handler in logging.getLogger("torch.distributed").handlers:
         handler.setFormatter(logging.Formatter(LOG_FORMAT))
     handlers: list[PromptHandler] = []
-    rendezvous_handler_registry.register(BACKEND, lambda params: _remember(handlers, params))
+
+    def create_and_remember(params: RendezvousParameters) -> PromptHandler:
+        handlers.append(create(params, stopping))
+        return handlers[-1]
+
+    rendezvous_handler_registry.register(BACKEND, create_and_remember)
     try:
         torchrun.run(torchrun.parse_args(list(launch.torchrun)))
     except SignalException as stopped:
@@ -103,28 +108,12 @@ def run(launch: Launch) -> int:
     return 0
 
 
-def _on_signals(stop: Callable[[int, object], None]) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-
-
-def _exit(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
 def _end_orphans() -> None:
     """A signal that falls between the start of a worker and torch's note of it would leave the worker to nobody."""
     for children in Path("/proc/self/task").glob("*/children"):
         for pid in children.read_text().split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
-
-
-def _remember(handlers: list[PromptHandler], params: RendezvousParameters) -> PromptHandler:
-    from torchelastic.rendezvous import create
-
-    handlers.append(create(params))
-    return handlers[-1]
 
 
 def _came_too_late(handlers: list[PromptHandler]) -> int:
