@@ -121,9 +121,7 @@ async def writes(folder: Path) -> list[float]:
 if __name__ == "__main__":
     import logging
 
-    import structlog
-
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    logging.disable(logging.WARNING)
     gc.freeze()
     chosen = {"embedded": embedded, "simulated": simulated, "writes": writes}[sys.argv[1]]
     print(json.dumps(asyncio.run(chosen(*map(Path, sys.argv[2:])))))

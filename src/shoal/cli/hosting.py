@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import Any
 
-import structlog
 from prometheus_client import CollectorRegistry
 
 from shoal.apiserver import kubeconfig
@@ -31,6 +30,7 @@ from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import at_path, name_of
+from shoal.logs import Logger
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig, split
 from shoal.node.host import Host
@@ -43,7 +43,7 @@ from shoal.operator.loops import run_all
 from shoal.operator.metrics import Metrics
 from shoal.operator.standard import standard_loops
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 LOOPBACK_SERVICES = IPv4Network("127.96.0.0/16")
 LONGEST_NODE_NAME = 60  # a label has 63 letters, and `-63` is the last of 64 nodes
@@ -113,9 +113,13 @@ async def host(
 async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]:
     """A whole cluster, from the moment it answers; it ends with the body. The pods' processes do not."""
     metrics = Metrics(CollectorRegistry())
+    certified = asyncio.create_task(asyncio.to_thread(_certificate, data, config))  # takes as long as step 1
     sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 1. where pods can live
     try:
-        async with _stored(data, sandboxes.network) as cluster, _served(data, config, cluster, metrics) as server:  # 2.
+        async with (
+            _stored(data, sandboxes.network) as cluster,  # 2. what is known, and the API to it
+            _served(data, config, cluster, metrics, await certified) as server,
+        ):
             await prepare(cluster)  # 3. the kinds of jobs
             nodes = _nodes(data, config, await _known_nodes(cluster))
             await _forget_other_nodes(cluster, {node.name for node in nodes})
@@ -145,11 +149,14 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[EmbeddedC
         await cluster.close()
 
 
+def _certificate(data: DataFolder, config: HostConfig) -> Certificate:
+    return config.certificate or ensure(data.certificates, config.host)
+
+
 @asynccontextmanager
 async def _served(
-    data: DataFolder, config: HostConfig, cluster: EmbeddedCluster, metrics: Metrics
+    data: DataFolder, config: HostConfig, cluster: EmbeddedCluster, metrics: Metrics, certificate: Certificate
 ) -> AsyncIterator[Server]:
-    certificate = config.certificate or ensure(data.certificates, config.host)
     token = data.token()
     server = await _listening(data, config, build(cluster, token=token, metrics=metrics.exposition), certificate)
     context = f"shoal-{data.name}"

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import structlog
-import structlog.typing
+from shoal.logs import KeyValues
 
 LARGEST_BYTES = 4 << 20
 KEPT = 3
@@ -17,27 +16,9 @@ KEPT = 3
 
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
-    """Everything said through structlog or logging, with time and level; secrets are never logged anywhere."""
+    """Everything said through logging, with time and level; secrets are never logged anywhere."""
     handler = logging.handlers.RotatingFileHandler(path, maxBytes=LARGEST_BYTES, backupCount=KEPT)
-    shared: list[structlog.typing.Processor] = [
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "logger", "event"]),
-        ],
-    )
-    handler.setFormatter(formatter)
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=True,
-    )
+    handler.setFormatter(KeyValues())
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)

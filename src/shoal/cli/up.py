@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -72,12 +72,15 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     export KUBECONFIG=$(shoal kubeconfig --path)
     kubectl get nodes
     """
+    began = time.monotonic()
+    gc.disable()  # there is nothing to collect before the cluster runs, and much to go through
     data = DataFolder(folder)
     data.make()
+    config = configured(options)
     if detach:
-        _detached(data)
+        _detached(data, config, began)
     else:
-        _foreground(data, configured(options), ready_fd)
+        _foreground(data, config, ready_fd, began)
 
 
 def configured(options: dict[str, Any]) -> HostConfig:
@@ -128,7 +131,7 @@ def _certificate(certificate: Path | None, key: Path | None) -> Certificate | No
     return given
 
 
-def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> None:
+def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, began: float) -> None:
     import asyncio
 
     from shoal.apiserver.serving import ServingRefused
@@ -138,9 +141,9 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None) -> N
     from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad
     from shoal.node.sandbox.zygote_link import ZygoteFailed
 
-    began = time.monotonic()
-
     def ready(hosted: Hosted) -> None:
+        gc.freeze()
+        gc.enable()
         if ready_fd is None:
             _greet(data, hosted, time.monotonic() - began)
         else:
@@ -175,33 +178,39 @@ def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
     click.echo(f"Stop it with Ctrl-C or `{data.command('down')}`.")
 
 
-def _detached(data: DataFolder) -> None:
-    """Start the same command again without us, and wait for its word or its end."""
+def _detached(data: DataFolder, config: HostConfig, began: float) -> None:
+    """Go on in a process of its own, and wait here for its word or its end."""
     with data.held():
-        began = time.monotonic()  # a folder that is taken is said at once, not through the other process
+        said_before = data.log.stat().st_size if data.log.exists() else 0
     reading, writing = os.pipe()
-    words = [word for word in sys.argv[1:] if word not in ("-d", "--detach")]
-    with data.log.open("ab") as log:
-        said_before = log.tell()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "shoal", *words, "--ready-fd", str(writing)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            pass_fds=[writing],
-            start_new_session=True,
-        )
+    cluster = os.fork()
+    if cluster == 0:
+        _leave_the_terminal(data.log, keep=writing)
+        _foreground(data, config, writing, began)
+        return
     os.close(writing)
     with os.fdopen(reading, "rb") as word:
         is_ready = word.read() == READY
     if not is_ready:
+        status = os.waitpid(cluster, 0)[1]
         click.echo(f"Error: {_last_words(data.log, said_before)}", err=True)
-        sys.exit(process.wait())
+        sys.exit(os.waitstatus_to_exitcode(status))
     running = data.running()
     where = running.url if running else "its address"
     click.echo(f"{click.style('Cluster is up', fg='green')} at {where} after {time.monotonic() - began:.1f} s")
     click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
     click.echo(f"Stop it with `{data.command('down')}`.")
+
+
+def _leave_the_terminal(log: Path, *, keep: int) -> None:
+    """A session of its own, output to the log, and nothing held open that a caller may wait to see closed."""
+    os.setsid()
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    for number, place in enumerate((nothing, said, said)):
+        os.dup2(place, number)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _last_words(log: Path, offset: int) -> str:

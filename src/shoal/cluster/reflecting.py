@@ -14,15 +14,14 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import structlog
-
 from shoal.cluster.clock import Clock, SystemClock, pause
 from shoal.cluster.port import Cluster, EventType, OutcomeUnknown, WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, key_of
+from shoal.logs import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0

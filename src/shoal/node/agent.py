@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-import structlog
-
 from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Streams
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of, without_bookkeeping
+from shoal.logs import Logger
 from shoal.node import adoption, gpus, volumes
 from shoal.node.addresses import NoAddressLeft, next_address, part_of
 from shoal.node.admission import refusal
@@ -30,7 +29,7 @@ from shoal.node.sandbox.port import Sandbox, Sandboxes
 from shoal.node.services import Services
 from shoal.node.worker import TERMINAL, PodWorker
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 LOST_MEANWHILE = "the container's keeper died while the node agent was away; how the container ended is unknown"
 

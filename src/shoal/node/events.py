@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
 from shoal.cluster.port import OutcomeUnknown
 from shoal.cluster.recording import NORMAL, WARNING, Recorder
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
+from shoal.logs import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 MOST_WAITING = 1000
 

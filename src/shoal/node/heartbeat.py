@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-import structlog
-
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
@@ -19,10 +17,11 @@ from shoal.kube.kinds import LEASE, NODE, POD
 from shoal.kube.objects import Key, Obj
 from shoal.kube.owners import owner_reference
 from shoal.kube.times import rfc3339, rfc3339_micro
+from shoal.logs import Logger
 from shoal.node.config import NodeConfig
 from shoal.node.machine import node_object, node_status
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 LEASE_NAMESPACE = "kube-node-lease"
 RETRY_SECONDS = 1.0

@@ -13,16 +13,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Obj, namespace_of, without_bookkeeping
+from shoal.logs import Logger
 from shoal.node.resolving import Directory, Neighbour, Table, directory, hosts_file, service_lines, service_table
 from shoal.node.sandbox.port import Sandboxes
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 SERVE_AGAIN_SECONDS = 5.0
 

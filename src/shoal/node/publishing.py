@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 
-import structlog
-
 from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
+from shoal.logs import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0

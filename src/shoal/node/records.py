@@ -16,11 +16,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
-import structlog
 
 from shoal.kube.objects import Key, Obj, key_of, uid_of
+from shoal.logs import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 RECORD = "pod.json"
 

@@ -15,9 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from shoal.kube.objects import Obj
+from shoal.logs import Logger
 from shoal.node import adoption, handlers, lifecycle
 from shoal.node.adoption import process_id
 from shoal.node.config import NodeConfig
@@ -28,7 +27,7 @@ from shoal.node.probes import Prober, Verdict
 from shoal.node.records import PodFolder, PodRecord, Run
 from shoal.node.sandbox.port import Exited, KeeperLost, ProcessSpec, Sandbox
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 MOST_MESSAGE_BYTES = 4096
 FALLBACK_BYTES = 2048

@@ -11,9 +11,8 @@ import asyncio
 import signal
 from collections.abc import Callable
 
-import structlog
-
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of
+from shoal.logs import Logger
 from shoal.node import lifecycle, volumes
 from shoal.node.config import NodeConfig
 from shoal.node.contents import is_written
@@ -40,7 +39,7 @@ from shoal.node.sandbox.kept import SandboxFailed
 from shoal.node.sandbox.port import KeeperLost, Sandbox, SandboxSpec
 from shoal.node.status import Place, pod_status
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 TERMINAL = ("Succeeded", "Failed")
 SANDBOX_RETRY_SECONDS = 5.0

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
-import structlog
-
 from shoal.cluster.reflecting import Reflector, Subscriber
+from shoal.logs import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
 

@@ -10,14 +10,13 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-import structlog
-
 from shoal.cluster.clock import Clock, SystemClock, Timer
 from shoal.cluster.port import OutcomeUnknown
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key
+from shoal.logs import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 Work = Callable[[Key], Awaitable[None]]
 

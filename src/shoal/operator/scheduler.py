@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
-import structlog
-
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.recording import Recorder
@@ -21,12 +19,13 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
+from shoal.logs import Logger
 from shoal.operator.loops import subscribed
 from shoal.scheduling import Bind, Plan, Pod, Snapshot, Wait, plan
 from shoal.scheduling.requests import requests_of
 from shoal.scheduling.snapshot import FINISHED, Node, node_from, pod_from
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 BINDS_AT_ONCE = 16
 PAUSE_SECONDS = 1.0

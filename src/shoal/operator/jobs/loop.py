@@ -14,7 +14,6 @@ import asyncio
 import random
 from datetime import datetime, timedelta
 
-import structlog
 from msgspec.structs import replace
 
 from shoal.cluster.clock import Clock
@@ -26,6 +25,7 @@ from shoal.engine import Body, Create, Gone, Job, JobState, Observed, Sentence, 
 from shoal.engine.advance import advance
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
+from shoal.logs import Logger
 from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
 from shoal.operator.jobs.known import Known, Pauses, wishes_of, word_for
@@ -34,7 +34,7 @@ from shoal.operator.metrics import Metrics
 from shoal.operator.queueing import KeyedWork
 from shoal.operator.trimming import without_bookkeeping
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 # Facts alone (where a body runs, that it runs) may wait this long for company before they are stored.
 FACTS_WAIT = timedelta(milliseconds=200)

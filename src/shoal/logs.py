@@ -1,0 +1,44 @@
+"""Log lines with fields: `log.info("bind refused", pod="team/a", node="n1")`.
+
+A thin face on the standard library's logging, which carries the fields along with the record, so that whoever runs the
+program decides where lines go and what they look like. Nothing is imported that a quick start would have to wait for.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+_FIELDS = "fields"  # the record's attribute
+
+
+class Logger:
+    """A logger of one module."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def info(self, event: str, **fields: object) -> None:
+        self._logger.info(event, extra={_FIELDS: fields})
+
+    def warning(self, event: str, **fields: object) -> None:
+        self._logger.warning(event, extra={_FIELDS: fields})
+
+    def exception(self, event: str, **fields: object) -> None:
+        """With the trace of the exception that is being handled."""
+        self._logger.exception(event, extra={_FIELDS: fields})
+
+
+class KeyValues(logging.Formatter):
+    """`timestamp='…' level='info' logger='…' event='…' key=value …`, also for records of other people's loggers."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        pairs = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **getattr(record, _FIELDS, {}),
+        }
+        line = " ".join(f"{key}={value!r}" for key, value in pairs.items())
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
