@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import suppress
+from dataclasses import replace
 
 from shoal.cli.jobs import Found
 from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
@@ -20,6 +20,7 @@ from shoal.kube.objects import Key, Obj, uid_of
 
 OnChange = Callable[[Found], None]
 OnLine = Callable[[Found, str, str], None]  # the job, the task such as worker-0, the line
+OnRefusal = Callable[[str, ApiError], None]  # the task, and why its log is not to be had
 
 _SPEAKING = ("Running", "Succeeded", "Failed")
 
@@ -28,11 +29,23 @@ class Follower:
     """Follows several jobs. `run` returns them as they were last seen: ended, or gone."""
 
     def __init__(
-        self, cluster: Cluster, jobs: Iterable[Found], *, on_change: OnChange, on_line: OnLine | None = None
+        self,
+        cluster: Cluster,
+        jobs: Iterable[Found],
+        *,
+        on_change: OnChange = lambda _: None,
+        on_line: OnLine | None = None,
+        on_refusal: OnRefusal = lambda *_: None,
+        hears: Callable[[TaskRef], bool] = lambda _: True,
+        options: LogOptions | None = None,
     ) -> None:
+        """`hears` says whose logs are followed, `options` how; pods that come later are heard from their first line."""
         self._cluster = cluster
         self._on_change = on_change
         self._on_line = on_line
+        self._on_refusal = on_refusal
+        self._hears = hears
+        self._options = replace(options or LogOptions(), follow=True)
         self.jobs = {uid_of(job.manifest): job for job in jobs}
         self._open = set(self.jobs)
         self._over = asyncio.Event()
@@ -42,7 +55,7 @@ class Follower:
         copies = [self._jobs_of(kind_and_namespace) for kind_and_namespace in self._places()]
         if self._on_line is not None:
             namespaces = {job.namespace for job in self.jobs.values()}
-            copies += [Reflector(self._cluster, POD, name, on_change=self._pod_changed) for name in namespaces]
+            copies += [self._pods_of(name) for name in namespaces]
         tasks = [asyncio.create_task(copy.run()) for copy in copies]
         try:
             await self._over.wait()
@@ -74,20 +87,33 @@ class Follower:
             if not self._open:
                 self._over.set()
 
-    def _pod_changed(self, change: Change) -> None:
+    def _pods_of(self, namespace: str) -> Reflector:
+        def changed(change: Change) -> None:
+            self._pod_changed(change, is_late=copy.synced.is_set())
+
+        copy = Reflector(self._cluster, POD, namespace, on_change=changed)
+        return copy
+
+    def _pod_changed(self, change: Change, *, is_late: bool) -> None:
         pod = change.new
         if pod is None or uid_of(pod) in self._logs or (pod.get("status") or {}).get("phase") not in _SPEAKING:
             return
         for job in self.jobs.values():
             ref = task_of(job, pod)
-            if ref is not None:
-                self._logs[uid_of(pod)] = asyncio.create_task(self._listen(job, str(ref), change.key))
+            if ref is not None and self._hears(ref):
+                options = replace(self._options, tail_lines=None) if is_late else self._options
+                self._logs[uid_of(pod)] = asyncio.create_task(self._listen(job, str(ref), change.key, options))
 
-    async def _listen(self, job: Found, task: str, key: Key) -> None:
+    async def _listen(self, job: Found, task: str, key: Key, options: LogOptions) -> None:
         assert self._on_line is not None
-        with suppress(ApiError, OutcomeUnknown, OSError):  # the pod has gone, and its words with it
-            async for line in lines(self._cluster, key, LogOptions(follow=True)):
+        try:
+            async for line in lines(self._cluster, key, options):
                 self._on_line(job, task, line)
+        except ApiError as refused:
+            if refused.code != 404:  # else the pod has gone, and its words with it
+                self._on_refusal(task, refused)
+        except (OutcomeUnknown, OSError):
+            return
 
 
 def task_of(job: Found, pod: Obj) -> TaskRef | None:

@@ -11,15 +11,17 @@ from shoal.cli.jobs import job_argument
 from shoal.cli.reaching import Choice, cluster_options, with_cluster
 
 if TYPE_CHECKING:
+    from shoal.cli.jobs import Found
     from shoal.cluster.kubernetes import KubernetesCluster
     from shoal.cluster.port import LogOptions
+    from shoal.engine import TaskRef
     from shoal.kube.objects import Key
 
 
 @click.command("logs")
 @job_argument
 @click.argument("tasks", nargs=-1, metavar="[TASK]...")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the tasks end.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, with tasks and attempts to come.")
 @click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines of each task.")
 @click.option("-c", "--container", default="", metavar="NAME", help="Another container than the first.")
 @click.option("--previous", is_flag=True, help="Of the container's run before its last restart.")
@@ -42,22 +44,63 @@ def command(
     TASK is a role (worker) or one of its tasks (worker-0); without one, all of them. Pods that are gone have taken
     their logs with them.
     """
+    from shoal.cli.jobs import job_named
     from shoal.cluster.port import LogOptions
 
+    if follow and previous:
+        raise click.UsageError("--follow and --previous do not go together: a container's last run is over.")
     options = LogOptions(container, follow, previous, tail, timestamps=timestamps)
 
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
-        await _print(cluster, namespace, name, tasks, options, prefix=prefix)
+        job = await job_named(cluster, name, namespace)
+        _check(job, tasks)
+        shown = _follow if follow and not job.state.is_ended else _print
+        await shown(cluster, job, tasks, options, prefix=prefix)
 
     with_cluster(choice, work)
 
 
-async def _print(
-    cluster: KubernetesCluster, namespace: str, name: str, tasks: tuple[str, ...], options: LogOptions, *, prefix: bool
-) -> None:
-    from shoal.cli.jobs import job_named
+def _roles(job: Found) -> list[str]:
+    """As the manifest names them; a role that was taken out of it may still have pods."""
+    named = job.job.roles if job.job is not None else ()
+    return list(dict.fromkeys(role.name for role in (*named, *job.state.roles)))
 
-    job = await job_named(cluster, name, namespace)
+
+def _check(job: Found, tasks: tuple[str, ...]) -> None:
+    roles = _roles(job)
+    for word in tasks:
+        if word not in roles and word.rpartition("-")[0] not in roles:
+            example = f"{roles[0]} or {roles[0]}-0" if roles else "none: it has no roles"
+            raise click.ClickException(f"{job} has no task {word!r}. Its roles: {', '.join(roles)}; say {example}.")
+
+
+async def _follow(
+    cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...], options: LogOptions, *, prefix: bool
+) -> None:
+    """Every task that is meant, as it comes, until the job has ended."""
+    from shoal.cli.following import Follower
+
+    alone = len(tasks) == 1 and tasks[0] not in _roles(job)
+    width = 0
+
+    def head(task: str) -> str:
+        nonlocal width
+        width = max(width, len(task))
+        return f"{task.ljust(width)} | " if prefix and not alone else ""
+
+    follower = Follower(
+        cluster, [job],
+        on_line=lambda _, task, line: click.echo(f"{head(task)}{line}"),
+        on_refusal=lambda task, refused: click.echo(f"{head(task)}({refused.message})", err=True),
+        hears=lambda ref: _is_meant(ref, tasks),
+        options=options,
+    )  # fmt: skip
+    await follower.run()
+
+
+async def _print(
+    cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...], options: LogOptions, *, prefix: bool
+) -> None:
     pods = await _pods(cluster, job, tasks)
     if not pods:
         which = f" for {', '.join(tasks)}" if tasks else ""
@@ -69,19 +112,21 @@ async def _print(
             group.create_task(_one(cluster, key, options, head))
 
 
-async def _pods(cluster: KubernetesCluster, job: object, tasks: tuple[str, ...]) -> dict[str, Key]:
+async def _pods(cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...]) -> dict[str, Key]:
     from shoal.cli.following import task_of
-    from shoal.cli.jobs import Found
     from shoal.kube.kinds import POD
     from shoal.kube.objects import key_of
 
-    assert isinstance(job, Found)
     found = {}
     for pod in (await cluster.list(POD, job.namespace)).items:
         ref = task_of(job, pod)
-        if ref is not None and (not tasks or str(ref) in tasks or ref.role in tasks):
+        if ref is not None and _is_meant(ref, tasks):
             found[ref] = key_of(pod)
     return {str(ref): found[ref] for ref in sorted(found)}
+
+
+def _is_meant(ref: TaskRef, tasks: tuple[str, ...]) -> bool:
+    return not tasks or str(ref) in tasks or ref.role in tasks
 
 
 async def _one(cluster: KubernetesCluster, key: Key, options: LogOptions, head: str) -> None:

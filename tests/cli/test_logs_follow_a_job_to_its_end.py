@@ -1,0 +1,116 @@
+"""`shoal logs -f`: from before a job's first pod to its end, with the tasks that come meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kit.frameworks_of_scenarios import fw, role
+from kit.local_cluster import LocalCluster
+from shoal.kube.objects import Obj
+
+pytestmark = pytest.mark.processes
+
+SHOAL = str(Path(sys.executable).with_name("shoal"))
+
+
+class Terminal:
+    """Types commands at a cluster of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = {**os.environ, "SHOAL_DATA": str(folder / "data"), "KUBECONFIG": "/nowhere"}
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        both = subprocess.STDOUT
+        made = subprocess.run([SHOAL, *words], env=self.env, stdout=subprocess.PIPE, stderr=both, text=True)
+        assert made.returncode == code, made.stdout
+        return made.stdout
+
+    def submit(self, *objects: Obj) -> None:
+        file = self.folder / "job.yaml"
+        file.write_text("---\n".join(yaml.safe_dump(obj) for obj in objects))
+        self("submit", str(file))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([SHOAL, *words], env=self.env, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    folder = tmp_path_factory.mktemp("logs")
+    cluster = LocalCluster(folder / "data")
+    cluster.start()
+    try:
+        yield Terminal(folder)
+    finally:
+        cluster.stop()
+
+
+def waiting_for(name: str, file: Path, *, start: str = "Start") -> Obj:
+    """Two workers that say hello and end when the file is there; all must succeed."""
+    made = fw(name, role("worker", 2, 1, 2, retry=(False, 0)), start=start)
+    words = f"echo hello from $FC_TASK_INDEX; until [ -e {file} ]; do sleep 0.1; done"
+    made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]["command"] = ["sh", "-c", words]
+    return made
+
+
+def test_tasks_that_come_later_are_heard_from_their_first_line(terminal: Terminal) -> None:
+    signal = terminal.folder / "grown"
+    terminal.submit(waiting_for("grows", signal, start="Create"))
+    with terminal.start("logs", "-f", "grows", "worker", "--tail=5") as following:
+        assert following.stdout is not None
+        terminal("start", "grows")
+        first = sorted(following.stdout.readline() for _ in range(2))
+        terminal("scale", "grows", "worker=3")
+        third = following.stdout.readline()
+        signal.touch()
+        rest = following.stdout.read()
+    assert (first, third, rest) == (
+        ["worker-0 | hello from 0\n", "worker-1 | hello from 1\n"], "worker-2 | hello from 2\n", "",
+    )  # fmt: skip
+    assert following.returncode == 0
+
+
+def test_one_task_needs_no_name_before_its_lines(terminal: Terminal) -> None:
+    signal = terminal.folder / "single"
+    terminal.submit(waiting_for("single", signal))
+    with terminal.start("logs", "-f", "single", "worker-1") as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "hello from 1\n"
+        signal.touch()
+        assert following.stdout.read() == ""
+
+
+def test_after_the_end_there_is_nothing_to_follow(terminal: Terminal) -> None:
+    terminal.submit(fw("over", role("worker", 1)))
+    terminal("wait", "over")
+    assert "has no pods now; logs go with their pods" in terminal("logs", "-f", "over", code=1)
+
+
+def test_a_task_nobody_has_is_named_with_those_there_are(terminal: Terminal) -> None:
+    terminal.submit(fw("known", role("worker", 1)))
+    assert terminal("logs", "known", "master", code=1) == (
+        "Error: Framework known has no task 'master'. Its roles: worker; say worker or worker-0.\n"
+    )
+
+
+def test_a_container_nobody_has_is_told(terminal: Terminal) -> None:
+    signal = terminal.folder / "other"
+    terminal.submit(waiting_for("other", signal))
+    with subprocess.Popen(
+        [SHOAL, "logs", "-f", "other", "worker-0", "-c", "side"], env=terminal.env, stderr=subprocess.PIPE, text=True
+    ) as following:
+        assert following.stderr is not None
+        assert "container side is not valid for pod other-worker-0" in following.stderr.readline()
+        signal.touch()
+
+
+def test_following_and_looking_back_do_not_go_together(terminal: Terminal) -> None:
+    assert "--follow and --previous do not go together" in terminal("logs", "-f", "--previous", "known", code=2)
