@@ -62,8 +62,9 @@ def command(
 
 def _roles(job: Found) -> list[str]:
     """As the manifest names them; a role that was taken out of it may still have pods."""
-    named = job.job.roles if job.job is not None else ()
-    return list(dict.fromkeys(role.name for role in (*named, *job.state.roles)))
+    read = job.job
+    named = [role.name for role in read.roles] if read is not None else []
+    return list(dict.fromkeys([*named, *(role.name for role in job.state.roles)]))
 
 
 def _check(job: Found, tasks: tuple[str, ...]) -> None:
