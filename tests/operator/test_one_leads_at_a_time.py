@@ -1,0 +1,199 @@
+"""Leadership by a Lease: one at a time, the next one soon, and no write after the end of a term."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.cluster.faults import Faults, When, calls
+from shoal.cluster.fencing import Deposed, Fenced
+from shoal.cluster.simulated import SimulatedCluster
+from shoal.kube.kinds import CONFIG_MAP, LEASE
+from shoal.operator.leading import Leadership
+
+NAME, NAMESPACE = "shoal", "default"
+
+
+class Candidate:
+    """One process that wants to lead, and what it did."""
+
+    def __init__(self, cluster: SimulatedCluster, identity: str) -> None:
+        self.cluster = cluster
+        self.leadership = Leadership(
+            cluster, NAME, NAMESPACE,
+            identity=identity, clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp(),
+        )  # fmt: skip
+        self.fenced = Fenced(cluster, lambda: self.leadership.is_held)
+        self.works = False
+        self._task = asyncio.create_task(self.leadership.run(self._work))
+
+    async def _work(self) -> None:
+        self.works = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.works = False
+
+    async def end(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Race:
+    def __init__(self) -> None:
+        self.cluster = SimulatedCluster()
+        self.candidates: list[Candidate] = []
+
+    def enter(self, identity: str, faults: Faults | None = None) -> Candidate:
+        self.candidates.append(Candidate(self.cluster.another(faults), identity))
+        return self.candidates[-1]
+
+    async def settle(self) -> None:
+        while asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
+            await turn()
+        assert sum(one.leadership.is_held for one in self.candidates) <= 1
+
+    async def rest(self, seconds: float) -> None:
+        clock = self.cluster.clock
+        end = clock.now() + timedelta(seconds=seconds)
+        await self.settle()
+        while clock.now() < end:
+            due = clock.next_due()
+            clock.advance((min(due or end, end) - clock.now()).total_seconds())
+            await self.settle()
+
+    def working(self) -> list[str]:
+        return [one.leadership.identity for one in self.candidates if one.works]
+
+
+async def turn() -> None:
+    """Everybody else's turn."""
+    await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def a_race() -> AsyncIterator[Race]:
+    race = Race()
+    try:
+        yield race
+    finally:
+        for candidate in race.candidates:
+            await candidate.end()
+
+
+async def test_the_first_leads_and_goes_on_leading() -> None:
+    async with a_race() as race:
+        race.enter("a")
+        await race.settle()
+        race.enter("b")
+        await race.rest(300)
+        assert race.working() == ["a"]
+        spec = (await race.cluster.get(LEASE, NAME, NAMESPACE))["spec"]
+        assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("a", 15, 0)
+
+
+async def test_one_that_ends_hands_over_at_once() -> None:
+    async with a_race() as race:
+        first = race.enter("a")
+        await race.settle()
+        race.enter("b")
+        await race.settle()
+        await first.end()
+        await race.settle()
+        assert race.working() == ["b"]
+        assert (await race.cluster.get(LEASE, NAME, NAMESPACE))["spec"]["leaseTransitions"] == 1
+
+
+async def test_one_that_cannot_renew_stops_before_the_next_one_begins() -> None:
+    async with a_race() as race:
+        refusals = Faults()
+        race.enter("a", refusals)
+        await race.settle()
+        race.enter("b")
+        await race.settle()
+        refusals.fail(calls("patch", LEASE), times=None)
+        await race.rest(12)
+        assert race.working() == []
+        await race.rest(6)
+        assert race.working() == ["b"]
+
+
+async def test_one_that_slept_past_its_term_writes_nothing() -> None:
+    async with a_race() as race:
+        first = race.enter("a")
+        await race.settle()
+        await first.fenced.create(CONFIG_MAP, {"metadata": {"name": "in-time"}}, NAMESPACE)
+        race.cluster.clock._now += timedelta(seconds=60)  # nothing of the process ran meanwhile
+        with pytest.raises(Deposed, match="create of ConfigMap late not sent: this process no longer leads"):
+            await first.fenced.create(CONFIG_MAP, {"metadata": {"name": "late"}}, NAMESPACE)
+        with pytest.raises(Deposed):
+            await first.fenced.patch(CONFIG_MAP, "in-time", NAMESPACE, patch={"data": {"a": "b"}})
+        with pytest.raises(Deposed):
+            await first.fenced.delete(CONFIG_MAP, "in-time", NAMESPACE)
+        with pytest.raises(Deposed):
+            await first.fenced.bind("pod", NAMESPACE, node="n")
+        assert (await first.fenced.get(CONFIG_MAP, "in-time", NAMESPACE)).get("data") is None
+        await race.rest(3)
+        assert race.working() == ["a"]  # nobody else was there: it leads again
+
+
+async def test_a_lost_answer_does_not_lose_the_lead() -> None:
+    async with a_race() as race:
+        race.enter("a", Faults().lose_answer(calls("create", LEASE), when=When.AFTER))
+        await race.rest(5)
+        race.enter("b")
+        await race.rest(60)
+        assert race.working() == ["a"]
+
+
+async def test_a_lease_somebody_removed_is_made_again() -> None:
+    async with a_race() as race:
+        race.enter("a")
+        await race.settle()
+        await race.cluster.delete(LEASE, NAME, NAMESPACE)
+        await race.rest(30)
+        assert race.working() == ["a"]
+
+
+async def test_work_that_fails_ends_the_candidate() -> None:
+    cluster = SimulatedCluster()
+
+    async def broken() -> None:
+        raise ValueError("wrong")
+
+    leadership = Leadership(
+        cluster, NAME, NAMESPACE, identity="a", clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp()
+    )
+    with pytest.raises(ValueError, match="wrong"):
+        await leadership.run(broken)
+    assert (await cluster.get(LEASE, NAME, NAMESPACE))["spec"]["holderIdentity"] == ""
+
+
+STORY = st.lists(st.tuples(st.sampled_from(["refuse", "lose", "rest", "short", "end", "enter"]), st.integers(0, 2)))
+
+
+@given(STORY)
+def test_never_two_at_once_whatever_happens(story: list[tuple[str, int]]) -> None:
+    async def told() -> None:
+        async with a_race() as race:
+            plans = [Faults() for _ in range(3)]
+            for number, plan in enumerate(plans):
+                race.enter(f"c{number}", plan)
+            for step, who in story:
+                if step == "refuse":
+                    plans[who].fail(calls("patch", LEASE), times=4)
+                elif step == "lose":
+                    plans[who].lose_answer(calls("patch", LEASE), times=2)
+                elif step == "end":
+                    await race.candidates[who].end()
+                elif step == "enter":
+                    race.enter(f"d{len(race.candidates)}")
+                await race.rest({"rest": 20.0, "short": 1.7}.get(step, 0.5))
+
+    asyncio.run(told())
