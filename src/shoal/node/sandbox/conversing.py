@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Conversation:
-    """Answers (messages with an `n`) go to whoever asked; everything else goes to `on_message`."""
+    """Answers (messages with an `n`) go to whoever asked; everything else goes to `on_message`.
+
+    Descriptors are never left over: those of an answer nobody waits for any more are closed.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,9 @@ class Conversation:
         self._loop.add_reader(self._number, self._hear)
 
     def send(self, message: Message, fds: Sequence[int] = ()) -> None:
+        """The descriptors are the other side's from here on, also where it does not get them."""
         if not self.is_open:
+            wire.close_all(fds)
             raise wire.Closed("the conversation is over")
         # A failure does not end the conversation: what the other side said before it left is still to be heard,
         # and the end comes after it.
@@ -58,6 +63,10 @@ class Conversation:
         try:
             self.send({**message, "n": number}, fds)
             return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                wire.close_all(answer.result()[1])  # it came, but whoever asked was gone before reading it
+            raise
         finally:
             self._asked.pop(number, None)
 
@@ -80,11 +89,14 @@ class Conversation:
 
     def _hear_all(self) -> None:
         for message, fds in self._channel.receive():
-            answer = self._asked.get(message["n"]) if "n" in message and "do" not in message else None
-            if answer is None:
+            if "n" not in message or "do" in message:
                 self._on_message(message, fds)
-            elif not answer.done():
+                continue
+            answer = self._asked.get(message["n"])
+            if answer is not None and not answer.done():
                 answer.set_result((message, fds))
+            else:
+                wire.close_all(fds)
 
     def _end(self) -> None:
         if not self.is_open:

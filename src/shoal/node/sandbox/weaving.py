@@ -21,7 +21,7 @@ from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.front import PROXY_PORT
 from shoal.node.sandbox.kept import KeptSandbox, SandboxFailed, until_gone
 from shoal.node.sandbox.port import KeeperLost
-from shoal.node.sandbox.zygote_link import Zygote, close_all
+from shoal.node.sandbox.zygote_link import Zygote
 
 Services = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
 
@@ -104,7 +104,7 @@ class FabricLink:
     def _hear(self, message: dict[str, Any], fds: list[int]) -> None:
         assert self._hello is not None
         if message.get("event") == "hello":
-            close_all(self.namespaces)
+            wire.close_all(self.namespaces)
             self.namespaces = fds
             self.pid = message["pid"]
             self.is_isolated = message["isolated"]
@@ -158,7 +158,7 @@ class FabricLink:
             self._repair.cancel()
         if self._talk is not None:
             self._talk.close()
-        close_all(self.namespaces)
+        wire.close_all(self.namespaces)
         self.namespaces = []
         if wait and self.pid:
             await until_gone([self.pid])

@@ -66,7 +66,7 @@ class Channel:
             except OSError as error:
                 self._drop_unsent()
                 raise Closed(str(error)) from error
-            _close_all(fds)
+            close_all(fds)
             if sent == len(data):
                 self._out.popleft()
             else:
@@ -114,17 +114,17 @@ class Channel:
 
     def _drop_unsent(self) -> None:
         for _, fds in self._out:
-            _close_all(fds)
+            close_all(fds)
         self._out.clear()
 
     def close(self) -> None:
         self._drop_unsent()
-        _close_all(self._in_fds)
+        close_all(self._in_fds)
         self._in_fds.clear()
         self._sock.close()
 
 
-def _close_all(fds: Sequence[int] | deque[int]) -> None:
+def close_all(fds: Sequence[int] | deque[int]) -> None:
     for fd in fds:
         os.close(fd)
 

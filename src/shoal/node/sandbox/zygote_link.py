@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -66,7 +65,11 @@ class Zygote:
     async def send(self, message: dict[str, Any], fds: Sequence[int]) -> None:
         """To a zygote that lives; Closed where it died just now, and the next call starts another. The descriptors
         are the zygote's from here on, also where it did not get them."""
-        await self.start()
+        try:
+            await self.start()
+        except BaseException:
+            wire.close_all(fds)
+            raise
         assert self._talk is not None
         try:
             self._talk.send(message, fds)
@@ -88,8 +91,3 @@ def _spawn(command: list[str], fd: int) -> subprocess.Popen[bytes]:
     """Popen returns within a millisecond; asyncio's way would bring a watcher for a child nobody waits for."""
     nothing = subprocess.DEVNULL
     return subprocess.Popen(command, pass_fds=[fd], stdin=nothing, stdout=nothing, start_new_session=True, cwd="/")
-
-
-def close_all(fds: Sequence[int]) -> None:
-    for fd in fds:
-        os.close(fd)
