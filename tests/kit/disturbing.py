@@ -4,7 +4,8 @@ The operator is killed before and after each of its writes; each event of its wa
 all until everything is listed again; and seeds of chance do several of these at once. Every run must keep the
 promises and end in the same picture as the undisturbed one.
 
-    SHOAL_SEED=17 pytest tests/scenarios     replays the random runs of seed 17
+    SHOAL_SEED=17 pytest tests/scenarios -m disturbed      plays seed 17 alone, as a failure names it
+    SHOAL_SEEDS=200 pytest tests/scenarios -m disturbed    plays more seeds of each scenario
 """
 
 from __future__ import annotations
@@ -29,23 +30,24 @@ from shoal.kube.objects import Obj
 Script = Callable[[Any], Awaitable[None]]
 WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
 LATE_SECONDS = 5.0
-RANDOM_RUNS = 6
+RANDOM_RUNS = int(os.environ.get("SHOAL_SEEDS", 6))
 RANDOM_LIVES = 4
+CHOSEN = os.environ.get("SHOAL_SEED")
 
 simulated = pytest.param("simulated", id="simulated")
 embedded = pytest.param("embedded", id="embedded", marks=pytest.mark.processes)
 disturbed = pytest.param("disturbed", id="disturbed", marks=pytest.mark.disturbed)
 
 
-def scenario(*, real: bool = True, config: Obj | None = None, settles: bool = True, same_end: bool = True) -> Any:
+def scenario(*, real: bool = True, config: Obj | None = None, varies: tuple[str, ...] = ()) -> Any:
     """Make tests of a script: simulated, disturbed and, where it has processes to run, real.
 
-    `settles`: it comes to rest. `same_end`: every disturbed run ends as the undisturbed one.
+    Every disturbed run comes to rest and ends as the undisturbed one, but for the fields in `varies`.
     """
     tiers = [simulated, disturbed, *([embedded] if real else [])]
 
     def decorate(script: Script) -> Any:
-        case = Case(script, config, settles, same_end)
+        case = Case(script, config, varies)
 
         @pytest.mark.parametrize("tier", tiers)
         async def test(tier: str, tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
@@ -75,8 +77,7 @@ class Disturbed:
 class Case:
     script: Script
     config: Obj | None
-    settles: bool
-    same_end: bool
+    varies: tuple[str, ...]
 
     async def play(self, how: Disturbed | None = None, seed: int = 0) -> tuple[Obj, SimulatedWorld]:
         """One run; its last picture."""
@@ -85,18 +86,18 @@ class Case:
         world = SimulatedWorld(seed, plan=plan, config=self.config)
         async with world:
             await self.script(world)
-            if self.settles:
-                await world.at_rest()
-            return world.picture(), world
+            await world.at_rest()
+            return world.picture(self.varies), world
 
     async def disturb(self) -> int:
         """Every single disturbance, then chance; the number of runs."""
         counted, picture = await self._baseline()
+        single = () if CHOSEN else (*_kills(counted), *_events(counted))
         runs = 0
-        for how in (*_kills(counted), *_events(counted), *_by_chance()):
+        for how in (*single, *_by_chance()):
             try:
                 found, _ = await self.play(how)
-                if self.same_end and found != picture:
+                if found != picture:
                     raise AssertionError("; ".join(differences(picture, found)))
             except Exception as failure:
                 raise AssertionError(f"{self.script.__name__}, {how.name}: {failure}") from failure
@@ -171,8 +172,7 @@ def _strike(
 
 
 def _by_chance() -> Iterator[Disturbed]:
-    chosen = os.environ.get("SHOAL_SEED")
-    seeds = [int(chosen)] if chosen else [random.SystemRandom().randrange(10**9) for _ in range(RANDOM_RUNS)]
+    seeds = [int(CHOSEN)] if CHOSEN else [random.SystemRandom().randrange(10**9) for _ in range(RANDOM_RUNS)]
     for seed in seeds:
         yield Disturbed(f"by chance (SHOAL_SEED={seed})", _chances(random.Random(seed)))
 

@@ -1,7 +1,8 @@
 """A node for the simulated cluster: places pods, plays their fates on the virtual clock, and lets them go when told.
 
 It writes what a kubelet writes: a running status with addresses, a final one with exit codes, and, for a pod that was
-told to go, the last status before the pod is removed.
+told to go, the last status before the pod is removed. A pod that others take away at once leaves its process behind
+for as long as that process takes to go, which is why nobody should.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class FakeKubelet:
         self._ends: dict[str, asyncio.Task[None]] = {}
         self._addresses = 0
         self.running: dict[str, str] = {}  # uid of a pod with a living process -> its name
+        self.is_silent = False  # the node has lost its connection: its processes run on, and nobody hears of them
 
     async def run(self) -> None:
         try:
@@ -49,14 +51,19 @@ class FakeKubelet:
         uid = uid_of(pod)
         if uid not in self._lives:
             self._lives[uid] = asyncio.create_task(self._live(pod))
-        if is_leaving(pod) and uid not in self._ends and not fate_of(pod).stuck:
+        if is_leaving(pod) and uid not in self._ends and not self.is_silent:
             self._ends[uid] = asyncio.create_task(self._end(pod))
 
     def _gone(self, pod: Obj) -> None:
-        if not fate_of(pod).stuck:
-            self.running.pop(uid_of(pod), None)
-        if task := self._lives.pop(uid_of(pod), None):
+        uid = uid_of(pod)
+        if task := self._lives.pop(uid, None):
             task.cancel()
+        if uid in self.running and uid not in self._ends and not self.is_silent:
+            self._ends[uid] = asyncio.create_task(self._outlive(pod))
+
+    async def _outlive(self, pod: Obj) -> None:
+        await pause(self._clock, fate_of(pod).leaves_after + STEP_SECONDS)
+        self.running.pop(uid_of(pod), None)
 
     async def _live(self, pod: Obj) -> None:
         fate, uid = fate_of(pod), uid_of(pod)

@@ -1,13 +1,14 @@
 """What becomes of a pod's process, written once for two kinds of node.
 
 A fate goes into the pod template twice: as an annotation that the fake kubelet of the simulated cluster reads, and as
-a shell script that a real node runs. Rules may depend on the task's index and attempt.
+a shell script that a real node runs. Rules may depend on the task's index and attempt, and on the Framework's.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 from shoal.kube.objects import Obj, annotations_of
@@ -22,7 +23,6 @@ class Fate:
     after: float | None = 1.0  # seconds; None: until it is told to go
     leaves_after: float = 0.0  # how long it takes to go once told
     leaves_with: int = 143
-    stuck: bool = False  # its node never answers a deletion
     unplaced: bool = False  # no node has room for it
     message: str = ""  # its last words
     reason: str = ""  # of the container, instead of Completed or Error
@@ -42,9 +42,10 @@ class Rule:
     fate: Fate
     index: int | None = None
     attempt: int | None = None
+    run: int | None = None  # of the Framework
 
-    def fits(self, index: int, attempt: int) -> bool:
-        return self.index in (None, index) and self.attempt in (None, attempt)
+    def fits(self, index: int, attempt: int, run: int) -> bool:
+        return self.index in (None, index) and self.attempt in (None, attempt) and self.run in (None, run)
 
 
 def pod_with(*rules: Rule, **spec: Any) -> Obj:
@@ -58,17 +59,19 @@ def pod_with(*rules: Rule, **spec: Any) -> Obj:
 
 def fate_of(pod: Obj) -> Fate:
     stamps = annotations_of(pod)
-    index, attempt = int(stamps.get("FC_TASK_INDEX", 0)), int(stamps.get("FC_TASK_ATTEMPT_ID", 0))
-    for written in json.loads(stamps.get(ANNOTATION, "[]")):
-        rule = Rule(Fate(**written["fate"]), written["index"], written["attempt"])
-        if rule.fits(index, attempt):
-            return rule.fate
-    return runs()
+    place = [int(stamps.get(f"FC_{name}", 0)) for name in ("TASK_INDEX", "TASK_ATTEMPT_ID", "FRAMEWORK_ATTEMPT_ID")]
+    return next((rule.fate for rule in _rules(stamps.get(ANNOTATION, "[]")) if rule.fits(*place)), runs())
+
+
+@cache
+def _rules(written: str) -> list[Rule]:
+    return [Rule(Fate(**rule.pop("fate")), **rule) for rule in json.loads(written)]
 
 
 def script(rules: tuple[Rule, ...]) -> str:
-    cases = [f"{_glob(rule.index)}/{_glob(rule.attempt)}) {_body(rule.fate)} ;;" for rule in rules]
-    return 'case "$FC_TASK_INDEX/$FC_TASK_ATTEMPT_ID" in ' + " ".join(cases) + " esac"
+    cases = [f"{_glob(rule.index)}/{_glob(rule.attempt)}/{_glob(rule.run)}) {_body(rule.fate)} ;;" for rule in rules]
+    place = "$FC_TASK_INDEX/$FC_TASK_ATTEMPT_ID/$FC_FRAMEWORK_ATTEMPT_ID"
+    return f'case "{place}" in ' + " ".join(cases) + " esac"
 
 
 def _glob(number: int | None) -> str:

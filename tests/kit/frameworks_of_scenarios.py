@@ -21,11 +21,13 @@ def role(
     fate: Fate | None = None,
     of: Mapping[int, Fate] | None = None,
     attempts: Mapping[int, Fate] | None = None,
+    in_runs: Mapping[int, Fate] | None = None,
     **spec: Any,
 ) -> Obj:
-    """`of` gives single tasks a fate of their own, `attempts` single attempts of every task."""
+    """Fates of their own: `of` for single tasks, `attempts` for attempts of any task, `in_runs` of the Framework."""
     rules = [Rule(each, index=index) for index, each in (of or {}).items()]
     rules += [Rule(each, attempt=attempt) for attempt, each in (attempts or {}).items()]
+    rules += [Rule(each, run=run) for run, each in (in_runs or {}).items()]
     pod = pod_with(*rules, Rule(fate or exits(0)), **spec)
     return plain_role(name, number, failed, ok, retry=retry, grace=grace, pod=pod)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from shoal.engine import Create, Job, JobState, Observed, Step, TaskRef, Write
 from shoal.engine.advance import advance
 from shoal.engine.invariants import History, check
-from shoal.kube.objects import Obj, uid_of
+from shoal.kube.objects import Obj, annotations_of, uid_of
 
 if TYPE_CHECKING:
     from kit.scenario import World
@@ -34,6 +33,7 @@ class Promises:
         self._world = world
         self._histories: dict[str, History] = {}  # by job
         self._steps: dict[str, tuple[JobState, History]] = {}  # the last step of each job, stored or not
+        self._spent: dict[str, tuple[str, int, int]] = {}  # uid of a pod -> the attempt that has it
         self.broken: list[str] = []
         self.count = 0
 
@@ -53,7 +53,7 @@ class Promises:
     def _advance(self, job: Job, state: JobState, observed: Observed, now: datetime) -> Step:
         step = advance(job, state, observed, now)
         history = self._history(job, state)
-        trial = deepcopy(history)
+        trial = history.copy()
         self.broken += check(job, state, step, observed, trial, now=now)
         self._histories[job.uid] = history
         self._steps[job.uid] = (step.state, trial)
@@ -83,12 +83,17 @@ class Promises:
     # After every write
 
     def after_write(self, resource: str, name: str, before: Obj | None, after: Obj | None) -> None:
-        if resource == "pods":
-            self.broken += self._of_processes(name)
-        elif resource.startswith("frameworks.") and after is not None:
+        is_new = after is not None and (before is None or uid_of(before) != uid_of(after))
+        if not resource.startswith("frameworks."):
+            if is_new:
+                self.broken += self._of_birth(after)
+            if resource == "pods":
+                self.broken += self._of_processes(name)
+        elif after is not None:
             old, new = (before or {}).get("status"), after.get("status")
             if new:
-                self.broken += self._of_objects(name, new)
+                self.broken += self._of_objects(name, uid_of(after), new)
+                self.broken += self._of_spending(new)
             if old and new and before is not None and uid_of(before) == uid_of(after):
                 self.broken += self._of_change(name, old, new)
 
@@ -99,16 +104,35 @@ class Promises:
                 if count > 1 and pod == name:
                     yield f"{count} live processes of {pod}"
 
-    def _of_objects(self, name: str, status: Obj) -> Iterator[str]:
-        """An attempt is over only when its object is gone."""
+    def _of_birth(self, child: Obj) -> Iterator[str]:
+        """A completed Framework never starts again."""
+        name = annotations_of(child).get("FC_FRAMEWORK_NAME")
+        framework = self._world.frameworks.get(name or "")
+        if framework is None or uid_of(framework) != annotations_of(child)["FC_FRAMEWORK_UID"]:
+            return
+        if (framework.get("status") or {}).get("state") == "Completed":
+            yield f"{name} is Completed and gets {child['metadata']['name']}"
+
+    def _of_objects(self, name: str, uid: str, status: Obj) -> Iterator[str]:
+        """An attempt is over only when its object is gone: the one that was recorded, or any other with its stamp."""
         attempt = status["attemptStatus"]
         anchor = self._world.config_maps.get(f"{name}-attempt")
-        if status["state"] in OVER and anchor is not None and uid_of(anchor) == attempt["configMapUID"]:
+        mine = {"FC_FRAMEWORK_UID": uid, "FC_FRAMEWORK_ATTEMPT_ID": str(attempt["id"])}
+        if status["state"] in OVER and anchor is not None and _carries(anchor, mine):
             yield f"{name} is {status['state']} and its ConfigMap is there"
         for task in _tasks(status):
             pod = self._world.pods.get(task["attemptStatus"]["podName"])
-            if task["state"] in OVER and pod is not None and uid_of(pod) == task["attemptStatus"]["podUID"]:
+            stamps = {"FC_TASK_UID": task["instanceUID"], "FC_TASK_ATTEMPT_ID": str(task["attemptStatus"]["id"])}
+            if task["state"] in OVER and pod is not None and _carries(pod, {**mine, **stamps}):
                 yield f"{task['attemptStatus']['podName']} is {task['state']} and its pod is there"
+
+    def _of_spending(self, status: Obj) -> Iterator[str]:
+        """One pod is one attempt: nothing that happened to it is counted for another."""
+        for task in _tasks(status):
+            attempt = task["attemptStatus"]
+            mine = (task["instanceUID"], status["attemptStatus"]["id"], attempt["id"])
+            if attempt["podUID"] is not None and self._spent.setdefault(attempt["podUID"], mine) != mine:
+                yield f"{attempt['podName']} {attempt['podUID']} was {self._spent[attempt['podUID']]} and is {mine}"
 
     def _of_change(self, name: str, old: Obj, new: Obj) -> Iterator[str]:
         if old["state"] == "Completed" and new != old:
@@ -118,6 +142,10 @@ class Promises:
         for task in _tasks(new):
             if task["instanceUID"] in before and old["attemptStatus"]["id"] == new["attemptStatus"]["id"]:
                 yield from _of_attempts(task["attemptStatus"]["podName"], before[task["instanceUID"]], task)
+
+
+def _carries(obj: Obj, stamps: dict[str, str]) -> bool:
+    return stamps.items() <= annotations_of(obj).items()
 
 
 def _bodies(writes: Iterable[Write]) -> set[TaskRef]:

@@ -18,6 +18,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from kit.fake_kubelet import FakeKubelet
+from kit.founded import founded
 from kit.promises import Promises
 from shoal.cluster.faults import Call, Disturbance, Faults, ProgramKilled, RequestFault, When
 from shoal.cluster.machinery import Machinery
@@ -30,7 +31,6 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Obj, uid_of
 from shoal.operator.jobs import JobLoop
-from shoal.operator.jobs.installing import admit, install
 from shoal.operator.metrics import Metrics
 
 FRAMEWORK = DIALECT.kind
@@ -205,7 +205,7 @@ class SimulatedWorld(World):
         self, seed: int = 0, *, plan: Callable[[int], Faults] | None = None, config: Obj | None = None
     ) -> None:
         super().__init__()
-        self.cluster = SimulatedCluster(seed)
+        self.cluster = founded(seed)
         self.look_at(self.cluster.machinery, self.cluster)
         self.is_disturbed = plan is not None
         self._plan = plan or (lambda _: Faults())
@@ -220,8 +220,6 @@ class SimulatedWorld(World):
 
     async def __aenter__(self) -> SimulatedWorld:
         asyncio.get_running_loop().set_exception_handler(_pass_over_kills)
-        admit(self.machinery, [DIALECT])
-        await install(self.cluster, [DIALECT])
         self._tasks.append(asyncio.create_task(self.kubelet.run()))
         self.start_operator()
         return self
@@ -271,7 +269,7 @@ class SimulatedWorld(World):
     @property
     def writes(self) -> int:
         """Of the operator, in all its lives, Events left out."""
-        return sum(call.is_write and call.kind.kind != "Event" for life in self.lives for call in life.calls)
+        return sum(call.kind.kind != "Event" for call in self._written())
 
     # Time
 
@@ -307,19 +305,23 @@ class SimulatedWorld(World):
         self.promises.raise_broken()
 
     async def at_rest(self) -> None:
-        """Nothing more happens, and nobody writes about it."""
+        """Nothing more happens, and nobody writes about it: no object, no status, no Event."""
         await self.rest(90)
-        before = self.writes
+        before = self._written()
         await self.rest(150)
-        assert self.writes == before, f"{self.writes - before} writes at rest"
+        assert self._written() == before, f"writes at rest: {self._written()[len(before) :]}"
+
+    def _written(self) -> list[Call]:
+        return [call for life in self.lives for call in life.calls if call.is_write]
 
     def _changed(self) -> None:
         """Whoever waits looks after every turn anyway."""
 
-    def picture(self) -> Obj:
-        """How everything stands, without names and times that differ from run to run."""
+    def picture(self, varies: tuple[str, ...] = ()) -> Obj:
+        """How everything stands, without names and times that differ from run to run, and without what `varies`."""
+        statuses = {name: obj.get("status") for name, obj in sorted(self.frameworks.items())}
         return {
-            "frameworks": {name: plain(obj.get("status")) for name, obj in sorted(self.frameworks.items())},
+            "frameworks": {name: plain(status, varies) for name, status in statuses.items()},
             "pods": sorted(self.pods),
             "configMaps": sorted(self.config_maps),
         }
@@ -333,11 +335,12 @@ _FLEETING = ("Time", "UID", "podIP", "podHostIP", "podNodeName", "taskIndex", "t
 _SAME = {f"{kind} was deleted by others": f"{kind} is being deleted by others" for kind in ("Pod", "ConfigMap")}
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, varies: tuple[str, ...] = ()) -> Any:
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items() if not key.endswith(_FLEETING)}
+        kept = {key: each for key, each in value.items() if not key.endswith(_FLEETING) and key not in varies}
+        return {key: plain(each, varies) for key, each in kept.items()}
     if isinstance(value, list):
-        return [plain(each) for each in value]
+        return [plain(each, varies) for each in value]
     return _SAME.get(value, value) if isinstance(value, str) else value
 
 

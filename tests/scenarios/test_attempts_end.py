@@ -80,14 +80,13 @@ async def test_scenario_03_permanent_failure(world: World) -> None:
     assert world.is_disturbed or len(world.uids["three-worker-0"]) == 1
 
 
-@scenario(same_end=False)
+@scenario()
 async def test_scenario_04_transient_failure_is_unlimited(world: World) -> None:
-    await world.submit(fw("four", role("worker", retry=(True, 1), fate=exits(200)), retry=(True, 1)))
-    await world.until(lambda: world.task("four").get("attemptStatus", {}).get("id", 0) >= 4)
-    task = world.task("four")
-    assert task["retryPolicyStatus"]["totalRetriedCount"] >= 4
-    assert task["retryPolicyStatus"]["accountableRetriedCount"] == 0
-    assert world.attempt("four")["id"] == 0
+    fails = dict.fromkeys(range(4), exits(200))
+    await world.submit(fw("four", role("worker", retry=(True, 1), attempts=fails, fate=runs()), retry=(True, 1)))
+    await world.until(lambda: world.task("four").get("attemptStatus", {}).get("id", 0) == 4)
+    await world.running("four", 1)
+    assert (world.task("four")["retryPolicyStatus"], world.attempt("four")["id"]) == (retries(4, 0), 0)
     assert world.state("four") in ("AttemptPreparing", "AttemptRunning")
     seen = {}
     for status in world.statuses["four"]:
@@ -102,10 +101,11 @@ async def test_scenario_04_transient_failure_is_unlimited(world: World) -> None:
     assert world.code("four") == -210
 
 
-@scenario(config=DELAYS, same_end=False)
+@scenario(config=DELAYS)
 async def test_scenario_05_transient_conflict_delays_the_framework(world: World) -> None:
-    await world.submit(fw("five", role("worker", fate=exits(201)), retry=(True, 1)))
-    await world.until(lambda: world.attempt("five").get("id", 0) >= 2)
+    fails = dict.fromkeys(range(2), exits(201))
+    await world.submit(fw("five", role("worker", in_runs=fails, fate=runs()), retry=(True, 1)))
+    await world.until(lambda: world.attempt("five").get("id", 0) == 2)
     waits = [s for s in world.statuses["five"] if s["retryPolicyStatus"]["retryDelaySec"] is not None]
     assert {status["state"] for status in waits} == {"AttemptCompleted"}
     by_attempt = {status["attemptStatus"]["id"]: status for status in waits}
@@ -141,13 +141,12 @@ async def test_scenario_07_unlimited_on_failure(world: World) -> None:
     assert (world.code("seven"), world.codes("seven")) == (0, [0])
 
 
-@scenario(same_end=False)
+@scenario()
 async def test_scenario_08_service_minus_two(world: World) -> None:
-    server = role("server", retry=(False, -2), fate=exits(0))
+    server = role("server", retry=(False, -2), attempts=dict.fromkeys(range(3), exits(0)), fate=runs())
     await world.submit(fw("eight", server, retry=(False, -2)))
-    await world.until(lambda: world.task("eight").get("attemptStatus", {}).get("id", 0) >= 3)
-    counted = world.task("eight")["retryPolicyStatus"]
-    assert counted["totalRetriedCount"] == counted["accountableRetriedCount"] >= 3
+    await world.until(lambda: world.task("eight").get("attemptStatus", {}).get("id", 0) == 3)
+    assert world.task("eight")["retryPolicyStatus"] == retries(3, 3)
     states = {
         task["state"]
         for status in world.statuses["eight"]

@@ -77,7 +77,7 @@ async def test_scenario_44_barrier_pass(tmp_path: Path) -> None:
             ]
 
 
-@scenario(real=False, config=DELAYS, same_end=False)
+@scenario(real=False, config=DELAYS)
 async def test_scenario_45_barrier_gang_timeout(world: World) -> None:
     gang = role("worker", 3, of={2: runs(unplaced=True)}, fate=exits(201, after=60))
     await world.submit(fw("gang", gang, retry=(True, 0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kit.disturbing import scenario
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
-from kit.scenario import World
+from kit.scenario import SimulatedWorld, World
 from shoal.cluster.port import Propagation
 from shoal.kube.objects import uid_of
 
@@ -122,11 +122,12 @@ async def test_scenario_22_background_delete_and_same_name_re_create(world: Worl
 
 
 @scenario(real=False)
-async def test_scenario_23_forced_deletion(world: World) -> None:
-    await world.submit(fw("forced", role("worker", grace=5, retry=(False, 0), fate=runs(stuck=True))))
-    await world.submit(fw("waits", role("worker", grace=None, retry=(False, 0), fate=runs(stuck=True))))
+async def test_scenario_23_forced_deletion(world: SimulatedWorld) -> None:
+    await world.submit(fw("forced", role("worker", grace=5, retry=(False, 0), fate=runs())))
+    await world.submit(fw("waits", role("worker", grace=None, retry=(False, 0), fate=runs())))
     await world.running("forced", 1)
     await world.running("waits", 1)
+    world.kubelet.is_silent = True
     for name in ("forced", "waits"):
         await world.delete_pod(f"{name}-worker-0")
     await world.rest(4)

@@ -37,6 +37,12 @@ class History:
         self.verdicts: dict[str, int] = {}  # by uid of the judged body
         self.sent: set[TaskRef] = set()  # creates whose answer nobody has seen
 
+    def copy(self) -> History:
+        """For a step that may not come about."""
+        made = History()
+        made.outcomes, made.verdicts, made.sent = dict(self.outcomes), dict(self.verdicts), set(self.sent)
+        return made
+
     def restarted(self) -> None:
         """The operator died: answers are lost, and the next look at the world is a full one."""
         self.sent.clear()
