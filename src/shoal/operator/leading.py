@@ -56,15 +56,19 @@ class Leadership:
         terms: Terms | None = None,
         clock: Clock | None = None,
         seconds: Callable[[], float] = elapsed,
+        patience: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`patience`: how many seconds others may go first when the Lease is free."""
         self.identity = identity
         self.leader = ""  # as last seen
+        self.follows = False  # whether the Lease has been seen, so that waiting for it means something
         self._cluster = cluster
         self._name = name
         self._namespace = namespace
         self._terms = terms or Terms()
         self._clock = clock or SystemClock()
         self._seconds = seconds
+        self._patience = patience
         self._until = 0.0  # we lead before this moment
         self._lease: Obj | None = None
         self._changed_at = seconds()
@@ -83,6 +87,7 @@ class Leadership:
         following = asyncio.create_task(copy.run())
         try:
             await copy.synced.wait()
+            self.follows = True
             while True:
                 await self._until_ours()
                 log.info("leading", lease=self._name, identity=self.identity)
@@ -112,10 +117,12 @@ class Leadership:
             await self._news_within(free_in if free_in > 0 else self._terms.renewal)
 
     def _free_in(self) -> float:
-        if self._lease is None or _holder(self._lease) in ("", self.identity):
-            return 0.0
-        duration = self._lease["spec"].get("leaseDurationSeconds") or self._terms.duration
-        return self._changed_at + float(duration) - self._seconds()
+        duration = 0.0
+        if self._lease is not None and _holder(self._lease):
+            if _holder(self._lease) == self.identity:
+                return 0.0
+            duration = float(self._lease["spec"].get("leaseDurationSeconds") or self._terms.duration)
+        return self._changed_at + duration + self._patience() - self._seconds()
 
     async def _news_within(self, seconds: float) -> None:
         timer = self._clock.call_later(seconds, self._news.set)

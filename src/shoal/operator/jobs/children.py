@@ -47,6 +47,7 @@ class Children:
         kind: Kind,
         owner: OwnerOf,
         *,
+        namespace: str | None = None,
         wake: Callable[[Key], None],
         freed: Callable[[Key], None],
         gone: Callable[[Obj], None] | None = None,
@@ -60,7 +61,7 @@ class Children:
         self._of: dict[Key, dict[Key, None]] = {}  # by job, in order of appearance
         self._by_uid: dict[str, Key] = {}
         self._awaited: dict[Key, Key] = {}  # an object in the way -> the job that waits for its end
-        self.reflector = Reflector(cluster, kind, trim=self._trimmed, on_change=self._changed, clock=clock)
+        self.reflector = Reflector(cluster, kind, namespace, trim=self._trimmed, on_change=self._changed, clock=clock)
 
     def of(self, job: Key) -> Iterator[Obj]:
         """What belongs to the job of that name, and what stands in its way."""

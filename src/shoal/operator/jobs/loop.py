@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Settings, Snapshot
+from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
 from shoal.engine import Body, Create, Gone, Job, JobState, Observed, Sentence, Stage, Step, bare
 from shoal.engine.advance import advance
 from shoal.kube.kinds import CONFIG_MAP, POD
@@ -54,7 +55,11 @@ class JobLoop:
         chance: random.Random | None = None,
         history: History = to_log,
         component: str = "shoal",
+        namespace: str | None = None,
+        labels: str = "",
+        serves: Callable[[Key], bool] | None = None,
     ) -> None:
+        """Of all jobs those of `namespace` (None: of every one) that `labels` select and `serves` agrees to."""
         self._cluster = cluster
         self._dialect = dialect
         self._kind = dialect.kind
@@ -63,18 +68,27 @@ class JobLoop:
         self._metrics = metrics
         self._chance = chance or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
         self._history = history
+        self._serves = serves or _everybody
         self.advance = advance  # the engine; tests look over its shoulder
         self._known: dict[Key, Known] = {}
         self._work = KeyedWork(self.name, self._timed_pass, clock=clock, jitter=self._chance)
         self._jobs = Reflector(
-            cluster, self._kind, trim=without_bookkeeping, on_change=self._job_changed, clock=clock, jitter=self._chance
-        )
+            cluster, self._kind, namespace,
+            labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._chance,
+        )  # fmt: skip
         gone = self._child_gone if dialect.deletion_snapshot is not None else None
         self._pods = Children(
-            cluster, POD, dialect.owner, wake=self._work.add, freed=self._freed, gone=gone, clock=clock
+            cluster,
+            POD,
+            self._owner,
+            namespace=namespace,
+            wake=self._work.add,
+            freed=self._freed,
+            gone=gone,
+            clock=clock,
         )
         self._anchors = Children(
-            cluster, CONFIG_MAP, dialect.owner, wake=self._work.add, freed=self._freed, clock=clock
+            cluster, CONFIG_MAP, self._owner, namespace=namespace, wake=self._work.add, freed=self._freed, clock=clock
         )
         self._executor = Executor(cluster, dialect, self._pods, metrics)
         self._teller = Teller(Recorder(cluster, component, clock=clock), metrics)
@@ -89,10 +103,19 @@ class JobLoop:
         """Whether no pass runs or is due at once; for tests."""
         return self._work.depth == 0
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether the copies have caught up with the cluster once."""
+        return all(copies.synced.is_set() for copies in self._copies)
+
+    @property
+    def _copies(self) -> tuple[Reflector, ...]:
+        return self._pods.reflector, self._anchors.reflector, self._jobs
+
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for reflector in (self._pods.reflector, self._anchors.reflector, self._jobs):
+                for reflector in self._copies:
                     group.create_task(reflector.run())
                 group.create_task(self._teller.run())
         finally:
@@ -103,7 +126,19 @@ class JobLoop:
 
     # What wakes a job
 
+    def _trimmed(self, job: Obj) -> Obj:
+        """Of somebody else's job only that it is there."""
+        if self._serves(key_of(job)):
+            return without_bookkeeping(job)
+        return {"metadata": {name: job["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}}
+
+    def _owner(self, obj: Obj) -> Owner | None:
+        owner = self._dialect.owner(obj)
+        return owner if owner is not None and self._serves(owner.key) else None
+
     def _job_changed(self, change: Change) -> None:
+        if not self._serves(change.key):
+            return
         if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
             self._child_gone(change.old)
         self._work.add(change.key)
@@ -116,7 +151,7 @@ class JobLoop:
     # One pass
 
     async def _timed_pass(self, key: Key) -> None:
-        for copies in (self._jobs, self._pods.reflector, self._anchors.reflector):
+        for copies in self._copies:
             await copies.synced.wait()
         with self._metrics.timed(self._kind):
             await self._pass(key)
@@ -283,10 +318,15 @@ class JobLoop:
         known.is_doubtful = True  # until the answer is here, also where we are cut off before it
         answer = await self._cluster.patch(
             self._kind, key.name, key.namespace,
-            patch=[condition, *ledger.operations], patch_type=PatchType.JSON, subresource=ledger.subresource,
+            patch=[condition, *ledger.operations], patch_type=PatchType.JSON,
+            subresource=self._served(ledger.subresource),
         )  # fmt: skip
         known.manifest, known.stored = without_bookkeeping(answer), state
         known.unwritten_since, known.is_doubtful = None, False
+
+    def _served(self, subresource: str) -> str:
+        """Definitions of other people may have none: then the status is a field like any other."""
+        return subresource if subresource in self._kind.subresources else ""
 
     # 5. to 7. After the writes
 
@@ -321,7 +361,7 @@ class JobLoop:
         key = key_of(known.manifest)
         self._metrics.wrote(self._kind, "patch")
         answer = await self._cluster.patch(
-            self._kind, key.name, key.namespace, patch=patch, patch_type=form, subresource=subresource
+            self._kind, key.name, key.namespace, patch=patch, patch_type=form, subresource=self._served(subresource)
         )
         known.saw(without_bookkeeping(answer))
 
@@ -349,6 +389,10 @@ class JobLoop:
         known = self._known.get(key)
         if known is not None:
             known.pauses.end()
+
+
+def _everybody(_: Key) -> bool:
+    return True
 
 
 def _misses_somebody(state: JobState, observed: Observed) -> bool:
