@@ -77,3 +77,36 @@ async def test_readiness_comes_and_goes() -> None:
     holder = container("a", readinessProbe=probe("r", failureThreshold=1))
     heard = await verdicts(holder, {"r": [YES, YES, NO, YES]}, 3)
     assert [ok for _, ok in heard] == [True, False, True]
+
+
+async def test_a_question_due_when_the_prober_is_stopped_is_dropped_in_silence() -> None:
+    loud: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: loud.append(context))
+    asked: list[Obj] = []
+
+    async def ask(what: Obj, timeout: float) -> Answer:
+        asked.append(what)
+        return YES
+
+    holder = container("a", livenessProbe=probe("l", initialDelaySeconds=0.01))
+    prober = Prober(holder, ask, passed_startup=False, on_verdict=lambda _: None, on_failure=lambda *_: None)
+    over = asyncio.Event()
+
+    def stop() -> None:
+        prober.stop()
+        loop.call_soon(over.set)
+
+    # Due just before the question: the loop takes both in one turn, as it does when a restart meets a probe.
+    loop.call_later(0.005, lambda: busy_until(loop.time() + 0.01))
+    loop.call_later(0.006, stop)
+    prober.start(0.0)
+    await over.wait()
+    assert (loud, asked) == ([], [])
+
+
+def busy_until(moment: float) -> None:
+    """As a loop is that has much to do: what falls due meanwhile comes in one turn."""
+    loop = asyncio.get_running_loop()
+    while loop.time() < moment:
+        continue

@@ -88,11 +88,10 @@ class Prober:
 
 
 async def _until(due: float) -> None:
-    """A timer of the loop, nothing more."""
-    loop = asyncio.get_running_loop()
-    reached = loop.create_future()
-    timer = loop.call_at(due, reached.set_result, None)
+    """A timer of the loop, nothing more. It may be due in the very turn in which its waiter is told to stop."""
+    reached = asyncio.Event()
+    timer = asyncio.get_running_loop().call_at(due, reached.set)
     try:
-        await reached
+        await reached.wait()
     finally:
         timer.cancel()
