@@ -88,14 +88,15 @@ class FrameworkReader:
 
     def _request(self, path: str, *, seconds: float) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         parts = urlsplit(self.connection.url)
+        shown = self.connection.shown()
         if parts.scheme == "https":
             line: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.netloc, timeout=seconds, context=self.connection.trust
+                parts.netloc, timeout=seconds, context=shown.trust
             )
         else:
             line = http.client.HTTPConnection(parts.netloc, timeout=seconds)
         try:
-            line.request("GET", parts.path.rstrip("/") + path, headers=dict(self.connection.headers))
+            line.request("GET", parts.path.rstrip("/") + path, headers=dict(shown.headers))
             return line, line.getresponse()
         except BaseException:
             line.close()

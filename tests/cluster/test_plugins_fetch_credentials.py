@@ -1,0 +1,167 @@
+"""Exec plugins are run as kubectl runs them: told what is wanted, kept until they expire, and named when they fail."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kit.certificates import Authority
+from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig
+from shoal.cluster.connecting.entries import Entry
+from shoal.cluster.connecting.plugins import Plugin, PluginCredentials
+from shoal.cluster.connecting.trusting import Trust
+
+V1 = "client.authentication.k8s.io/v1"
+BETA = "client.authentication.k8s.io/v1beta1"
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def program(folder: Path, status: Any, *, version: str = V1, then: str = "") -> Path:
+    """A plugin that notes what it was told and how often it ran, and answers with the status."""
+    answer = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+    path = folder / "login"
+    path.write_text(
+        f'#!/bin/sh\necho run >> {folder}/runs\nprintf %s "$KUBERNETES_EXEC_INFO" > {folder}/told\n'
+        f'printf "%s %s" "$1" "$REGION" > {folder}/asked\ncat <<END\n{answer}\nEND\n{then}\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+def runs(folder: Path) -> int:
+    return len((folder / "runs").read_text().split()) if (folder / "runs").exists() else 0
+
+
+def connection(folder: Path, *, cluster: Any = None, **told: Any) -> Connection:
+    """From a kubeconfig whose user is the plugin."""
+    given = {"apiVersion": V1, "command": "./login", "interactiveMode": "Never", **told}
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.1", **(cluster or {})}}],
+        "users": [{"name": "u", "user": {"exec": given}}],
+    }
+    (folder / "config").write_text(yaml.safe_dump(config))
+    return from_kubeconfig(folder / "config")
+
+
+def plugin(folder: Path, **told: Any) -> Plugin:
+    given = {"apiVersion": V1, "command": "./login", "interactiveMode": "Never", **told}
+    return Plugin.read(Entry(folder / "config", "exec", given), Entry(folder / "config", "cluster", {}), "https://x")
+
+
+def test_a_plugin_is_told_what_is_wanted(tmp_path: Path) -> None:
+    program(tmp_path, {"token": "fetched"})
+    cluster = {"tls-server-name": "kubernetes", "extensions": [
+        {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}}
+    ]}  # fmt: skip
+    told = {"args": ["get-token"], "env": [{"name": "REGION", "value": "north"}], "provideClusterInfo": True}
+    found = connection(tmp_path, cluster=cluster, **told)
+    assert runs(tmp_path) == 0  # not before it is needed
+    assert found.shown().headers == {"Authorization": "Bearer fetched"}
+    assert (tmp_path / "asked").read_text() == "get-token north"
+    about = {"server": "https://10.0.0.1", "tls-server-name": "kubernetes", "config": {"audience": "me"}}
+    assert json.loads((tmp_path / "told").read_text()) == {
+        "apiVersion": V1, "kind": "ExecCredential", "spec": {"interactive": False, "cluster": about},
+    }  # fmt: skip
+
+
+def test_what_it_gave_is_kept_until_it_expires(tmp_path: Path) -> None:
+    program(tmp_path, {"token": "a", "expirationTimestamp": "2030-01-01T12:10:00Z"})
+    now = [NOON]
+    credentials = PluginCredentials(plugin(tmp_path), Trust().showing, now=lambda: now[0])
+    assert credentials.at_hand() is None
+    fetched = credentials.fetch()
+    assert (credentials.at_hand(), runs(tmp_path)) == (fetched, 1)
+    now[0] += timedelta(minutes=10)
+    assert credentials.at_hand() is None
+
+
+def test_without_an_expiry_it_is_kept_until_it_is_asked_for_anew(tmp_path: Path) -> None:
+    program(tmp_path, {"token": "a"}, version=BETA)
+    found = connection(tmp_path, apiVersion=BETA, interactiveMode=None)
+    assert [found.shown().headers for _ in range(2)] == [{"Authorization": "Bearer a"}] * 2
+    assert runs(tmp_path) == 1
+    found.credentials.fetch()
+    assert runs(tmp_path) == 2
+
+
+def test_a_plugin_may_give_a_certificate(tmp_path: Path) -> None:
+    authority = Authority.make()
+    pair = authority.sign("me")
+    program(tmp_path, {"clientCertificateData": pair.certificate.decode(), "clientKeyData": pair.key.decode()})
+    found = connection(tmp_path)
+    shown = found.shown()
+    assert shown.headers == {}
+    assert shown.trust is not None
+    assert shown.trust is not found.trust
+
+
+@pytest.mark.parametrize(
+    ("mode", "terminal", "asks"),
+    [("Never", True, False), ("IfAvailable", True, True), ("IfAvailable", False, False), ("Always", True, True)],
+)
+def test_a_plugin_asks_a_person_only_where_it_may(tmp_path: Path, mode: str, terminal: bool, asks: bool) -> None:
+    program(tmp_path, {"token": "a"})
+    made = plugin(tmp_path, interactiveMode=mode)
+    PluginCredentials(made, Trust().showing, has_terminal=lambda: terminal).fetch()
+    assert json.loads((tmp_path / "told").read_text())["spec"] == {"interactive": asks}
+
+
+def test_a_plugin_that_must_ask_needs_a_terminal(tmp_path: Path) -> None:
+    program(tmp_path, {"token": "a"})
+    made = PluginCredentials(plugin(tmp_path, interactiveMode="Always"), Trust().showing, has_terminal=lambda: False)
+    with pytest.raises(NoConnection, match="wants to ask a person, but there is no terminal"):
+        made.fetch()
+    assert runs(tmp_path) == 0
+
+
+FAULTS: list[Any] = [
+    pytest.param({"status": {}}, "gave neither a token nor a client certificate", id="nothing"),
+    pytest.param({"status": None}, "did not answer with an ExecCredential: it has no status", id="no status"),
+    pytest.param({"status": {"token": "a"}, "version": BETA}, f"of version {V1}: it is '{BETA}'", id="other version"),
+    pytest.param({"status": {"token": "a"}, "then": "exit 3"}, "ended with code 3", id="failed"),
+    pytest.param({"status": {"token": "a"}, "then": "echo hi"}, "its output is not a JSON object", id="chatty"),
+    pytest.param({"status": {"clientKeyData": "k"}}, "without its key, or a key without", id="half a pair"),
+    pytest.param(
+        {"status": {"clientCertificateData": "c", "clientKeyData": "k"}}, "do not make a pair in PEM", id="no pair"
+    ),
+    pytest.param(
+        {"status": {"token": "a", "expirationTimestamp": "soon"}}, "expire at 'soon', which is no time", id="no time"
+    ),
+]
+
+
+@pytest.mark.parametrize(("answer", "sentence"), FAULTS)
+def test_a_plugin_that_fails_is_named(tmp_path: Path, answer: dict[str, Any], sentence: str) -> None:
+    program(tmp_path, answer.pop("status"), **answer)
+    with pytest.raises(NoConnection, match=re.escape(sentence)) as caught:
+        connection(tmp_path).shown()
+    assert f"the plugin {tmp_path}/login (users[0].user.exec of {tmp_path}/config)" in str(caught.value)
+
+
+def test_a_plugin_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
+    found = connection(tmp_path, command="shoal-no-such-login", installHint="Get it from your cloud.")
+    with pytest.raises(NoConnection, match=r"shoal-no-such-login .* is not there\. Get it from your cloud\."):
+        found.shown()
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "users[0].user.exec.apiVersion should be"),
+        ({"command": ""}, "users[0].user.exec.command is missing"),
+        ({"interactiveMode": None}, "users[0].user.exec.interactiveMode should be one of Never, IfAvailable, Always"),
+        ({"args": "get-token"}, "users[0].user.exec.args should be a list of texts"),
+    ],
+    ids=["old version", "no command", "no mode in v1", "args as text"],
+)
+def test_a_mistake_in_the_entry_is_named(tmp_path: Path, told: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(NoConnection, match=re.escape(sentence)):
+        connection(tmp_path, **told)
