@@ -16,8 +16,8 @@ $(VENV)/.ready: pyproject.toml tools/setup
 	@tools/setup $(VENV)
 	@touch $@
 
-demo: setup ## start a cluster, run two pods, show them finish
-	@$(BIN)/python examples/two-pods/demo.py
+demo: setup ## train with 4 workers, then 2, then 3, and draw a picture of it
+	@$(BIN)/python examples/pytorch-elastic/demo.py
 
 test: setup check unit ## everything: style, types, layers and all tests
 

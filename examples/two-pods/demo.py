@@ -1,6 +1,6 @@
 """Starts a cluster in a temporary folder, applies pods.yaml with kubectl, shows the pods finish, stops the cluster.
 
-Run it with `make demo`. Every command it runs is printed first, so that it can be repeated by hand.
+Every command it runs is printed first, so that it can be repeated by hand.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ while the pods' processes live on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,19 @@ from shoal.node.sandbox.port import Network
 class RealWorld(World):
     is_real = True
 
-    def __init__(self, folder: Path, *, config: Obj | None = None, network: Network | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        config: Obj | None = None,
+        network: Network | None = None,
+        capacity: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__()
         self._data = DataFolder(folder / "data")
         self._config = settings(config or {}, relaxed=True)
         self._network = network
+        self._capacity = {"cpu": "64", "memory": "64Gi", **(capacity or {})}
         self._news = asyncio.Event()
         self._stack = AsyncExitStack()
         self.hosted: Hosted
@@ -42,8 +50,7 @@ class RealWorld(World):
         await self._stack.aclose()
 
     async def _start(self) -> None:
-        room = {"cpu": "64", "memory": "64Gi"}
-        config = HostConfig(capacity=room, network=self._network, dialects={"framework": self._config})
+        config = HostConfig(capacity=self._capacity, network=self._network, dialects={"framework": self._config})
         self.hosted = await self._stack.enter_async_context(running(self._data, config))
         self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
 
