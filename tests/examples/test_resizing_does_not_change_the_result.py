@@ -1,4 +1,4 @@
-"""Real torchrun, real etcd: two workers, then one, then two again, against two workers throughout.
+"""Real torchrun, real etcd: four workers, then two, then three, against four workers throughout.
 
 The tolerance. A slot's gradient is the same wherever it is computed; only the order in which slots are added up
 depends on the number of workers. The sums are double, so orders differ by about 1e-16, and rounding to single (6e-8)
@@ -29,7 +29,7 @@ def arguments(folder: Path) -> tuple[str, ...]:
     metrics = f"--metrics-file={folder / 'metrics.jsonl'}"
     return (
         "--arch=resnet10",
-        "--batch-size=64",
+        "--batch-size=32",
         "--checkpoint-freq=2",
         "--epochs=1",
         "--print-freq=1",
@@ -44,26 +44,31 @@ def losses(folder: Path) -> Losses:
     return {(step["epoch"], step["step"]): step["loss"] for step in steps}
 
 
+async def started(group: Group, folder: Path) -> list[Worker]:
+    return [await group.start(f"worker-{index}", *arguments(folder)) for index in range(4)]
+
+
 async def undisturbed(folder: Path) -> tuple[Losses, float]:
-    async with Group(folder, max_nodes=2) as group:
-        first = await group.start("worker-0", *arguments(folder))
-        second = await group.start("worker-1", *arguments(folder))
-        assert [await first.ends(), await second.ends()] == [0, 0]
-        return losses(folder), accuracy(first)
+    async with Group(folder, max_nodes=4) as group:
+        workers = await started(group, folder)
+        assert [await worker.ends() for worker in workers] == [0, 0, 0, 0]
+        return losses(folder), accuracy(workers[0])
 
 
 async def disturbed(folder: Path) -> tuple[Losses, float, list[int]]:
-    async with Group(folder, max_nodes=2) as group:
-        first = await group.start("worker-0", *arguments(folder))
-        second = await group.start("worker-1", *arguments(folder))
+    """What a scale-down to two and a scale-up to three do to the processes."""
+    async with Group(folder, max_nodes=4) as group:
+        workers = await started(group, folder)
+        first = workers[0]
         line = await first.writes(r"^Epoch: \[0\]\[ *3/")
-        second.terminate()
-        line = await first.writes(r"^=> rank 0 of world size 1", after=line)
+        for worker in workers[2:]:
+            worker.terminate()
+        line = await first.writes(r"of world size 2$", after=line)
         line = await first.writes(r"^Epoch: \[0\]", after=line)
-        third = await group.start("worker-1b", *arguments(folder))
-        line = await first.writes(r"of world size 2", after=line)
+        workers.append(await group.start("worker-2b", *arguments(folder)))
+        line = await first.writes(r"of world size 3$", after=line)
         await first.writes(r"^Epoch: ", after=line)
-        ends = [await first.ends(), await second.ends(), await third.ends()]
+        ends = [await worker.ends() for worker in workers]
         return losses(folder), accuracy(first), ends
 
 
@@ -77,7 +82,7 @@ async def test_resizing_does_not_change_the_result(tmp_path: Path) -> None:
     (tmp_path / "disturbed").mkdir()
     expected, expected_accuracy = await undisturbed(tmp_path / "undisturbed")
     learnt, learnt_accuracy, ends = await disturbed(tmp_path / "disturbed")
-    assert ends == [0, 128 + 15, 0]
+    assert ends == [0, 0, 128 + 15, 128 + 15, 0]
     unrecorded = expected.keys() - learnt.keys()
     assert len(unrecorded) <= RESIZES, "a worker stopped before it wrote down a step that the others have made"
     assert learnt == pytest.approx({step: expected[step] for step in learnt}, rel=TOLERANCE)
