@@ -33,13 +33,20 @@ class NothingToDraw(ValueError):
 
 
 def read(lines: Iterable[str]) -> list[Step]:
-    """The steps of the last training, by time. One begins with the first step of the first epoch."""
+    """The steps of the last training, by time."""
+    return trainings(lines)[-1]
+
+
+def trainings(lines: Iterable[str]) -> list[list[Step]]:
+    """The steps of each training, by time. One begins with the first step of the first epoch."""
     written = [json.loads(line) for line in lines if line.strip()]
     steps = [Step(w["time"], w["world"], w["epoch"], w["step"], w["loss"]) for w in written]
-    starts = [number for number, step in enumerate(steps) if (step.epoch, step.step) == (0, 0)]
     if not steps:
         raise NothingToDraw("no steps have been written yet")
-    return sorted(steps[starts[-1] if starts else 0 :], key=lambda step: step.time)
+    starts = [number for number, step in enumerate(steps) if (step.epoch, step.step) == (0, 0)] or [0]
+    ends = [*starts[1:], len(steps)]
+    parts = (steps[start:end] for start, end in zip(starts, ends, strict=True))
+    return [sorted(part, key=lambda step: step.time) for part in parts]
 
 
 def groups(steps: list[Step]) -> list[list[Step]]:

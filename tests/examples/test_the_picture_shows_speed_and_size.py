@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from picture import NothingToDraw, Step, groups, read, speeds, worlds
+from picture import NothingToDraw, Step, groups, read, speeds, trainings, worlds
 
 
 def step(time: float, world: int, number: int) -> Step:
@@ -25,6 +25,11 @@ def written(steps: list[Step]) -> list[str]:
 
 def test_only_the_last_training_of_a_file_is_read() -> None:
     assert read(written([step(1, 4, 0), step(2, 4, 1), *STORY])) == STORY
+
+
+def test_every_training_of_a_file_can_be_had() -> None:
+    before = [step(1, 4, 0), step(2, 4, 1)]
+    assert trainings(written([*before, *STORY])) == [before, STORY]
 
 
 def test_nothing_written_is_nothing_to_draw() -> None:
