@@ -57,7 +57,8 @@ class Agent:
         self._events = Events(recorder or Recorder(cluster, "shoal-node", host=config.name))
         self._folder = NodeFolder(config.data, config.name)
         self._part = part_of(config.range_for(sandboxes.network), config.index)
-        self._heartbeat = Heartbeat(cluster, config, str(self._part))
+        # On a cluster with kubelets the ranges of nodes are given out by the cluster, and are not ours to name.
+        self._heartbeat = Heartbeat(cluster, config, "" if config.kubelet_port else str(self._part))
         mine = f"spec.nodeName={config.name}"
         self._pods = Reflector(cluster, POD, fields=mine, on_change=self._changed, trim=without_bookkeeping)
         self._found = Found()
@@ -93,6 +94,10 @@ class Agent:
         async with asyncio.TaskGroup() as group:
             for worker in workers:
                 group.create_task(worker.runs.shut_down(spec_grace(worker.pod)))
+
+    def find(self, key: Key) -> Obj | None:
+        """The pod of that name, where it is bound to this node."""
+        return self._pods.objects.get(key)
 
     # NodeServices
 

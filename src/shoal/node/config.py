@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from shoal.kube.objects import Obj
 from shoal.node.addresses import ISOLATED_RANGE, LOOPBACK_RANGE
 from shoal.node.images import Images
 from shoal.node.lifecycle import BackOff
@@ -26,6 +27,8 @@ class NodeConfig:
     share: int = 1  # among how many nodes the machine is split
     capacity: Mapping[str, str] = field(default_factory=dict)  # declared, besides what was found
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Obj, ...] = ()  # of a Node that is registered for the first time
+    kubelet_port: int = 0  # where an API server may ask for logs; 0: this one asks in its own process
     images: Images = field(default_factory=Images)
     caller_env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     working_dir: str = field(default_factory=os.getcwd)

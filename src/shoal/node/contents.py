@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
 from shoal.kube.objects import Obj, namespace_of
+from shoal.node.accounts import NONE_HERE, Issued, wish_of
 from shoal.node.environment import Surroundings
 from shoal.node.fields import field_value, resource_value
 from shoal.node.references import NotThere
@@ -56,10 +57,20 @@ def _projected(source: Obj, pod: Obj, around: Surroundings) -> Files:
         elif chosen := part.get("downwardAPI"):
             files.update(_downward(chosen, pod, around, mode))
         elif "serviceAccountToken" in part:
-            raise NotThere("this node issues no service account tokens; set automountServiceAccountToken: false")
+            chosen = part["serviceAccountToken"] or {}
+            files[chosen["path"]] = File(_token(chosen, around.lookup.issued), mode)
         else:
             raise NotThere(f"this node cannot project {', '.join(part)} into a volume")
     return files
+
+
+def _token(source: Obj, issued: Issued | None) -> bytes:
+    wish = wish_of(source)
+    if issued is None:
+        raise NotThere(NONE_HERE)
+    if wish not in issued.tokens:
+        raise NotThere(issued.refusals.get(wish, "the token of its service account has not been asked for yet"))
+    return issued.tokens[wish]
 
 
 def _mode(source: Obj) -> int:

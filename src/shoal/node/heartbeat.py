@@ -69,7 +69,8 @@ class Heartbeat:
     # The Node
 
     async def _register(self) -> None:
-        wanted = node_object(self._config.name, self._config.machine, self._config.labels, self._pod_cidr)
+        config = self._config
+        wanted = node_object(config.name, config.machine, config.labels, self._pod_cidr, config.taints)
         labels = {"metadata": {"labels": wanted["metadata"]["labels"]}}
         try:
             self._node = await self._cluster.patch(NODE, self._config.name, patch=labels)
@@ -83,6 +84,7 @@ class Heartbeat:
             self._config.allocatable,
             now=rfc3339(self._now()),
             known=self._node,
+            kubelet_port=self._config.kubelet_port,
         )
         self._node = await self._cluster.patch(
             NODE, self._config.name, patch={"status": status}, subresource="status", field_manager="shoal-node"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shoal.cluster.port import Cluster
+from shoal.node.accounts import Accounts
 from shoal.node.naming import Names
 from shoal.node.referring import References
 from shoal.node.sandbox.port import LostSandbox, Sandbox, Sandboxes
@@ -27,11 +28,12 @@ class Found:
 class Host:
     """Run `run` in a task beside the agents that use it."""
 
-    def __init__(self, cluster: Cluster, sandboxes: Sandboxes) -> None:
+    def __init__(self, cluster: Cluster, sandboxes: Sandboxes, *, accounts: Accounts | None = None) -> None:
         self.cluster = cluster
         self.sandboxes = sandboxes
         self.names = Names(cluster, sandboxes)
         self.references = References(cluster)
+        self.accounts = accounts  # None where the cluster issues no tokens
         self.nodes: set[str] = set()  # the names of the agents that share this
         self._adopting = asyncio.Lock()
         self._found: dict[str, Found] | None = None

@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -123,8 +123,10 @@ def devices_of(machine: Machine, declared: Mapping[str, str], node_index: int = 
     return machine.gpus or None
 
 
-def node_object(name: str, machine: Machine, labels: Mapping[str, str], pod_cidr: str) -> Obj:
-    """The Node to create; its status is written apart."""
+def node_object(
+    name: str, machine: Machine, labels: Mapping[str, str], pod_cidr: str, taints: Sequence[Obj] = ()
+) -> Obj:
+    """The Node to create; its status is written apart. `pod_cidr` '' leaves it to whoever gives them out."""
     fixed = {
         HOSTNAME_LABEL: name,
         "kubernetes.io/os": "linux",
@@ -138,11 +140,16 @@ def node_object(name: str, machine: Machine, labels: Mapping[str, str], pod_cidr
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {**fixed, **labels}},
-        "spec": {"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]},
+        "spec": {
+            **({"podCIDR": pod_cidr, "podCIDRs": [pod_cidr]} if pod_cidr else {}),
+            **({"taints": list(taints)} if taints else {}),
+        },
     }
 
 
-def node_status(name: str, machine: Machine, capacity: Mapping[str, str], *, now: str, known: Obj | None) -> Obj:
+def node_status(
+    name: str, machine: Machine, capacity: Mapping[str, str], *, now: str, known: Obj | None, kubelet_port: int = 0
+) -> Obj:
     """The node's status: everything on it may be given away, and the agent that writes this is alive."""
     before = {c["type"]: c for c in ((known or {}).get("status") or {}).get("conditions") or ()}
     return {
@@ -154,7 +161,13 @@ def node_status(name: str, machine: Machine, capacity: Mapping[str, str], *, now
         ],
         "conditions": [_condition(before.get(claim[0]), claim, now) for claim in _CONDITIONS],
         "nodeInfo": dict(machine.info),
+        **(_served_on(kubelet_port) if kubelet_port else {}),
     }
+
+
+def _served_on(port: int) -> Obj:
+    """Where the API server asks for logs and commands, and that websockets may be passed through to it."""
+    return {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}, "declaredFeatures": ["ExtendWebSocketsToKubelet"]}
 
 
 _CONDITIONS = (

@@ -16,7 +16,7 @@ from pathlib import Path
 from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
-from shoal.kube.objects import Obj, namespace_of, without_bookkeeping
+from shoal.kube.objects import Key, Obj, name_of, namespace_of, without_bookkeeping
 from shoal.logs import Logger
 from shoal.node.resolving import Directory, Neighbour, Table, directory, hosts_file, service_lines, service_table
 from shoal.node.sandbox.port import Sandboxes
@@ -24,6 +24,7 @@ from shoal.node.sandbox.port import Sandboxes
 log = Logger(__name__)
 
 SERVE_AGAIN_SECONDS = 5.0
+API = Key("default", "kubernetes")
 
 
 def rewrite(path: Path, text: str) -> None:
@@ -59,7 +60,11 @@ class Names:
         self._table: Table | None = None
 
     def services(self, namespace: str) -> tuple[Obj, ...]:
-        return tuple(s for s in self._services.objects.values() if namespace_of(s) == namespace)
+        """Those of the namespace, and the way to the API itself, which every pod is told of."""
+        found = {name_of(s): s for s in self._services.objects.values() if namespace_of(s) == namespace}
+        if (api := self._services.objects.get(API)) is not None:
+            found.setdefault(API.name, api)
+        return tuple(found.values())
 
     async def synced(self) -> None:
         await self._services.synced.wait()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, SECRET, Kind
 from shoal.kube.objects import Key, Obj, namespace_of
+from shoal.node.accounts import Issued
 
 
 class Reference(NamedTuple):
@@ -39,6 +40,7 @@ class Lookup:
     """The objects the pods of this node refer to, as far as they exist."""
 
     objects: Mapping[Reference, Obj] = field(default_factory=dict)
+    issued: Issued | None = None  # the pod's tokens; None where this cluster issues none
 
     def get(self, kind: Kind, namespace: str, name: str) -> Obj | None:
         return self.objects.get(Reference(kind, Key(namespace, name)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of
 from shoal.logs import Logger
@@ -135,6 +136,8 @@ class PodWorker:
         finally:
             self.runs.leave()
             self._host.references.release(self.record.uid)
+            if self._host.accounts is not None:
+                self._host.accounts.forget(self.record.uid)
 
     async def _pass(self) -> float | None:
         """One pass; returns when to make the next if nothing happens before."""
@@ -313,6 +316,9 @@ class PodWorker:
         if self.runs.sandbox is not None:
             self._register_names()
         lookup = await references.hold(self.record.uid, references_of(self.pod), self._references_changed)
+        if self._host.accounts is not None:
+            issued = await self._host.accounts.issue(self.pod, self._config.clock())
+            lookup, self._retry_at = replace(lookup, issued=issued), issued.again_at
         self._premises = Premises(self._config, names.services(self.record.namespace), lookup, self._host.environment())
         if self.runs.sandbox is not None and any(is_written(v) for v in self.pod["spec"].get("volumes") or ()):
             volumes.refresh(self.pod, self.folder, surroundings(self.pod, self.record, self._premises))

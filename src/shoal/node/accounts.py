@@ -1,0 +1,100 @@
+"""Tokens of service accounts, which projected volumes show to the pods that run under them.
+
+Each token is asked for by one pod and is valid for that pod alone, for as long as the volume says. When four fifths
+of its time are over another is asked for, and the file in the volume is replaced. A cluster of our own issues none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
+from shoal.kube.times import parse
+
+DEFAULT_SECONDS = 3600
+AGAIN_SECONDS = 5.0
+USED_UP = 0.8  # of a token's time; the next is asked for then
+
+NONE_HERE = "this node issues no service account tokens; set automountServiceAccountToken: false"
+
+
+class Wish(NamedTuple):
+    """A token as a volume asks for it; `audience` '' means the API server itself."""
+
+    audience: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The tokens of a pod, and why others are not there; `again_at` is when to ask next."""
+
+    tokens: Mapping[Wish, bytes] = field(default_factory=dict)
+    refusals: Mapping[Wish, str] = field(default_factory=dict)
+    again_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: bytes
+    renew_at: float
+
+
+def wish_of(source: Mapping[str, object]) -> Wish:
+    """What a `serviceAccountToken` of a projected volume asks for."""
+    seconds = source.get("expirationSeconds") or DEFAULT_SECONDS
+    return Wish(str(source.get("audience") or ""), int(str(seconds)))
+
+
+def wishes_of(pod: Obj) -> Iterator[Wish]:
+    for volume in pod["spec"].get("volumes") or ():
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            if "serviceAccountToken" in source:
+                yield wish_of(source["serviceAccountToken"] or {})
+
+
+class Accounts:
+    """Asks the cluster, and remembers what it got until it is due."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._held: dict[str, dict[Wish, _Token]] = {}  # by the pod's uid
+
+    async def issue(self, pod: Obj, now: float) -> Issued:
+        """Every token the pod wants, as far as the cluster gives them."""
+        held = self._held.setdefault(uid_of(pod), {})
+        refusals: dict[Wish, str] = {}
+        for wish in set(wishes_of(pod)):
+            if wish in held and now < held[wish].renew_at:
+                continue
+            try:
+                held[wish] = await self._request(pod, wish, now)
+            except (ApiError, OutcomeUnknown, OSError) as refused:
+                account = pod["spec"].get("serviceAccountName") or "default"
+                refusals[wish] = f'no token for the service account "{account}": {refused}'
+        due = [token.renew_at for token in held.values()]
+        again = now + AGAIN_SECONDS if refusals else min(due, default=None)
+        return Issued({wish: token.text for wish, token in held.items()}, refusals, again)
+
+    def forget(self, uid: str) -> None:
+        self._held.pop(uid, None)
+
+    async def _request(self, pod: Obj, wish: Wish, now: float) -> _Token:
+        account = pod["spec"].get("serviceAccountName") or "default"
+        # A subresource is made as if it were a collection of its own.
+        kind = Kind("", "v1", "TokenRequest", f"serviceaccounts/{account}/token")
+        spec: Obj = {
+            "expirationSeconds": wish.seconds,
+            "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)},
+        }
+        if wish.audience:
+            spec["audiences"] = [wish.audience]
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": kind.kind, "spec": spec}
+        status = (await self._cluster.create(kind, request, namespace_of(pod)))["status"]
+        lasts = max(parse(status["expirationTimestamp"]).timestamp() - now, 0.0)
+        return _Token(str(status["token"]).encode(), now + lasts * USED_UP)
