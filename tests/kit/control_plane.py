@@ -57,15 +57,18 @@ class ControlPlane:
 
 
 @contextlib.contextmanager
-def shared(folder: Path, *, programs: Sequence[str] = ("kube-controller-manager",)) -> Iterator[ControlPlane]:
-    """The control plane of `folder`, started if nobody did yet; other processes may use it at the same time."""
+def shared(
+    folder: Path, *, programs: Sequence[str] = ("kube-controller-manager",), keeper: str = __file__
+) -> Iterator[ControlPlane]:
+    """The control plane of `folder`, started if nobody did yet; other processes may use it at the same time.
+    `keeper` is the program that starts it and stays: this one, or one that starts more."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "users").open("a") as users, (folder / "starting").open("a") as starting:
         fcntl.flock(starting, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_SH)  # waits for a keeper that is just leaving
         where = folder / "control-plane.json"
         if not where.exists():
-            _start_keeper(folder, programs)
+            _start_keeper(folder, programs, keeper)
         plane = ControlPlane(**json.loads(where.read_text()))
         fcntl.flock(starting, fcntl.LOCK_UN)
         yield plane
@@ -84,10 +87,13 @@ def binaries(programs: Sequence[str] = ()) -> Path:
     return folder
 
 
-def _start_keeper(folder: Path, programs: Sequence[str]) -> None:
+def _start_keeper(folder: Path, programs: Sequence[str], file: str) -> None:
     log = (folder / "keeper.log").open("w")
-    command = [sys.executable, __file__, str(folder), str(binaries(programs)), *programs]
-    keeper = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True)
+    command = [sys.executable, file, str(folder), str(binaries(programs)), *programs]
+    found_from = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    keeper = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True, env=found_from
+    )
     assert keeper.stdout is not None
     if keeper.stdout.readline() != "ready\n":  # one line when all is up, or the end of the file
         keeper.wait()
@@ -97,9 +103,9 @@ def _start_keeper(folder: Path, programs: Sequence[str]) -> None:
 # What follows runs in the keeper.
 
 
-def keep(folder: Path, bin_folder: Path, programs: Sequence[str]) -> None:
+def keep(make: type[Keeper], folder: Path, bin_folder: Path, programs: Sequence[str]) -> None:
     with (folder / "users").open("a") as users, contextlib.ExitStack() as stack:
-        plane = Keeper(folder, bin_folder, stack).start(programs)
+        plane = make(folder, bin_folder, stack).start(programs)
         where = folder / "control-plane.json"
         (folder / "new.json").write_text(json.dumps(asdict(plane)))
         (folder / "new.json").rename(where)
@@ -123,15 +129,21 @@ class Keeper:
         etcd_port, peer_port, port = free_ports(3)
         etcd = self._run("etcd", etcd_flags(self.folder, etcd_port, peer_port))
         self._wait(f"http://127.0.0.1:{etcd_port}/health", etcd)
-        apiserver = self._run("kube-apiserver", apiserver_flags(self.folder, etcd_port, port, self.token))
+        flags = [*apiserver_flags(self.folder, etcd_port, port, self.token), *self.more_flags("kube-apiserver")]
+        apiserver = self._run("kube-apiserver", flags)
         url = f"https://127.0.0.1:{port}"
         self._wait(f"{url}/readyz", apiserver)
         forget(f"http://127.0.0.1:{etcd_port}", FORGOTTEN)
         kubeconfig = write_kubeconfig(self.folder, url, self.token)
         for program in programs:
-            self._run(program, PROGRAM_FLAGS[program](kubeconfig, *free_ports(1)))
+            flags = [*PROGRAM_FLAGS[program](kubeconfig, *free_ports(1)), *self.more_flags(program)]
+            self._run(program, flags)
         ca_file = self.folder / "certificates" / "apiserver.crt"
         return ControlPlane(url, self.token, str(ca_file), str(kubeconfig), str(self.folder))
+
+    def more_flags(self, program: str) -> Sequence[str]:
+        """What those that start more add to a program's flags."""
+        return ()
 
     def _run(self, program: str, flags: Sequence[str]) -> subprocess.Popen[bytes]:
         log = self.stack.enter_context((self.folder / f"{program}.log").open("w"))
@@ -259,4 +271,4 @@ def die_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    keep(Keeper, Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

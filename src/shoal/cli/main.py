@@ -28,6 +28,10 @@ COMMANDS = {
     "status": "Show what runs where.",
     "kubeconfig": "Print the kubeconfig of a cluster.",
     "doctor": "Say what works on this machine and what that costs.",
+    "node": "Join a Kubernetes cluster as a node whose pods are processes.",
+    "install": "Put the operator on a Kubernetes cluster, or upgrade it.",
+    "uninstall": "Take the operator off a cluster; kinds and jobs stay.",
+    "operator": "Serve jobs on a Kubernetes cluster.",
     "barrier": "Wait until every task of a Framework has an address.",
     "completion": "Print the tab completion for your shell.",
 }

@@ -93,7 +93,7 @@ def configured(options: dict[str, Any]) -> HostConfig:
     loaded = load(options["file"] or default_file())
     settings = loaded.settings
     network = options["network"] or settings.network
-    certificate = _certificate(options["tls_cert"], options["tls_key"])
+    certificate = certificate_of(options["tls_cert"], options["tls_key"])
     try:
         open_to_others = not is_loopback(options["bind"])
     except ServingRefused as refused:
@@ -115,7 +115,7 @@ def configured(options: dict[str, Any]) -> HostConfig:
     )
 
 
-def _certificate(certificate: Path | None, key: Path | None) -> Certificate | None:
+def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | None:
     from shoal.apiserver.certificates import Certificate
     from shoal.apiserver.serving import ServingRefused
 

@@ -1,0 +1,210 @@
+"""This machine as a node of a cluster that runs elsewhere: the agent, what serves the API server, and their end.
+
+`join` is the story from the first question to leaving. It may be cut anywhere: pods live in sandboxes of their own,
+and the next start in the same folder finds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shoal.apiserver.certificates import Certificate, ensure
+from shoal.apiserver.serving import ServingRefused
+from shoal.cli.folders import DataFolder
+from shoal.cli.hosting import node_name, own_address
+from shoal.cluster.port import Cluster
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import LEASE, NODE
+from shoal.kube.objects import Obj, at_path
+from shoal.kube.times import parse
+from shoal.logs import Logger
+from shoal.node.accounts import Accounts
+from shoal.node.agent import Agent
+from shoal.node.config import NodeConfig
+from shoal.node.heartbeat import LEASE_NAMESPACE
+from shoal.node.host import Host
+from shoal.node.images import Images
+from shoal.node.kubelet.callers import Authorities, Callers
+from shoal.node.kubelet.serving import Kubelet
+from shoal.node.machine import Machine, measure
+from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.port import Network
+
+log = Logger(__name__)
+
+KUBELET_PORT = 10250
+OURS = "shoal://"  # how the runtime of a node of ours begins
+LABEL = {"shoal.dev/process-node": "true"}
+# Pods here are anybody's in the cluster: of this machine's environment they see what every program needs.
+SHOWN_TO_PODS = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+
+
+class CannotJoin(Exception):
+    """The cluster must not get this node; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinConfig:
+    """What a node is told. Empty means: as this machine has it."""
+
+    name: str = ""
+    address: str = ""  # where the API server reaches this machine
+    port: int | None = None  # None: a kubelet's, or any where that is taken
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Obj, ...] = ()
+    network: Network | None = None  # None: the better one that works here
+    certificate: Certificate | None = None  # None: one of our own
+    images: Images = field(default_factory=Images)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A node that is registered and runs its pods."""
+
+    config: NodeConfig
+    network: Network
+    agent: Agent
+    broken: asyncio.Task[None]  # ends only when a part of the node breaks
+
+
+async def join(
+    data: DataFolder,
+    cluster: Cluster,
+    config: JoinConfig,
+    *,
+    on_ready: Callable[[Joined], None],
+    on_stop: Callable[[], None] = lambda: None,
+) -> bool:
+    """Run until SIGTERM, which leaves the pods' processes to the next start, or SIGINT, which stops them first; a
+    second SIGINT leaves them too. Whether they were stopped."""
+    leave, stop = _signalled()
+    async with joined(data, cluster, config) as node:
+        log.info("node has joined", node=node.config.name, network=str(node.network))
+        on_ready(node)
+        await _first_of(node.broken, leave.wait(), stop.wait())
+        if leave.is_set():
+            return False
+        on_stop()
+        await _first_of(node.broken, leave.wait(), node.agent.shut_down())
+    return not leave.is_set()
+
+
+@asynccontextmanager
+async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> AsyncIterator[Joined]:
+    """A node from the moment the cluster may place pods on it; it ends with the body, its pods' processes do not."""
+    address = config.address or own_address()
+    machine = measure(data.path, host_ip=address)
+    name = config.name or node_name(machine.hostname)
+    await check_may_join(cluster, name, machine, now=datetime.now(UTC))  # 1. nobody else is this node
+    sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 2. where pods can live
+    listener = _listen(address, config.port)
+    try:
+        settings = NodeConfig(
+            name, data.path, machine,
+            capacity=config.capacity, labels={**LABEL, **config.labels}, taints=config.taints, images=config.images,
+            kubelet_port=listener.getsockname()[1], caller_env=_shown_to_pods(), working_dir="/",
+        )  # fmt: skip
+        host = Host(cluster, sandboxes, accounts=Accounts(cluster))
+        agent = Agent(cluster, sandboxes, settings, host=host)
+        tls = (config.certificate or ensure(data.certificates, address)).context()
+        running = asyncio.create_task(_run(agent, host, cluster, listener, tls))
+        try:
+            await _first_of(running, agent.ready.wait())  # 3. registered, every pod has its worker
+            yield Joined(settings, sandboxes.network, agent, running)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    finally:
+        listener.close()
+        await sandboxes.close()
+
+
+async def _run(agent: Agent, host: Host, cluster: Cluster, listener: socket.socket, tls: ssl.SSLContext) -> None:
+    """The agent, its names and references, and the answers to the API server, until one of them breaks."""
+    kubelet = Kubelet(agent, Callers(cluster, agent.config.name))
+    async with kubelet.served(listener, tls=tls), asyncio.TaskGroup() as group:
+        group.create_task(Authorities(cluster, tls).run())
+        group.create_task(host.run())
+        group.create_task(agent.run())
+
+
+def _listen(address: str, port: int | None) -> socket.socket:
+    """Where a kubelet would be, unless one is there or another port is wanted."""
+    for tried in (KUBELET_PORT, 0) if port is None else (port,):
+        try:
+            return socket.create_server((address, tried), backlog=128)
+        except OSError as refused:
+            problem = f"cannot listen on {address} port {tried}: {refused.strerror}"
+    raise ServingRefused(f"{problem}. Choose another --address or --port; 0 takes any free one.")
+
+
+def _shown_to_pods() -> dict[str, str]:
+    return {name: os.environ[name] for name in SHOWN_TO_PODS if name in os.environ}
+
+
+# Whether the name is free
+
+
+async def check_may_join(cluster: Cluster, name: str, machine: Machine, *, now: datetime) -> None:
+    """A Node of that name that is another machine's, alive, or no process node, is not ours to take."""
+    try:
+        node = await cluster.get(NODE, name)
+    except ApiError as refused:
+        if refused.code == 404:
+            return
+        raise
+    info = at_path(node, "status", "nodeInfo") or {}
+    runtime = info.get("containerRuntimeVersion") or ""
+    if runtime and not runtime.startswith(OURS):
+        raise CannotJoin(
+            f"there is a node {name} already, and it runs containers ({runtime}). Choose another name with --name."
+        )
+    same = info.get("machineID") == machine.info.get("machineID")
+    if runtime and not same and await _is_alive(cluster, name, now):
+        raise CannotJoin(f"another machine is node {name} and is alive. Choose another name with --name.")
+
+
+async def _is_alive(cluster: Cluster, name: str, now: datetime) -> bool:
+    try:
+        lease = await cluster.get(LEASE, name, LEASE_NAMESPACE)
+    except ApiError as refused:
+        if refused.code == 404:
+            return False
+        raise
+    renewed, lasts = at_path(lease, "spec", "renewTime"), at_path(lease, "spec", "leaseDurationSeconds")
+    return bool(renewed) and now < parse(renewed) + timedelta(seconds=lasts or 0)
+
+
+# Waiting and ending
+
+
+async def _first_of(broken: asyncio.Task[None], *awaited: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the first of `awaited`; where the node breaks before, raise what broke it."""
+    hoped = [asyncio.ensure_future(each) for each in awaited]
+    try:
+        await asyncio.wait((broken, *hoped), return_when=asyncio.FIRST_COMPLETED)
+        for each in (broken, *hoped):
+            if each.done():
+                each.result()
+    finally:
+        for each in hoped:
+            each.cancel()
+
+
+def _signalled() -> tuple[asyncio.Event, asyncio.Event]:
+    """Leave the pods and go; stop them and go. An impatient person's second Ctrl-C leaves them."""
+    leave, stop = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, leave.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: (leave if stop.is_set() else stop).set())
+    return leave, stop

@@ -1,0 +1,200 @@
+"""`shoal node`: this machine as a node of a Kubernetes cluster, whose pods run here as processes."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoal.cli.folders import VARIABLE, DataFolder, default_folder
+from shoal.cli.up import READY, capacity_of
+
+if TYPE_CHECKING:
+    from shoal.cli.joining import JoinConfig, Joined
+    from shoal.cluster.connecting import Connection
+    from shoal.kube.objects import Obj
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def labels_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    from shoal.kube import names
+
+    found: dict[str, str] = {}
+    for pair in given:
+        name, separator, value = pair.partition("=")
+        problems = [*names.qualified_name(name), *names.label_value(value)]
+        if not separator or problems:
+            raise click.BadParameter(f"{pair!r} should be NAME=VALUE, for example zone=lab{_because(problems)}")
+        found[name] = value
+    return found
+
+
+def taints_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Obj, ...]:
+    return tuple(_taint(text) for text in given)
+
+
+def _taint(text: str) -> Obj:
+    from shoal.kube import names
+
+    found = re.fullmatch(r"([^=:]+)(?:=([^:]*))?:(\w+)", text)
+    if found is None or found[3] not in EFFECTS:
+        raise click.BadParameter(
+            f"{text!r} should be NAME=VALUE:EFFECT, for example lab=true:NoSchedule; effects are {', '.join(EFFECTS)}"
+        )
+    problems = [*names.qualified_name(found[1]), *names.label_value(found[2] or "")]
+    if problems:
+        raise click.BadParameter(f"{text!r} is no taint{_because(problems)}")
+    return {"key": found[1], "effect": found[3], **({"value": found[2]} if found[2] else {})}
+
+
+def _because(problems: list[str]) -> str:
+    return f": {problems[0]}" if problems else ""
+
+
+@click.command("node")
+@click.option(
+    "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
+    help="The cluster to join.  [default: KUBECONFIG, then ~/.kube/config]",
+)  # fmt: skip
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: this machine's]")
+@click.option(
+    "--data", "folder", type=click.Path(file_okay=False, path_type=Path),
+    default=lambda: default_folder().with_name("node"), show_default="~/.local/share/shoal/node",
+    help="The node's folder: pods, logs, its certificate.",
+)  # fmt: skip
+@click.option(
+    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
+    help="Declare a resource of the node, instead of what was found: --capacity nvidia.com/gpu=4",
+)  # fmt: skip
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", callback=labels_of, help="Label of the node.")
+@click.option(
+    "--taint", "taints", multiple=True, metavar="NAME=VALUE:EFFECT", callback=taints_of,
+    help="Taint of the node, set when it is registered for the first time: --taint lab=true:NoSchedule",
+)  # fmt: skip
+@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
+@click.option(
+    "--address", default="", metavar="ADDRESS",
+    help="Where the API server reaches this machine, for logs and commands.  [default: the one of its default route]",
+)  # fmt: skip
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port for that.  [default: 10250, or any where that is taken]"
+)
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file, for images.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
+@click.option("--ready-fd", type=int, hidden=True)
+def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int | None, **options: Any) -> None:
+    """Join a Kubernetes cluster as a node whose pods are processes of this machine.
+
+    Runs in this terminal. SIGTERM leaves the pods running for the next start in the same folder, as the restart of a
+    kubelet does; Ctrl-C stops them first, each with its grace period. Pods run as you and without containers: whoever
+    may create pods in the cluster can run programs here. A --taint keeps pods away that are not meant for it.
+
+    \b
+    shoal node --kubeconfig ~/.kube/config --taint lab=true:NoSchedule
+    kubectl get nodes -l shoal.dev/process-node=true
+    """
+    if os.environ.get(VARIABLE) and DataFolder(folder).path == DataFolder(Path(os.environ[VARIABLE])).path:
+        raise click.UsageError(f"--data is the folder of the cluster that {VARIABLE} names; a node needs its own.")
+    data = DataFolder(folder)
+    data.make()
+    _run(data, _connection(kubeconfig, context), configured(options), ready_fd)
+
+
+def configured(options: dict[str, Any]) -> JoinConfig:
+    """The file, then what was said on the command line."""
+    from shoal.cli.config import default_file, load
+    from shoal.cli.joining import JoinConfig
+    from shoal.cli.up import certificate_of
+    from shoal.kube import names
+    from shoal.node.sandbox.port import Network
+
+    loaded = load(options["file"] or default_file())
+    problems = names.dns_subdomain(options["name"]) if options["name"] else []
+    if problems:
+        raise click.UsageError(f"--name {options['name']!r} cannot be the name of a node{_because(problems)}")
+    network = options["network"] or loaded.settings.network
+    return JoinConfig(
+        name=options["name"],
+        address=options["address"],
+        port=options["port"],
+        capacity={**loaded.settings.capacity, **options["capacity"]},
+        labels=options["labels"],
+        taints=options["taints"],
+        network=None if network == "auto" else Network(network),
+        certificate=certificate_of(options["tls_cert"], options["tls_key"]),
+        images=loaded.images,
+    )
+
+
+def _connection(kubeconfig: Path | None, context: str) -> Connection:
+    from shoal.cluster.connecting import NoConnection, from_kubeconfig, usual_files
+
+    files = [kubeconfig] if kubeconfig is not None else usual_files(os.environ)
+    if not files:
+        raise click.ClickException(
+            "there is no cluster to join: neither KUBECONFIG nor ~/.kube/config names one. Name one with --kubeconfig."
+        )
+    try:
+        return from_kubeconfig(files, context=context)
+    except NoConnection as problem:
+        raise click.ClickException(f"{problem}.") from None
+
+
+def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd: int | None) -> None:
+    import asyncio
+
+    from shoal.apiserver.serving import ServingRefused
+    from shoal.cli.joining import CannotJoin, join
+    from shoal.cli.logging import log_to
+    from shoal.cli.reaching import sentence_of
+    from shoal.cluster.kubernetes import opened
+    from shoal.cluster.port import OutcomeUnknown
+    from shoal.kube.errors import ApiError
+    from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad
+    from shoal.node.sandbox.zygote_link import ZygoteFailed
+
+    def ready(joined: Joined) -> None:
+        if ready_fd is None:
+            _greet(data, joined, connection)
+        else:
+            os.write(ready_fd, READY)
+            os.close(ready_fd)
+
+    async def run() -> bool:
+        async with opened(connection) as cluster:
+            return await join(data, cluster, config, on_ready=ready, on_stop=_say_stopping)
+
+    with data.held(), log_to(data.log):
+        try:
+            has_stopped_pods = asyncio.run(run())
+        except (CannotJoin, ServingRefused, FolderInUse, NetworkNotToBeHad, ZygoteFailed) as refused:
+            raise click.ClickException(str(refused)) from None
+        except ApiError as refused:
+            raise click.ClickException(sentence_of(refused)) from None
+        except (OutcomeUnknown, OSError) as broken:
+            raise click.ClickException(f"{broken}.") from None
+    if ready_fd is None:
+        click.echo("Stopped." if has_stopped_pods else "Left. The pods go on; the next start here finds them.")
+
+
+def _greet(data: DataFolder, joined: Joined, connection: Connection) -> None:
+    node, room = joined.config, joined.config.allocatable
+    gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
+    click.echo(f"{click.style(f'Node {node.name} has joined', fg='green')} {connection.url}")
+    click.echo(f"  room: {room['cpu']} cpu, {room['memory']} memory{gpus}")
+    click.echo(f"  pods: {joined.network} network; what is kept: {data.path}")
+    click.echo(f"  logs and commands: {node.machine.host_ip} port {node.kubelet_port}")
+    click.echo("Ctrl-C stops it and its pods; SIGTERM leaves the pods running.")
+
+
+def _say_stopping() -> None:
+    click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...", err=True)

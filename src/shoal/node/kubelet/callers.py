@@ -1,0 +1,132 @@
+"""Who may ask this node: the cluster knows the caller, and the cluster's rights decide, as at any other node.
+
+A client certificate signed by the cluster's authority for clients names its holder; a bearer token is shown to the
+cluster. What the caller wants is then asked as a SubjectAccessReview about `nodes/proxy` of this node. A yes is
+remembered for a few minutes and a no for some seconds, so that a watched log does not ask at every line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.cluster.port import Cluster
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.kinds import CONFIG_MAP, Kind
+from shoal.kube.objects import Obj, without_bookkeeping
+from shoal.logs import Logger
+
+log = Logger(__name__)
+
+TOKEN_REVIEW = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
+AUTHORITIES = ("kube-system", "extension-apiserver-authentication")
+YES_SECONDS, NO_SECONDS = 300.0, 10.0
+MOST_REMEMBERED = 1000
+
+
+class Unknown(Exception):
+    """The caller shows nothing that the cluster knows him by."""
+
+
+class Forbidden(Exception):
+    """The cluster knows the caller and does not let him."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+class Callers:
+    """`admit` whoever may; `trust` is told of the authorities for client certificates as the cluster names them."""
+
+    def __init__(self, cluster: Cluster, node: str, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._cluster = cluster
+        self._node = node
+        self._now = now
+        self._answers: dict[tuple[Caller, str], tuple[bool, float]] = {}
+
+    async def admit(self, certificate: Mapping[str, Any] | None, token: str, *, verb: str) -> Caller:
+        caller = holder_of(certificate) if certificate else await self._owner_of(token)
+        if caller is None:
+            raise Unknown("show a client certificate of the cluster, or a token of it")
+        if not await self._may(caller, verb):
+            raise Forbidden(f"{caller.name} may not {verb} nodes/proxy of {self._node}; a ClusterRole can allow it")
+        return caller
+
+    async def _owner_of(self, token: str) -> Caller | None:
+        if not token:
+            return None
+        review = {"apiVersion": TOKEN_REVIEW.api_version, "kind": TOKEN_REVIEW.kind, "spec": {"token": token}}
+        status = (await self._cluster.create(TOKEN_REVIEW, review)).get("status") or {}
+        user = status.get("user") or {}
+        if not status.get("authenticated") or not user.get("username"):
+            return None
+        return Caller(user["username"], tuple(user.get("groups") or ()), user.get("uid") or "")
+
+    async def _may(self, caller: Caller, verb: str) -> bool:
+        known = self._answers.get((caller, verb))
+        if known is not None and self._now() < known[1]:
+            return known[0]
+        answer = await self._cluster.create(ACCESS_REVIEW, access_review(caller, verb, self._node))
+        allowed = bool((answer.get("status") or {}).get("allowed"))
+        if len(self._answers) >= MOST_REMEMBERED:
+            self._answers.clear()
+        self._answers[(caller, verb)] = (allowed, self._now() + (YES_SECONDS if allowed else NO_SECONDS))
+        return allowed
+
+
+def access_review(caller: Caller, verb: str, node: str) -> Obj:
+    wanted = {"version": "v1", "resource": "nodes", "subresource": "proxy", "name": node, "verb": verb}
+    spec: Obj = {"user": caller.name, "groups": list(caller.groups), "resourceAttributes": wanted}
+    if caller.uid:
+        spec["uid"] = caller.uid
+    return {"apiVersion": ACCESS_REVIEW.api_version, "kind": ACCESS_REVIEW.kind, "spec": spec}
+
+
+def holder_of(certificate: Mapping[str, Any]) -> Caller | None:
+    """The subject of a certificate that TLS has verified: its common name is the user, organizations are groups."""
+    parts = [pair for group in certificate.get("subject") or () for pair in group]
+    name = next((value for kind, value in parts if kind == "commonName"), "")
+    groups = [value for kind, value in parts if kind == "organizationName"]
+    return Caller(name, (*groups, "system:authenticated")) if name else None
+
+
+class Authorities:
+    """Keeps a TLS context trusting whom the cluster trusts to sign client certificates.
+
+    Run `run` beside the server. An authority that the cluster drops is trusted here until the next start.
+    """
+
+    def __init__(self, cluster: Cluster, context: ssl.SSLContext) -> None:
+        namespace, name = AUTHORITIES
+        self._context = context
+        self._maps = Reflector(
+            cluster, CONFIG_MAP, namespace,
+            fields=f"metadata.name={name}", on_change=self._changed, trim=without_bookkeeping,
+        )  # fmt: skip
+
+    @property
+    def known(self) -> asyncio.Event:
+        return self._maps.synced
+
+    async def run(self) -> None:
+        await self._maps.run()
+
+    def _changed(self, change: Change) -> None:
+        bundle = ((change.new or {}).get("data") or {}).get("client-ca-file") or ""
+        if not bundle:
+            return
+        try:
+            self._context.load_verify_locations(cadata=bundle)
+            # Only now: without any authority every certificate would be refused, also next to a good token.
+            self._context.verify_mode = ssl.CERT_OPTIONAL
+        except ssl.SSLError as odd:
+            log.warning("the cluster's authority for clients cannot be read", error=str(odd))
