@@ -163,10 +163,10 @@ class Keepers:
             try:
                 await self.zygote.send({"do": "keep", "config": config}, fds)
                 await sandbox.meet()
-            except (KeeperLost, wire.Closed):
+            except (KeeperLost, wire.Closed) as lost:
                 if attempt == 2:  # a zygote killed just now took the message with it; twice is no accident
                     shutil.rmtree(folder, ignore_errors=True)
-                    raise
+                    raise SandboxFailed("the process that is to keep the pod died twice at its start") from lost
             except SandboxFailed:
                 sandbox.leave()
                 shutil.rmtree(folder, ignore_errors=True)
@@ -241,6 +241,8 @@ class Keepers:
         is_empty = not any(path.is_dir() for path in self._folder.iterdir())  # not adopted is not the same as none
         for sandbox in self._sandboxes.values():
             sandbox.leave()
+        if is_empty:
+            self.fabric.tell_pods({})  # the fabric stays for pods; a keeper may have died without anybody hearing yet
         await self.fabric.leave(wait=is_empty)
         await self.zygote.stop()
         os.close(self._lock)

@@ -129,17 +129,20 @@ class KeptSandbox:
         lost = KeeperLost("the keeper of this sandbox died")
         if not self._met.done():
             self._met.set_exception(lost)
-        waited_for: list[asyncio.Future[Any]] = [*self._ends.values(), *self._executions.values()]
-        for future in waited_for:
-            if not future.done():
-                future.set_exception(lost)
-                future.exception()  # seen: nobody may be waiting for it
-        self._ends.clear()
-        self._executions.clear()
+        for future in self._take_awaited():
+            future.set_exception(lost)
+            future.exception()  # seen: nobody may be waiting for it
         record = journal.read(str(self._folder))
         if record is not None:
             kill_leftovers(record)
         self._on_gone(self)
+
+    def _take_awaited(self) -> list[asyncio.Future[Any]]:
+        """What somebody may still wait for; forgotten here."""
+        futures: list[asyncio.Future[Any]] = [*self._ends.values(), *self._executions.values()]
+        self._ends.clear()
+        self._executions.clear()
+        return [future for future in futures if not future.done()]
 
     async def _ask(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         try:
@@ -271,9 +274,13 @@ class KeptSandbox:
         self._on_gone(self)
 
     def leave(self) -> None:
-        """Stop talking; the keeper goes on."""
+        """Stop talking; the keeper goes on. Whoever still waits for something of it is cancelled and told of no end:
+        there was none."""
         self._is_closed = True
         self._talk.close()
+        self._met.cancel()
+        for future in self._take_awaited():
+            future.cancel()
 
 
 def kill_leftovers(record: journal.Record) -> list[int]:

@@ -8,6 +8,7 @@ has them.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -22,6 +23,8 @@ from shoal.node.sandbox.front import PROXY_PORT
 from shoal.node.sandbox.kept import KeptSandbox, SandboxFailed, until_gone
 from shoal.node.sandbox.port import KeeperLost
 from shoal.node.sandbox.zygote_link import Zygote
+
+_log = logging.getLogger(__name__)
 
 Services = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
 
@@ -74,6 +77,10 @@ class FabricLink:
         return []
 
     async def ready(self) -> None:
+        """Until there is a fabric; SandboxFailed where there is none to be had now. A replacement that failed is
+        tried again by whoever needs it next, and they know when that is."""
+        if self._repair is not None and self._repair.done():
+            self._begin_repair()
         if self._repair is not None:
             await asyncio.shield(self._repair)
 
@@ -88,10 +95,10 @@ class FabricLink:
             fds = [theirs.detach(), *(os.dup(fd) for fd in self.namespaces)]
             try:
                 await self._zygote.send({"do": "weave", "config": self._config}, fds)
-            except wire.Closed:
+            except wire.Closed as closed:
                 ours.close()
                 if attempt == 2:
-                    raise
+                    raise SandboxFailed("the process that forks the pods' network died twice") from closed
             else:
                 return ours
         raise AssertionError("unreachable: the second attempt returns or raises")
@@ -115,10 +122,15 @@ class FabricLink:
             self._hello.set_exception(SandboxFailed(f"the pods' network could not be made: {message['message']}"))
 
     def _lose(self) -> None:
-        if self._hello is not None and not self._hello.done():
+        assert self._hello is not None
+        if not self._hello.done():
             self._hello.set_exception(SandboxFailed("the process that holds the pods' network died at its start"))
-            return
+        elif not self._hello.cancelled() and self._hello.exception() is None:
+            self._begin_repair()
+
+    def _begin_repair(self) -> None:
         self._repair = asyncio.get_running_loop().create_task(self._begin_again())
+        self._repair.add_done_callback(_note_failure)
 
     async def _begin_again(self) -> None:
         await self._begin()
@@ -162,3 +174,8 @@ class FabricLink:
         self.namespaces = []
         if wait and self.pid:
             await until_gone([self.pid])
+
+
+def _note_failure(repair: asyncio.Task[None]) -> None:
+    if not repair.cancelled() and (failure := repair.exception()) is not None:
+        _log.warning("the pods' network was not replaced: %s", failure)

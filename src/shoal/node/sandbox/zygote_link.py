@@ -12,14 +12,14 @@ from typing import Any
 import shoal
 from shoal.node.sandbox import wire
 from shoal.node.sandbox.conversing import Conversation
-from shoal.node.sandbox.kept import until_gone
+from shoal.node.sandbox.kept import SandboxFailed, until_gone
 
 # The folder at the end is for people who look at the list of processes.
 # Isolated and without site packages: fast, small, and nothing of the caller's environment gets in.
 _BEGIN = "import sys; sys.path.append(sys.argv[1]); from shoal.node.sandbox.zygote import main; main(int(sys.argv[2]))"
 
 
-class ZygoteFailed(Exception):
+class ZygoteFailed(SandboxFailed):
     """The zygote did not come up; its own words are on standard error."""
 
 
