@@ -34,6 +34,7 @@ from shoal.engine import (
     Job,
     JobState,
     Mark,
+    News,
     Observed,
     Phase,
     Receipt,
@@ -109,7 +110,7 @@ class World:
             self._crash(self.durable)
             return step
         self.state = step.state
-        if step.must_store or not self.lazy:
+        if step.news > News.FACTS or not self.lazy:
             self.durable = step.state
         for number, write in enumerate(step.writes):
             if number == crash_after:

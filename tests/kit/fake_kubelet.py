@@ -32,6 +32,7 @@ class FakeKubelet:
         self._ends: dict[str, asyncio.Task[None]] = {}
         self._addresses = 0
         self.running: dict[str, str] = {}  # uid of a pod with a living process -> its name
+        self.step_seconds = STEP_SECONDS
         self.is_silent = False  # the node has lost its connection: its processes run on, and nobody hears of them
 
     async def run(self) -> None:
@@ -62,7 +63,7 @@ class FakeKubelet:
             self._ends[uid] = asyncio.create_task(self._outlive(pod))
 
     async def _outlive(self, pod: Obj) -> None:
-        await pause(self._clock, fate_of(pod).leaves_after + STEP_SECONDS)
+        await pause(self._clock, fate_of(pod).leaves_after + self.step_seconds)
         self.running.pop(uid_of(pod), None)
 
     async def _live(self, pod: Obj) -> None:
@@ -71,9 +72,9 @@ class FakeKubelet:
             return
         try:
             if not pod["spec"].get("nodeName"):
-                await pause(self._clock, STEP_SECONDS)
+                await pause(self._clock, self.step_seconds)
                 await self._cluster.bind(name_of(pod), namespace_of(pod), node=NODE, uid=uid)
-            await pause(self._clock, STEP_SECONDS)
+            await pause(self._clock, self.step_seconds)
             self._addresses += 1
             address = f"10.0.{self._addresses // 250}.{self._addresses % 250 + 1}"
             self.running[uid] = name_of(pod)
@@ -92,7 +93,7 @@ class FakeKubelet:
         fate, uid = fate_of(pod), uid_of(pod)
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
         in_time = fate.leaves_after <= grace
-        await pause(self._clock, min(fate.leaves_after, grace) + STEP_SECONDS)
+        await pause(self._clock, min(fate.leaves_after, grace) + self.step_seconds)
         if life := self._lives.get(uid):
             life.cancel()
         self.running.pop(uid, None)

@@ -60,7 +60,6 @@ async def test_events_say_what_was_decided() -> None:
         await world.completed("tries")
         await world.rest(1)
         assert await events(world, "tries") == [
-            ("Normal", "Running"),
             ("Normal", "TaskRetried"),
             ("Warning", "Failed"),
             ("Warning", "RetriesExhausted"),

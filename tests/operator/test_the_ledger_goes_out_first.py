@@ -9,28 +9,54 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.cluster.faults import Call, calls
 from shoal.kube.errors import forbidden
-from shoal.kube.kinds import EVENT, POD
+from shoal.kube.kinds import POD
 
 
 def order(world: SimulatedWorld) -> list[str]:
-    """The writes of the operator, Events left out."""
-    made = [call for life in world.lives for call in life.calls if call.is_write and call.kind != EVENT]
-    return [f"{call.verb} {call.kind.kind}" for call in made]
+    """The writes of the operator."""
+    return [f"{call.verb} {call.kind.kind}" for life in world.lives for call in life.calls if call.is_write]
 
 
-async def test_a_job_of_one_task_costs_ten_writes() -> None:
+async def test_a_job_of_one_task_that_runs_on_costs_twelve_writes() -> None:
     async with SimulatedWorld(0) as world:
-        await world.submit(fw("one", role("worker", fate=exits(0, after=0.01))))
+        await world.submit(fw("one", role("worker", fate=exits(0, after=60))))
         await world.completed("one")
         ledger = "patch Framework"
         assert order(world) == [
             ledger, "create ConfigMap",  # recorded, then made
             ledger, "create Pod",
-            ledger,
+            ledger,  # its pod is known
+            ledger,  # and runs
             ledger, "delete Pod",
-            ledger, "delete ConfigMap",
+            ledger, "delete ConfigMap", "create Event",
             ledger,
         ]  # fmt: skip
+
+
+async def test_a_pod_that_is_over_at_once_is_recorded_once() -> None:
+    async with SimulatedWorld(0) as world:
+        world.kubelet.step_seconds = 0.01
+        await world.submit(fw("one", role("worker", fate=exits(0, after=0.01))))
+        await world.completed("one")
+        ledger = "patch Framework"
+        assert order(world) == [
+            ledger, "create ConfigMap",
+            ledger, "create Pod",
+            ledger, "delete Pod",
+            ledger, "delete ConfigMap", "create Event",
+            ledger,
+        ]  # fmt: skip
+
+
+async def test_a_pod_whose_record_waits_outlives_an_edit() -> None:
+    """The user's patch makes the waiting ledger fail: the pod that was just made must not be taken for a stray."""
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("one", role("worker", 1, fate=runs())))
+        await world.until(lambda: "one-worker-0" in world.pods)
+        assert world.task("one")["attemptStatus"]["podUID"] is None
+        await world.rescale("one", 2)
+        await world.running("one", 2)
+        assert {name: len(uids) for name, uids in world.uids.items()} == {"one-worker-0": 1, "one-worker-1": 1}
 
 
 async def test_where_the_ledger_cannot_be_stored_nothing_else_is_written() -> None:

@@ -24,6 +24,7 @@ from shoal.engine.ledger import (
     ranges,
 )
 from shoal.engine.model import Guarded, Job, Role
+from shoal.engine.news import News
 from shoal.engine.observed import (
     Accepted,
     Anchor,
@@ -113,6 +114,7 @@ __all__ = [
     "JobState",
     "Mark",
     "Nature",
+    "News",
     "Notice",
     "NoticeKind",
     "Observed",

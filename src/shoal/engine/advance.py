@@ -15,9 +15,10 @@ from shoal.engine.clocks import wake
 from shoal.engine.deciding import decide, lose_anchor
 from shoal.engine.gates import admit
 from shoal.engine.judging import judge
-from shoal.engine.ledger import JobState, is_decided_anew
+from shoal.engine.ledger import JobState
 from shoal.engine.membership import publish
 from shoal.engine.model import Guarded, Job
+from shoal.engine.news import news
 from shoal.engine.observed import Observed
 from shoal.engine.recognising import recognise
 from shoal.engine.scene import Scene
@@ -54,7 +55,7 @@ def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Ste
         doors=doors,
         wake_at=wake(job, state, scene),  # 8 when to look again
         again=scene.again,
-        must_store=is_decided_anew(stored, state),
+        news=news(stored, state),
     )
 
 

@@ -285,46 +285,6 @@ def _with_tasks(role: RoleState, changed: Mapping[int, TaskState] | None) -> Rol
     return replace(role, tasks=tuple([changed.get(task.index, task) for task in role.tasks]))
 
 
-def is_decided_anew(before: JobState, after: JobState) -> bool:
-    """Whether `after` holds anything a look at the bodies could not find again: an outcome, a uid, a charge, a drop.
-
-    Stages, their times and mirrored addresses alone are no decision.
-    """
-    if before is after:
-        return False
-    if len(before.roles) != len(after.roles) or _decided_run(before) != _decided_run(after):
-        return True
-    return any(
-        old is not new and _is_role_decided_anew(old, new) for old, new in zip(before.roles, after.roles, strict=True)
-    )
-
-
-def _decided_run(state: JobState) -> tuple[object, ...]:
-    run, stamps = state.run, state.stamps
-    return (
-        (run.number, run.intent, run.outcome, run.anchor, run.delay_seconds, run.is_ended, run.held),
-        (stamps.started, stamps.held, stamps.ended, stamps.clock_from),
-        (state.charges, state.settled, state.due, state.handled, state.round, state.frozen, state.memo),
-    )
-
-
-def _is_role_decided_anew(old: RoleState, new: RoleState) -> bool:
-    if replace(old, tasks=()) != replace(new, tasks=()) or len(old.tasks) != len(new.tasks):
-        return True
-    return any(
-        was is not now and _decided_task(was) != _decided_task(now)
-        for was, now in zip(old.tasks, new.tasks, strict=True)
-    )
-
-
-def _decided_task(task: TaskState) -> tuple[object, ...]:
-    attempt = task.attempt
-    return (
-        (task.index, task.instance, task.dropped, task.charged, task.born, task.not_before, task.is_done),
-        (attempt.number, attempt.uid, attempt.outcome),
-    )
-
-
 def ranges(indexes: Iterable[int]) -> str:
     """Rising indexes as text: `0-3,7`."""
     spans: list[list[int]] = []

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.engine.ledger import JobState
+from shoal.engine.news import News
 from shoal.engine.observed import Target
 from shoal.engine.policies import Propagation
 from shoal.engine.words import Notice, Sentence, TaskRef
@@ -113,8 +114,8 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     once more at once; else when something changes, or at `wake_at`. A refused create is asked for again by the pass
     after a back-off.
 
-    `must_store` is false where the new ledger says nothing a look at the bodies could not find again (stages and
-    addresses): such a ledger may wait for the next one, at the price of a status that is a stage behind.
+    `news` says what would be lost with the new ledger. Facts may wait for the next ledger, at the price of a status
+    that is a stage behind; births may wait a moment, if their receipts are given again until they are stored.
     """
 
     state: JobState
@@ -124,4 +125,4 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     doors: tuple[Door, ...] = ()
     wake_at: datetime | None = None
     again: bool = False
-    must_store: bool = False
+    news: News = News.FACTS

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from shoal.cluster.clock import Timer
-from shoal.engine import Create, Intent, Job, JobState, Receipt, Sentence, Stage
+from shoal.engine import Create, Created, Intent, Job, JobState, Receipt, Sentence, Stage
 from shoal.kube.objects import Obj, uid_of
 
 FIRST_PAUSE_SECONDS = 0.05
@@ -67,7 +67,8 @@ class Known:
     state: JobState  # the last ledger computed
     stored: JobState  # the last ledger known to be stored
     pauses: Pauses
-    receipts: tuple[Receipt, ...] = ()  # not yet part of a stored ledger
+    receipts: tuple[Receipt, ...] = ()  # not yet heard by the engine
+    births: tuple[Created, ...] = ()  # heard, and not yet part of a stored ledger
     gone: frozenset[str] = frozenset()  # uids the cluster has no more, while a copy still shows them
     reading: tuple[object, Job | None] | None = None  # what the job was read from, and the job
     is_doubtful: bool = False  # a ledger write failed: look at the stored one before anything else

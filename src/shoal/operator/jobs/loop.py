@@ -22,7 +22,7 @@ from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
-from shoal.engine import Body, Create, Gone, Job, JobState, Observed, Sentence, Stage, Step, bare
+from shoal.engine import Body, Create, Created, Gone, Job, JobState, News, Observed, Sentence, Stage, Step, bare
 from shoal.engine.advance import advance
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
@@ -37,7 +37,7 @@ from shoal.operator.trimming import without_bookkeeping
 
 log = Logger(__name__)
 
-# Facts alone (where a body runs, that it runs) may wait this long for company before they are stored.
+# What is no decision (that a body was made, where it runs, that it runs) may wait this long for company in the ledger.
 FACTS_WAIT = timedelta(milliseconds=200)
 
 
@@ -250,9 +250,8 @@ class JobLoop:
                 anchor = dialect.anchor(found, manifest)
                 if not anchor.owned:
                     self._anchors.await_end(place, key)
-        return Observed(
-            bodies=bodies, anchor=anchor, receipts=known.receipts, nonce=f"{self._chance.getrandbits(64):016x}"
-        )
+        receipts = known.births + known.receipts
+        return Observed(bodies=bodies, anchor=anchor, receipts=receipts, nonce=f"{self._chance.getrandbits(64):016x}")
 
     async def _look_closer(self, known: Known, observed: Observed) -> Observed:
         """Bodies that leave may do so because their anchor does, and its copy may be late: then a live look decides.
@@ -291,12 +290,13 @@ class JobLoop:
             self._history(snapshot)
 
     async def _store(self, known: Known, job: Job, step: Step, now: datetime) -> None:
-        """The ledger, in one write that fails if anybody changed the job meanwhile. Facts alone may wait a moment."""
+        """The ledger, in one write that fails if anybody changed the job meanwhile. Some news may wait a moment."""
         memory = job.policies.embodiment.memory
         if step.state is known.stored or bare(step.state, memory) == bare(known.stored, memory):
-            known.unwritten_since = None
+            known.unwritten_since, known.births = None, ()
         elif self._may_wait(known, step, now):
             known.unwritten_since = known.unwritten_since or now
+            known.births += tuple(receipt for receipt in known.receipts if isinstance(receipt, Created))
         else:
             await self._write_ledger(known, job, step.state)
         known.state, known.receipts = step.state, ()
@@ -305,8 +305,8 @@ class JobLoop:
         known.word = word
 
     def _may_wait(self, known: Known, step: Step, now: datetime) -> bool:
-        """Only what a look at the bodies would show again after a crash: stages and addresses, no decision."""
-        if step.must_store or step.notices:
+        """No decision, and for a moment only: a crash meanwhile costs new bodies another start, as one before it."""
+        if step.news is News.DECISIONS or step.notices:
             return False
         return known.unwritten_since is None or now < known.unwritten_since + FACTS_WAIT
 

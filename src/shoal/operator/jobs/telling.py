@@ -24,7 +24,8 @@ from shoal.kube.objects import Obj
 from shoal.operator.metrics import Metrics
 
 LONGEST_QUEUE = 10_000
-_SAID_BY_STATUS = frozenset({"Started", "TaskSucceeded"})  # one each per job or task, and no news to anybody
+# One each per job or task, and no news to anybody: that a run succeeded, and why, is told when it begins to end.
+_SAID_BY_STATUS = frozenset({"Started", "Running", "TaskSucceeded", "Succeeded"})
 
 history = logging.getLogger("shoal.history")
 
