@@ -91,7 +91,7 @@ def read(file: Path) -> Entry:
     try:
         found = yaml.load(file.read_text(), yaml.CSafeLoader)
     except OSError as problem:
-        raise NoConnection(f"the kubeconfig {file} cannot be read: {problem.strerror}") from None
+        raise NoConnection(f"the kubeconfig {file} cannot be used: {problem.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
         raise NoConnection(f"the kubeconfig {file} is not YAML: {' '.join(str(problem).split())}") from None
     if found is not None and not isinstance(found, dict):

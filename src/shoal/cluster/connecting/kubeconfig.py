@@ -59,6 +59,7 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         server_name=cluster.text("tls-server-name"),
         compresses=not (cluster.flag("disable-compression") or _is_near(url)),
         who=f"user {user_name} of {user.file}" if user_name else f"nobody: context {name} of {chosen.file} has no user",
+        certificate=user.content("client-certificate"),
     )
 
 

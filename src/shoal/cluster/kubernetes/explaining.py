@@ -1,0 +1,161 @@
+"""What went wrong on the way to a server, in one sentence with the way out.
+
+A refusal keeps the server's own words and code. Everything before that (no such host, a stranger's certificate, a
+server that is not Kubernetes at all) becomes `Unreachable`, whose message a person can act on.
+"""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from shoal.cluster.connecting import Connection
+from shoal.cluster.kubernetes.retrying import OVERLOADED, Failure
+from shoal.cluster.port import OutcomeUnknown
+from shoal.kube.errors import ApiError
+
+_EXPIRED, _NOT_YET, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
+_decode = msgspec.json.Decoder().decode
+
+
+class Unreachable(ConnectionError):
+    """Nothing was asked: there is no way to the server, or what is there is no API server. The message says why."""
+
+
+def broken(problem: Exception, connection: Connection, what: str) -> Failure:
+    """A request that was not answered: never sent, or sent and its fate unknown."""
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        final = isinstance(problem, aiohttp.ClientConnectorDNSError | aiohttp.ClientConnectorCertificateError)
+        told = Unreachable(_no_way(problem, connection))
+        # What time does not heal is not tried again: 400 stands for that.
+        return Failure(told, code=400 if final else 0, may_have_worked=False)
+    if isinstance(problem, aiohttp.ClientHttpProxyError):
+        told = Unreachable(
+            f"the proxy {_plain(connection.proxy)} refused the way to {connection.url}: {problem.message}"
+        )
+        return Failure(told, code=400, may_have_worked=False)
+    reason = str(problem) or type(problem).__name__
+    return Failure(OutcomeUnknown(f"{what} was not answered by {connection.url}: {reason}"))
+
+
+def _no_way(problem: aiohttp.ClientConnectorError, connection: Connection) -> str:
+    url = connection.url
+    if isinstance(problem, aiohttp.ClientConnectorCertificateError):
+        return _stranger(problem.certificate_error, url)
+    if isinstance(problem, aiohttp.ClientProxyConnectionError):
+        return f"{url} cannot be reached: its proxy {_plain(connection.proxy)} does not answer. Is that its address?"
+    if isinstance(problem, aiohttp.ClientConnectorDNSError):
+        return f"{url} cannot be reached: there is no host {problem.host} here. Check the address"
+    if isinstance(problem, aiohttp.ClientConnectorSSLError):
+        if "WRONG_VERSION_NUMBER" in str(problem.os_error) or "record layer" in str(problem.os_error):
+            return f"{url} does not speak TLS. Should the address begin with http://, or have another port?"
+        return f"{url} cannot be reached: TLS failed: {problem.os_error.strerror or problem.os_error}"
+    reason = problem.os_error.strerror or str(problem.os_error) or type(problem.os_error).__name__
+    return f"{url} cannot be reached: {reason}. Is the cluster up, and is this its address?"
+
+
+def _plain(proxy: str) -> str:
+    """A proxy's address without the password that may be in it."""
+    scheme, _, rest = proxy.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def _stranger(problem: Exception, url: str) -> str:
+    if not isinstance(problem, ssl.SSLCertVerificationError):
+        return f"{url} shows a certificate that cannot be used: {problem}"
+    code, said = problem.verify_code, problem.verify_message.rstrip(".")
+    if code in (_EXPIRED, _NOT_YET):
+        return f"the certificate of {url} is out of date ({said}). Have it renewed, and check the clock of this machine"
+    if code in (_OTHER_NAME, _OTHER_ADDRESS):
+        return f"the certificate of {url} is for another name ({said}). Use that name, or give it as tls-server-name"
+    return (
+        f"{url} shows a certificate that is not signed by an authority we trust ({said}). "
+        f"Is this the right server? Then give its certificate-authority"
+    )
+
+
+def refused(answer: aiohttp.ClientResponse, body: bytes, connection: Connection, what: str) -> Failure:
+    """A request that was answered with a code that is no success."""
+    code, wait = answer.status, _wait_seconds(answer)
+    status = _status_in(body)
+    if status is None and not _is_gateway(code):
+        return Failure(Unreachable(_not_kubernetes(answer, body, connection, what)), code=400)
+    error = refusal(status, code) if status else ApiError(code, "", _text(body) or f"{what} was answered {code}")
+    if code == 401:
+        return Failure(ApiError(401, "Unauthorized", _not_let_in(connection), error.details), code=401)
+    if any(cause.reason == "DisruptionBudget" for cause in error.causes):
+        return Failure(error, code=400)  # an eviction that may not be: a 429 that does not mean us
+    if code == OVERLOADED and wait is None:
+        wait = float((error.details or {}).get("retryAfterSeconds") or 1)
+    return Failure(error, code=code, wait_seconds=wait)
+
+
+def refusal(status: dict[str, Any], code: int = 0) -> ApiError:
+    """A Status as the error it is."""
+    return ApiError(
+        code or status.get("code") or 500, status.get("reason") or "", status.get("message") or "",
+        status.get("details"),
+    )  # fmt: skip
+
+
+def _status_in(body: bytes) -> dict[str, Any] | None:
+    try:
+        found = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if isinstance(found, dict) and found.get("kind") == "Status" else None
+
+
+def _is_gateway(code: int) -> bool:
+    """Codes that something in front of an API server gives in its place, with words of its own."""
+    return code in (401, 403, 429) or code >= 500
+
+
+def _wait_seconds(answer: aiohttp.ClientResponse) -> float | None:
+    """Retry-After in seconds; the form with a date is not used by API servers."""
+    given = answer.headers.get("Retry-After", "")
+    return float(given) if given.isdigit() else None
+
+
+def not_kubernetes(answer: aiohttp.ClientResponse, body: bytes, connection: Connection, what: str) -> Unreachable:
+    return Unreachable(_not_kubernetes(answer, body, connection, what))
+
+
+def _not_kubernetes(answer: aiohttp.ClientResponse, body: bytes, connection: Connection, what: str) -> str:
+    if answer.status == 400 and b"HTTP request to an HTTPS server" in body:
+        return f"{connection.url} speaks TLS only. The address should begin with https://"
+    told = answer.content_type or "nothing"
+    return (
+        f"{connection.url} does not answer as a Kubernetes API server: {what} got {answer.status} and {told}. "
+        f"Check the address"
+    )
+
+
+def _text(body: bytes) -> str:
+    return " ".join(body.decode(errors="replace").split())[:300]
+
+
+def _not_let_in(connection: Connection) -> str:
+    who = connection.who or "this user"
+    over = _ran_out(connection.certificate)
+    why = f"its client certificate ran out on {over:%Y-%m-%d}" if over else "its credentials are wrong or have run out"
+    return f"{connection.url} does not let in {who}: {why}. Log in again"
+
+
+def _ran_out(certificate: bytes) -> datetime | None:
+    """When a client certificate (PEM) ended, where that is past."""
+    from cryptography import x509  # slow to import, and seldom needed
+
+    try:
+        end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    except ValueError:
+        return None
+    return end if end < datetime.now(UTC) else None
+
+
+def too_late(connection: Connection, what: str, seconds: float) -> OutcomeUnknown:
+    return OutcomeUnknown(f"{what} was not answered by {connection.url} within {seconds:g} s")

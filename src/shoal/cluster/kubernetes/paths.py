@@ -1,0 +1,64 @@
+"""Where things are on an API server, and how a question is written into an address."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+from shoal.cluster.port import DeleteOptions
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+
+def root_of(kind: Kind) -> str:
+    return f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+
+
+def path_of(kind: Kind, namespace: str | None, name: str = "", subresource: str = "") -> str:
+    """Where objects of the kind are; `namespace` None or '' means all of them. A name may be any text."""
+    path = root_of(kind)
+    if kind.namespaced and namespace:
+        path = f"{path}/namespaces/{quote(namespace, safe='')}"
+    path = f"{path}/{kind.plural}"
+    if name:
+        path = f"{path}/{quote(name, safe='') if name.strip('.') else quote_dots(name)}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def quote_dots(name: str) -> str:
+    """`..` would be taken for the folder above; spelled out it is a name that no object can have."""
+    return name.replace(".", "%2E")
+
+
+def asked(path: str, **parameters: str | None) -> str:
+    """The path with those parameters that say something."""
+    given = {name: value for name, value in parameters.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def truth(value: bool) -> str:
+    return "true" if value else ""
+
+
+def number(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def writing(path: str, manager: str, *, dry_run: bool, force: bool = False) -> str:
+    return asked(path, fieldManager=manager, dryRun="All" if dry_run else "", force=truth(force))
+
+
+def deletion(options: DeleteOptions | None) -> Obj:
+    """The body of a delete."""
+    body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if options is None:
+        return body
+    if options.grace_seconds is not None:
+        body["gracePeriodSeconds"] = options.grace_seconds
+    if options.propagation is not None:
+        body["propagationPolicy"] = options.propagation.value
+    wanted = {"uid": options.preconditions.uid, "resourceVersion": options.preconditions.resource_version}
+    if any(wanted.values()):
+        body["preconditions"] = {name: value for name, value in wanted.items() if value}
+    if options.dry_run:
+        body["dryRun"] = ["All"]
+    return body

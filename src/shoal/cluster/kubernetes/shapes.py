@@ -1,0 +1,115 @@
+"""What is decoded of lists and watches: everything, or only the fields a program reads.
+
+A decoded object costs several times its JSON, in time and in memory. A program that keeps many of a kind gives a
+shape: a TypedDict whose fields are decoded into plain dictionaries while all others are skipped unread. What came
+through a shape is for reading; it never travels back.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, TypedDict, TypeVar, cast
+
+import msgspec
+
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+_LARGE_BYTES = 1_000_000
+Shape = TypeVar("Shape")
+
+
+class Metadata(TypedDict, total=False):
+    """All but managedFields, which is a good part of every object and which few read."""
+
+    name: str
+    generateName: str
+    namespace: str
+    uid: str
+    resourceVersion: str
+    generation: int
+    creationTimestamp: str
+    deletionTimestamp: str
+    deletionGracePeriodSeconds: int
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    ownerReferences: list[dict[str, Any]]
+    finalizers: list[str]
+
+
+class Ordinary(TypedDict, total=False):
+    """An object made of metadata, spec and status, without the record of who wrote what."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: Any
+    status: Any
+
+
+class ListMeta(msgspec.Struct):
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    continue_token: str = msgspec.field(default="", name="continue")
+    remaining: int | None = msgspec.field(default=None, name="remainingItemCount")
+
+
+class _Items(msgspec.Struct, Generic[Shape]):
+    metadata: ListMeta
+    items: list[Shape] | None = None
+
+
+class _Told(msgspec.Struct, Generic[Shape]):
+    type: str
+    object: Shape
+
+
+class Decoder:
+    """For one kind."""
+
+    def __init__(self, shape: Any) -> None:
+        self._items: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[shape])
+        self._told: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Told[shape])
+
+    def items(self, body: bytes) -> tuple[list[Obj], ListMeta]:
+        with _uncollected(len(body) > _LARGE_BYTES):
+            found = self._items.decode(body)
+        return cast(list[Obj], found.items or []), cast(ListMeta, found.metadata)
+
+    def told(self, line: bytes) -> tuple[str, Obj]:
+        """The type of a change and its object, whole where it is a bookmark or an error."""
+        if line.startswith((b'{"type":"BOOKMARK"', b'{"type":"ERROR"')):
+            return _whole(line)
+        found = self._told.decode(line)
+        return _whole(line) if found.type in ("BOOKMARK", "ERROR") else (found.type, cast(Obj, found.object))
+
+
+def _whole(line: bytes) -> tuple[str, Obj]:
+    found = _ANY.decode(line)
+    return found["type"], found["object"]
+
+
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_EVERYTHING = Decoder(dict[str, Any])
+
+
+class Decoders:
+    def __init__(self, shapes: Mapping[Kind, Any]) -> None:
+        self._by_kind = {kind: Decoder(shape) for kind, shape in shapes.items()}
+
+    def of(self, kind: Kind) -> Decoder:
+        return self._by_kind.get(kind, _EVERYTHING) if self._by_kind else _EVERYTHING
+
+
+@contextmanager
+def _uncollected(large: bool) -> Generator[None, None, None]:
+    """Decoded JSON holds no cycles; looking for them costs more than a large list's decoding itself."""
+    if not large or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

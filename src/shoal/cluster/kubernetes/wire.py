@@ -1,0 +1,260 @@
+"""One request, for as long as it makes sense: credentials shown, its turn waited for, failures tried again.
+
+One pool of kept connections serves everything. Every request has a deadline over all its attempts; of a stream only
+the head has one. A 401 has the credentials fetched anew, once, and whoever else was turned away meanwhile uses what
+came of that. Time and chance are passed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import aiohttp
+from yarl import URL
+
+from shoal import __version__
+from shoal.cluster.clock import Clock, SystemClock, pause
+from shoal.cluster.connecting import Connection, Shown
+from shoal.cluster.kubernetes import explaining
+from shoal.cluster.kubernetes.pacing import Bounds, Line, Pace
+from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
+
+T = TypeVar("T")
+JSON = "application/json"
+_NO_LIMIT = aiohttp.ClientTimeout(total=None)
+_PROBE_SECONDS, _PROBES = 15, 3  # of a silent connection: a machine that vanished is noticed within a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    deadline_seconds: float = 60.0
+    quiet_seconds: float = 300.0  # a watch that says nothing, not even a bookmark, for so long is opened anew
+    patience: Patience = field(default_factory=Patience)
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str  # with its query, both encoded
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    repeatable: bool = False  # twice is the same as once
+    urgent: bool = False  # does not wait in line
+    sort: str = ""  # of which the latency tells how the server is; '' where it tells about the answer's size
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path.partition('?')[0]}"
+
+
+Send = Callable[[Request, Shown], Awaitable[T]]
+
+
+class Wire:
+    """The way to one server. Close it at the end."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: Settings | None = None,
+        *,
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.connection = connection
+        self.settings = settings or Settings()
+        self._clock = clock or SystemClock()
+        self._chance = chance or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self.pace = Pace(self.settings.bounds)
+        self._line = Line(self.pace)
+        self._fetching = asyncio.Lock()
+        self._proxy, self._proxy_auth = _proxy(connection.proxy)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=_probed_socket),
+            headers={
+                "User-Agent": f"shoal/{__version__}",
+                "Accept-Encoding": "gzip" if connection.compresses else "identity",
+            },
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=_NO_LIMIT,
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def ask(self, request: Request) -> bytes:
+        """The whole answer. Raises ApiError, Unreachable or OutcomeUnknown."""
+        return await self._persist(request, self._whole)
+
+    @asynccontextmanager
+    async def stream(
+        self, request: Request, *, quiet_seconds: float | None = None
+    ) -> AsyncGenerator[aiohttp.StreamReader, None]:
+        """An answer that comes bit by bit; it ends by an aiohttp error where nothing comes for `quiet_seconds`."""
+
+        async def head(request: Request, shown: Shown) -> aiohttp.ClientResponse:
+            return await self._head(request, shown, quiet_seconds)
+
+        answer = await self._persist(request, head)
+        try:
+            yield answer.content
+        finally:
+            answer.close()  # not given back to the pool: there may be no end to read up to
+
+    @asynccontextmanager
+    async def websocket(self, request: Request, protocols: tuple[str, ...]) -> AsyncGenerator[Any, None]:
+        """A conversation. Refusals are raised as aiohttp.WSServerHandshakeError, which knows only the code."""
+
+        async def shake_hands(request: Request, shown: Shown) -> Any:
+            try:
+                return await self._session.ws_connect(
+                    self._url(request), protocols=protocols, headers=shown.headers, max_msg_size=0, **self._way(shown)
+                )
+            except aiohttp.WSServerHandshakeError as refused:
+                raise Failure(refused, code=refused.status) from None
+
+        answer = await self._persist(request, shake_hands)
+        try:
+            yield answer
+        finally:
+            await answer.close()
+
+    # Attempts
+
+    async def _persist(self, request: Request, send: Send[T]) -> T:
+        last: list[Failure] = []
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as scope:
+                timer = self._clock.call_later(self.settings.deadline_seconds, lambda: scope.reschedule(loop.time()))
+                try:
+                    return await self._tried(request, send, last)
+                finally:
+                    timer.cancel()
+        except TimeoutError:
+            if last and last[-1].code:  # it was waiting to be let in again
+                raise last[-1].error from None
+            raise explaining.too_late(self.connection, str(request), self.settings.deadline_seconds) from None
+
+    async def _tried(self, request: Request, send: Send[T], failures: list[Failure]) -> T:
+        while True:
+            shown = await self._shown()
+            try:
+                return await self._once(request, send, shown)
+            except Failure as failed:
+                failure = failed
+            failures.append(failure)
+            if failure.code == 401 and not any(earlier.code == 401 for earlier in failures[:-1]):
+                if await self._renewed(shown):
+                    continue
+                raise failure.error from None
+            seconds = pause_after(
+                failure, tries=len(failures), repeatable=request.repeatable,
+                patience=self.settings.patience, chance=self._chance,
+            )  # fmt: skip
+            if seconds is None:
+                raise failure.error from None
+            await pause(self._clock, seconds)
+
+    async def _once(self, request: Request, send: Send[T], shown: Shown) -> T:
+        if request.urgent:
+            return await self._sent(request, send, shown)
+        async with self._line.turn():
+            was_full, began = self._line.is_full, self._moment()
+            try:
+                answer = await self._sent(request, send, shown)
+            except Failure as failure:
+                if failure.is_overload:
+                    self.pace.was_too_much(sent_at=began, now=self._moment())
+                raise
+            if request.sort:
+                self.pace.took(request.sort, self._moment() - began, was_full=was_full)
+            return answer
+
+    async def _sent(self, request: Request, send: Send[T], shown: Shown) -> T:
+        try:
+            return await send(request, self.connection.completed(shown))
+        except (aiohttp.ClientError, OSError) as problem:
+            raise explaining.broken(problem, self.connection, str(request)) from None
+
+    async def _whole(self, request: Request, shown: Shown) -> bytes:
+        answer = await self._head(request, shown, None)
+        async with answer:
+            return await answer.read()
+
+    async def _head(self, request: Request, shown: Shown, quiet_seconds: float | None) -> aiohttp.ClientResponse:
+        headers = {**shown.headers, "Accept": request.accept}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        timeout = _NO_LIMIT if quiet_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=quiet_seconds)
+        answer = await self._session.request(
+            request.method, self._url(request), data=request.body, headers=headers, timeout=timeout,
+            allow_redirects=False, **self._way(shown),
+        )  # fmt: skip
+        if answer.status < 300:
+            return answer
+        async with answer:
+            raise explaining.refused(answer, await answer.read(), self.connection, str(request))
+
+    def _url(self, request: Request) -> URL:
+        return URL(f"{self.connection.url}{request.path}", encoded=True)
+
+    def _way(self, shown: Shown) -> dict[str, Any]:
+        way: dict[str, Any] = {"ssl": shown.trust or True}
+        if self.connection.server_name:
+            way["server_hostname"] = self.connection.server_name
+        if self._proxy is not None:
+            way |= {"proxy": self._proxy, "proxy_auth": self._proxy_auth}
+        return way
+
+    def _moment(self) -> float:
+        return self._clock.now().timestamp()
+
+    # Credentials
+
+    async def _shown(self) -> Shown:
+        credentials = self.connection.credentials
+        shown = credentials.at_hand()
+        if shown is None:
+            async with self._fetching:
+                shown = credentials.at_hand()  # somebody else may have fetched it while we waited
+                if shown is None:
+                    shown = await asyncio.to_thread(credentials.fetch)
+        return shown
+
+    async def _renewed(self, rejected: Shown) -> bool:
+        """Whether there are other credentials than those the server just rejected."""
+        credentials = self.connection.credentials
+        async with self._fetching:
+            other = credentials.at_hand()  # somebody may have been here before
+            if other is None or other == rejected:
+                other = await asyncio.to_thread(credentials.fetch)
+        return other != rejected
+
+
+def _proxy(given: str) -> tuple[URL | None, aiohttp.BasicAuth | None]:
+    if not given:
+        return None, None
+    url = URL(given)
+    auth = aiohttp.BasicAuth(url.user, url.password or "") if url.user else None
+    return url.with_user(None), auth
+
+
+def _probed_socket(address: Any) -> socket.socket:
+    """A socket on which the kernel asks a silent other side whether it is still there."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
