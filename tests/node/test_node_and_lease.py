@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from kit.fake_sandbox import FakeSandboxes
 from kit.pods import config, container, machine, phase_is, pod, running_agent, wait_for_pod
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import LEASE, NODE, POD, SERVICE
 from shoal.node.agent import Agent
 from shoal.node.config import split
+from shoal.node.heartbeat import NodeRefused
 from shoal.node.host import Host
 
 
@@ -59,6 +62,14 @@ async def test_a_node_somebody_deleted_comes_back(cluster: EmbeddedCluster, tmp_
         async for event in cluster.watch(NODE, initial_events=True):
             if event.type != "BOOKMARK" and event.object["metadata"]["uid"] != first["metadata"]["uid"]:
                 break
+
+
+async def test_a_node_that_will_never_be_taken_ends_with_a_sentence(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    declared = config(tmp_path, capacity={"example.com/licence": "500m"})
+    with pytest.raises(NodeRefused) as refused:
+        await asyncio.wait_for(Agent(cluster, FakeSandboxes(), declared).run(), 60)
+    assert str(refused.value).startswith('the API does not take node n1: Node "n1" is invalid: [status.capacity')
+    assert str(refused.value).endswith("stands in --capacity and in `capacity:` of shoal.yaml.")
 
 
 async def test_nodes_of_one_machine_share_names_and_split_the_rest(cluster: EmbeddedCluster, tmp_path: Path) -> None:

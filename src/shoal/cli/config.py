@@ -25,7 +25,7 @@ from shoal.kube import names
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.node.images import Images, ImagesInvalid, read_images
 
-VARIABLE = "SHOAL_CONFIG"
+MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has, under Kubernetes' own names
 
 
 class Settings(BaseModel):
@@ -69,13 +69,14 @@ class Config(BaseModel):
 
 def check_amount(name: str, amount: str) -> None:
     """A declared capacity is a quantity, and whole for everything that is handed out in pieces."""
-    if names.qualified_name(name):
-        raise ValueError(f"{name!r} is not the name of a resource; write for example nvidia.com/gpu")
+    if names.qualified_name(name) or not ("/" in name or name in MEASURED or name.startswith("hugepages-")):
+        known = ", ".join(MEASURED)
+        raise ValueError(f"{name!r} is not the name of a resource; write {known}, or for example nvidia.com/gpu")
     try:
         value = Quantity.parse(amount)
     except BadQuantity:
         raise ValueError(f"{name}: {amount!r} is not an amount; write for example 4 or 64Gi") from None
-    if value.milli() < 0 or ("/" in name and value.milli() % 1000):
+    if value.milli() < 0 or (("/" in name or name == "pods") and value.milli() % 1000):
         raise ValueError(f"{name}: {amount!r} must be a whole number that is not negative")
 
 

@@ -138,8 +138,8 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     from shoal.cli.hosting import NodesWouldBeLost, host
     from shoal.cli.logging import log_to
     from shoal.cluster.store.journal import StoreBroken, StoreInUse
-    from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad
-    from shoal.node.sandbox.zygote_link import ZygoteFailed
+    from shoal.node.heartbeat import NodeRefused
+    from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad, SandboxFailed
 
     def ready(hosted: Hosted) -> None:
         gc.freeze()
@@ -155,7 +155,8 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
             click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...")
 
     refusals = (
-        ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, ZygoteFailed, NodesWouldBeLost,
+        ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, SandboxFailed, NodeRefused,
+        NodesWouldBeLost,
     )  # fmt: skip
     with data.held(), log_to(data.log):
         try:

@@ -28,6 +28,11 @@ RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 
 Refused = (ApiError, OutcomeUnknown, OSError)
+FINAL = (400, 422)  # the object itself is wrong, and will be the next time
+
+
+class NodeRefused(Exception):
+    """The API will never take the Node as it is set up; says what is wrong with it."""
 
 
 class Heartbeat:
@@ -40,8 +45,9 @@ class Heartbeat:
         self._own = Reflector(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._changed)
 
     async def register(self) -> None:
-        """Make the Node, or take over the one that is there; patient with an API that is not up yet."""
-        await self._insist(self._register)
+        """Make the Node, or take over the one that is there; patient with an API that is not up yet. NodeRefused
+        where patience would not help."""
+        await self._insist(self._register_or_give_up)
         await self._insist(self._renew)
 
     async def run(self) -> None:
@@ -89,6 +95,17 @@ class Heartbeat:
         self._node = await self._cluster.patch(
             NODE, self._config.name, patch={"status": status}, subresource="status", field_manager="shoal-node"
         )
+
+    async def _register_or_give_up(self) -> None:
+        try:
+            await self._register()
+        except ApiError as refused:
+            if refused.code not in FINAL:
+                raise
+            raise NodeRefused(
+                f"the API does not take node {self._config.name}: {refused.message}. "
+                "What a node declares stands in --capacity and in `capacity:` of shoal.yaml."
+            ) from refused
 
     def _changed(self, change: Change) -> None:
         if change.new is None:
