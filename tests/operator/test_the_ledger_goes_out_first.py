@@ -6,8 +6,9 @@ import pytest
 
 from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
-from kit.scenario import FRAMEWORK, SimulatedWorld
+from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.faults import Call, calls
+from shoal.cluster.port import DeleteOptions
 from shoal.kube.errors import forbidden
 from shoal.kube.kinds import POD
 
@@ -57,6 +58,18 @@ async def test_a_pod_whose_record_waits_outlives_an_edit() -> None:
         await world.rescale("one", 2)
         await world.running("one", 2)
         assert {name: len(uids) for name, uids in world.uids.items()} == {"one-worker-0": 1, "one-worker-1": 1}
+
+
+async def test_a_pod_whose_record_waits_is_never_given_to_the_next_attempt() -> None:
+    """It vanishes before it is recorded, and the answer of the ledger that says so gets lost."""
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("one", role("worker", 1, retry=(True, 0), fate=runs())))
+        await world.until(lambda: "one-worker-0" in world.pods)
+        world.lives[-1].faults.lose_answer(calls("patch", FRAMEWORK))
+        await world.user.delete(POD, "one-worker-0", NAMESPACE, DeleteOptions(grace_seconds=0))
+        await world.running("one", 1)
+        task = world.task("one")
+        assert (task["attemptStatus"]["id"], task["attemptStatus"]["podUID"]) == (1, world.uids["one-worker-0"][1])
 
 
 async def test_where_the_ledger_cannot_be_stored_nothing_else_is_written() -> None:

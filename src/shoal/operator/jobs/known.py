@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from shoal.cluster.clock import Timer
-from shoal.engine import Create, Created, Intent, Job, JobState, Receipt, Sentence, Stage
+from shoal.engine import Create, Created, Intent, Job, JobState, Receipt, Sentence, Stage, Target, TaskRef
 from shoal.kube.objects import Obj, uid_of
 
 FIRST_PAUSE_SECONDS = 0.05
@@ -96,6 +96,14 @@ def wishes_of(manifest: Obj) -> object:
     """What a job is read from: everything but the status. A change of the spec shows in the generation."""
     meta = manifest["metadata"]
     return meta.get("generation"), meta.get("deletionTimestamp"), meta.get("labels"), meta.get("annotations")
+
+
+def is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
+    """Whether two ledgers speak of the same attempt: what became of one is nothing to the next."""
+    was, now = (state.task(target) if isinstance(target, TaskRef) else None for state in (before, after))
+    if was is None or now is None:
+        return False
+    return (was.instance, was.attempt.number) == (now.instance, now.attempt.number)
 
 
 def version_of(obj: Obj) -> int:

@@ -29,7 +29,7 @@ from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
-from shoal.operator.jobs.known import Known, Pauses, wishes_of, word_for
+from shoal.operator.jobs.known import Known, Pauses, is_same_attempt, wishes_of, word_for
 from shoal.operator.jobs.telling import History, Teller, to_log
 from shoal.operator.metrics import Metrics
 from shoal.operator.queueing import KeyedWork
@@ -204,6 +204,7 @@ class JobLoop:
         state = self._restore(found) if found is not None and uid_of(found) == known.uid else None
         if found is None or state is None:
             return None
+        known.births = tuple(birth for birth in known.births if is_same_attempt(birth.target, known.state, state))
         known.manifest, known.state, known.stored = without_bookkeeping(found), state, state
         known.unwritten_since, known.is_doubtful = None, False
         return known
@@ -322,7 +323,7 @@ class JobLoop:
             subresource=self._served(ledger.subresource),
         )  # fmt: skip
         known.manifest, known.stored = without_bookkeeping(answer), state
-        known.unwritten_since, known.is_doubtful = None, False
+        known.unwritten_since, known.births, known.is_doubtful = None, (), False
 
     def _served(self, subresource: str) -> str:
         """Definitions of other people may have none: then the status is a field like any other."""
