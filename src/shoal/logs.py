@@ -6,6 +6,7 @@ program decides where lines go and what they look like. Nothing is imported that
 
 from __future__ import annotations
 
+import json
 import logging
 from datetime import UTC, datetime
 
@@ -29,16 +30,30 @@ class Logger:
         self._logger.exception(event, extra={_FIELDS: fields})
 
 
+def _said(record: logging.LogRecord) -> dict[str, object]:
+    return {
+        "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "event": record.getMessage(),
+        **getattr(record, _FIELDS, {}),
+    }
+
+
 class KeyValues(logging.Formatter):
     """`timestamp='…' level='info' logger='…' event='…' key=value …`, also for records of other people's loggers."""
 
     def format(self, record: logging.LogRecord) -> str:
-        pairs = {
-            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "event": record.getMessage(),
-            **getattr(record, _FIELDS, {}),
-        }
+        pairs = _said(record)
         line = " ".join(f"{key}={value!r}" for key, value in pairs.items())
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per record, its fields beside the time, level, logger and event; for programs that read logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = _said(record)
+        if record.exc_info:
+            said["trace"] = self.formatException(record.exc_info)
+        return json.dumps(said, default=str)

@@ -45,7 +45,7 @@ def ensure(folder: Path, host: str, *, now: datetime | None = None) -> Certifica
     names = tuple(dict.fromkeys((*ALWAYS, host)))
     if not _serves(made, names, moment):
         folder.mkdir(parents=True, exist_ok=True)
-        key, certificate = _generate(names, moment)
+        key, certificate = generate(names, moment)
         _write(made.key, key)
         _write(made.certificate, certificate)
     return made
@@ -66,7 +66,8 @@ def _serves(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
     return set(names) <= said and now + RENEW_BEFORE < found.not_valid_after_utc
 
 
-def _generate(names: tuple[str, ...], now: datetime) -> tuple[bytes, bytes]:
+def generate(names: tuple[str, ...], now: datetime, *, lifetime: timedelta = LIFETIME) -> tuple[bytes, bytes]:
+    """A key, and a certificate for these names that it signed itself; both in PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -81,7 +82,7 @@ def _generate(names: tuple[str, ...], now: datetime) -> tuple[bytes, bytes]:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + LIFETIME)
+        .not_valid_after(now + lifetime)
         .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())

@@ -38,10 +38,17 @@ class Metrics:
             registry=registry,
         )  # fmt: skip
         self._jobs = Gauge("shoal_jobs", "Jobs by state.", ["kind", "state"], registry=registry)
+        self._leading = Gauge(
+            "shoal_leading", "Whether this process serves the shard, 1 or 0.", ["shard"], registry=registry
+        )
 
     def watch_depth(self, kind: Kind, depth: Callable[[], int]) -> None:
         """Ask `depth` whenever the metrics are read."""
         self._depth.labels(kind.kind).set_function(depth)
+
+    def watch_leading(self, shard: int, leads: Callable[[], bool]) -> None:
+        """Ask `leads` whenever the metrics are read."""
+        self._leading.labels(str(shard)).set_function(lambda: float(leads()))
 
     def wrote(self, kind: Kind, verb: str) -> None:
         self._writes.labels(kind.kind, verb).inc()

@@ -1,0 +1,63 @@
+"""`shoal install`: put the operator on a Kubernetes cluster, or upgrade it in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shoal.cli.installing import installation_options, printed, progress, working
+
+
+@click.command("install")
+@installation_options
+@click.option("--image", metavar="IMAGE", help="Image of the operator.  [default: shoal:VERSION]")
+@click.option("--replicas", type=click.IntRange(1), help="How many operators; one leads.  [default: 2]")
+@click.option("--shards", type=click.IntRange(1, 64), help="Share jobs out over the replicas.  [default: 1]")
+@click.option("--watch-namespace", metavar="NAME", help="Serve this namespace alone.  [default: all]")
+@click.option("--class", "job_class", metavar="NAME", help="Serve jobs with the label shoal.dev/class=NAME.")
+@click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written.")
+@click.option("--failure-policy", type=click.Choice(["Ignore", "Fail"]), help="Of the webhook.  [default: Ignore]")
+@click.option("--service-monitor", is_flag=True, help="For the Prometheus operator.")
+@click.option(
+    "--dry-run", is_flag=True, help="Ask the cluster and change nothing; with -o print what would be applied."
+)
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the objects; needs --dry-run.")
+def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | None, **said: Any) -> None:
+    """Put the operator on a Kubernetes cluster, or upgrade it.
+
+    \b
+    shoal install                            # the current context of your kubeconfig
+    shoal install --webhook --replicas 3
+    shoal install --dry-run -o yaml | less   # without a cluster
+
+    Applies the kinds of jobs, a service account with the rights the operator needs and no others, and the operator
+    itself. Running it again upgrades in place: jobs go on. Kinds that somebody else defined stay as they are.
+    """
+    options = _options(said)
+    if output:
+        if not dry_run:
+            raise click.UsageError("-o prints instead of applying: add --dry-run.")
+        click.echo(printed(options, output))
+        return
+
+    from shoal.operator.applying import install
+
+    working(kubeconfig, context, lambda cluster: install(cluster, options, progress, dry_run=dry_run))
+    if dry_run:
+        click.echo("Nothing was changed.")
+    else:
+        click.echo(f"Installed. `kubectl -n {options.namespace} get pods` shows the operator start.")
+
+
+def _options(said: dict[str, Any]) -> Any:
+    from shoal.operator.deployment import Options
+
+    spelled = {
+        "watch_namespace": "watchNamespace",
+        "job_class": "jobClass",
+        "failure_policy": "failurePolicy",
+        "service_monitor": "serviceMonitor",
+    }
+    return Options(**{spelled.get(name, name): value for name, value in said.items() if value is not None})

@@ -1,0 +1,81 @@
+"""What `shoal install` and `shoal uninstall` share: which cluster, which installation, and a line per object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import yaml
+
+from shoal.cli.operator import read_dialects
+from shoal.cli.reaching import sentence_of
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def installation_options(command: Command) -> Command:
+    """--kubeconfig, --context, --name, --namespace and --dialects."""
+    options = (
+        click.option(
+            "--dialects", default="", metavar="NAME,...", callback=read_dialects,
+            help="Job languages served.  [default: all]",
+        ),
+        click.option(
+            "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME", help="The operator's own."
+        ),
+        click.option("--name", default="shoal", show_default=True, metavar="NAME", help="Of this installation."),
+        click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
+        click.option(
+            "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
+            help="The cluster.  [default: KUBECONFIG or ~/.kube/config]",
+        ),
+    )  # fmt: skip
+    made: Any = command
+    for option in options:
+        made = option(made)
+    result: Command = made
+    return result
+
+
+def progress(applied: Any) -> None:
+    click.echo(str(applied))
+
+
+def printed(options: Any, output: str) -> str:
+    """Everything that would be applied, kinds included; no cluster is asked."""
+    from shoal.operator.deployment import definitions, render
+
+    objects = [*definitions(options.dialects), *render(options)]
+    if output == "yaml":
+        return str(yaml.safe_dump_all(objects, sort_keys=False)).rstrip()
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2)
+
+
+def working(kubeconfig: Path | None, context: str, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+    """Run `work` with the cluster; what goes wrong ends the command with a sentence."""
+    import asyncio
+
+    from shoal.cli.operating import Orders, connection_of
+    from shoal.cluster.kubernetes import opened
+    from shoal.cluster.port import OutcomeUnknown
+    from shoal.kube.errors import ApiError
+    from shoal.operator.applying import NotInstalled
+    from shoal.operator.definitions import Unserved
+
+    async def run() -> None:
+        async with opened(connection_of(Orders(kubeconfig=kubeconfig, context=context))) as cluster:
+            await cluster.require_supported()
+            await work(cluster)
+
+    try:
+        asyncio.run(run())
+    except (NotInstalled, Unserved, OutcomeUnknown, OSError) as problem:
+        raise click.ClickException(f"{str(problem).rstrip('.')}.") from None
+    except ApiError as refused:
+        hint = " An administrator can do this." if refused.code == 403 else ""
+        raise click.ClickException(sentence_of(refused) + hint) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

@@ -1,0 +1,152 @@
+"""What `shoal operator` is asked to do, and the process that does it: connecting, serving pages, stopping cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, in_cluster, usual_files
+from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.dialects import load
+from shoal.logs import JsonLines, KeyValues, Logger
+from shoal.operator.health import Address, Answer, answering, health_pages, metrics_pages, serving
+from shoal.operator.history import dropped, to_log_covered
+from shoal.operator.jobs.telling import History, to_log
+from shoal.operator.metrics import Metrics
+from shoal.operator.program import Duties, Identity, Operator
+
+log = Logger(__name__)
+
+HISTORIES: Mapping[str, History] = {"covered": to_log_covered, "whole": to_log, "off": dropped}
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The command line, read."""
+
+    kubeconfig: Path | None = None
+    context: str = ""
+    dialects: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "shoal"
+    namespace: str = ""
+    job_class: str = ""
+    shards: int = 1
+    elects: bool = True
+    history: str = "covered"
+    metrics_address: Address | None = None
+    health_address: Address | None = None
+    webhook_address: Address | None = None
+
+
+def connection_of(orders: Orders) -> Connection:
+    """Named on the command line, by KUBECONFIG, given to a pod, or ~/.kube/config: the first there is."""
+    if orders.kubeconfig is not None:
+        return from_kubeconfig(orders.kubeconfig, context=orders.context)
+    if not orders.context and not os.environ.get("KUBECONFIG") and (inside := in_cluster(os.environ)) is not None:
+        return inside
+    files = usual_files(os.environ)
+    if not files:
+        raise NoConnection(
+            "there is no cluster to speak to: this is no pod, and neither KUBECONFIG nor ~/.kube/config names one. "
+            "Name one with --kubeconfig"
+        )
+    return from_kubeconfig(files, context=orders.context)
+
+
+def log_to_stderr(form: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else KeyValues())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)
+
+
+async def operate(orders: Orders) -> None:
+    """Until SIGTERM or SIGINT; then the Lease is given back."""
+    connection = connection_of(orders)
+    working = asyncio.create_task(_work(orders, connection))
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, working.cancel)
+    try:
+        await working
+    except asyncio.CancelledError:
+        log.info("stopped")
+
+
+async def _work(orders: Orders, connection: Connection) -> None:
+    metrics = Metrics(CollectorRegistry())
+    async with opened(connection) as cluster, AsyncExitStack() as stack:
+        beside = await stack.enter_async_context(_webhook(orders, cluster, connection.namespace))
+        operator = Operator(
+            cluster, _duties(orders), _identity(orders, connection),
+            metrics=metrics, history=HISTORIES[orders.history], beside=beside,
+        )  # fmt: skip
+        await stack.enter_async_context(_pages(orders, operator, metrics))
+        await operator.prepare()
+        log.info("prepared", cluster=connection.url, namespace=orders.namespace or "all", dialects=orders.dialects)
+        await operator.run()
+
+
+def _duties(orders: Orders) -> Duties:
+    return Duties(
+        {name: load(name) for name in orders.dialects},
+        name=orders.name,
+        namespace=orders.namespace or None,
+        job_class=orders.job_class,
+        shards=orders.shards,
+        settings=orders.settings,
+    )
+
+
+def _identity(orders: Orders, connection: Connection) -> Identity:
+    return Identity(f"{socket.gethostname()}_{secrets.token_hex(4)}", connection.namespace, elects=orders.elects)
+
+
+@asynccontextmanager
+async def _pages(orders: Orders, operator: Operator, metrics: Metrics) -> AsyncIterator[None]:
+    """On two addresses, or on one where they are the same."""
+    wanted = (
+        ("metrics", orders.metrics_address, metrics_pages(metrics)),
+        ("health", orders.health_address, health_pages(operator.readiness)),
+    )
+    places: list[tuple[Address, list[str], dict[str, Answer]]] = []
+    for what, address, pages in wanted:
+        if address is None:
+            continue
+        shared = next((place for place in places if place[0] == address and address.port), None)
+        if shared is None:
+            places.append((address, [what], pages))
+        else:
+            shared[1].append(what)
+            shared[2].update(pages)
+    async with AsyncExitStack() as stack:
+        for address, names, pages in places:
+            reads = {path: answering(answer) for path, answer in pages.items()}
+            await stack.enter_async_context(serving(" and ".join(names), address, reads=reads))
+        yield
+
+
+@asynccontextmanager
+async def _webhook(orders: Orders, cluster: KubernetesCluster, namespace: str) -> AsyncIterator[Any]:
+    """Answers in every process; its certificate is kept by the one that leads."""
+    if orders.webhook_address is None:
+        yield None
+        return
+    from shoal.operator.certifying import Certifier, webhook_served
+
+    certifier = Certifier(orders.name, namespace)
+    dialects = [load(name) for name in orders.dialects]
+    async with webhook_served(cluster, certifier, orders.webhook_address, dialects):
+        yield certifier

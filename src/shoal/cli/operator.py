@@ -1,0 +1,140 @@
+"""`shoal operator`: serve jobs on a Kubernetes cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+PREFIX = "SHOAL_OPERATOR_"
+
+
+def _option(*names: str, **more: Any) -> Callable[[Any], Any]:
+    """Also from the environment: --metrics-address from SHOAL_OPERATOR_METRICS_ADDRESS."""
+    variable = PREFIX + names[0].partition("/")[0].removeprefix("--").replace("-", "_").upper()
+    return click.option(*names, envvar=variable, show_envvar=True, **more)
+
+
+def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
+    from shoal.operator.health import Address
+
+    if text in ("", "off"):
+        return None
+    try:
+        return Address.parse(text)
+    except ValueError as wrong:
+        raise click.BadParameter(f"{wrong}; `off` for none") from None
+
+
+def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+    """Names with commas between them; all where none is given."""
+    from shoal.dialects import NAMES
+
+    chosen = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip())) or NAMES
+    unknown = [word for word in chosen if word not in NAMES]
+    if unknown:
+        raise click.BadParameter(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}")
+    return chosen
+
+
+def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
+    said = f"{what}; `off` for none."
+    return _option(name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=said)
+
+
+@click.command("operator")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The cluster.  [default: KUBECONFIG, the pod's own, or ~/.kube/config]",
+)
+@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@_option("--dialects", default="", metavar="NAME,...", callback=read_dialects, help="Languages served.  [default: all]")
+@_option("--namespace", default="", metavar="NAME", help="Serve this namespace alone.  [default: all]")
+@_option(
+    "--class",
+    "job_class",
+    default="",
+    metavar="NAME",
+    help="Serve jobs with the label shoal.dev/class=NAME.  [default: those without that label]",
+)
+@_option("--name", default="shoal", show_default=True, metavar="NAME", help="Of Leases, Secret and webhooks.")
+@_option(
+    "--shards",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="Share jobs out over replicas, each shard with a Lease of its own.",
+)
+@_option(
+    "--leader-election/--no-leader-election",
+    default=True,
+    show_default=True,
+    help="Wait until no other replica leads. Without it there must be no other.",
+)
+@_option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Settings: the `dialects` of a shoal.yaml.")
+@_option(
+    "--history",
+    type=click.Choice(["covered", "whole", "off"]),
+    default="covered",
+    show_default=True,
+    help="What the log keeps of objects that are retried or deleted; covered: without values of variables.",
+)
+@_listening("--metrics-address", "127.0.0.1:8080", "/metrics")
+@_listening("--health-address", "127.0.0.1:8081", "/healthz and /readyz")
+@click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written: --webhook-address :9443.")
+@_listening("--webhook-address", "off", "Where the webhook listens")
+@_option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Of the log on standard error.",
+)
+def command(config: Path | None, log_format: str, webhook: bool, **said: Any) -> None:
+    """Serve jobs on a Kubernetes cluster.
+
+    \b
+    shoal operator                                     # in a pod, or with your kubeconfig
+    shoal operator --namespace team-a --dialects framework
+    shoal operator --class fast                        # only jobs labelled shoal.dev/class=fast
+
+    Runs until SIGTERM or SIGINT. Several may run at once: one leads, the others wait. `shoal install` puts it on the
+    cluster together with the rights it needs.
+    """
+    from shoal.cli.operating import Orders, log_to_stderr
+    from shoal.operator.health import Address
+
+    if webhook and said["webhook_address"] is None:
+        said["webhook_address"] = Address("", 9443)
+    said["elects"] = said.pop("leader_election")
+    orders = Orders(settings=_settings(config), **said)
+    log_to_stderr(log_format)
+    _run(orders)
+
+
+def _settings(config: Path | None) -> Mapping[str, Any]:
+    from shoal.cli.config import load
+
+    return load(config).settings.dialects if config is not None else {}
+
+
+def _run(orders: Any) -> None:
+    import asyncio
+
+    from shoal.cli.operating import operate
+    from shoal.cli.reaching import sentence_of
+    from shoal.cluster.port import OutcomeUnknown
+    from shoal.kube.errors import ApiError
+    from shoal.operator.definitions import Unserved
+    from shoal.operator.health import AddressRefused
+    from shoal.operator.preflight import NotFit
+
+    try:
+        asyncio.run(operate(orders))
+    except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:
+        raise click.ClickException(f"{str(problem).rstrip('.')}.") from None
+    except ApiError as refused:
+        raise click.ClickException(sentence_of(refused)) from None

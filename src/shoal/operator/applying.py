@@ -1,0 +1,189 @@
+"""Putting the operator's objects on a cluster, keeping them up to date, and taking them off again.
+
+Everything is applied server-side by one field manager, so an upgrade changes what we said and leaves alone what others
+did (the webhook's certificate, an administrator's label). What an earlier installation of the same name made and this
+one no longer wants is removed. Whether an object is ours is told by its labels, never by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from shoal.cluster.port import DeleteOptions, PatchType, Propagation
+from shoal.dialects import load
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
+from shoal.kube.objects import Obj, labels_of, name_of, namespace_of
+from shoal.operator.definitions import MANAGER, Discovering, ensure
+from shoal.operator.deployment import INSTANCE, PART_OF, Options, definitions, render
+
+
+class NotInstalled(Exception):
+    """Something the objects need is not there; the message says what and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one object."""
+
+    kind: str
+    name: str
+    action: str  # created, configured, unchanged, deleted, kept, left alone
+    remark: str = ""
+
+    def __str__(self) -> str:
+        told = f"{self.kind} {self.name} {self.action}"
+        return f"{told}: {self.remark}" if self.remark else told
+
+
+Progress = Callable[[Applied], None]
+
+
+# --- installing ----------------------------------------------------------------------------------------------------
+
+
+async def install(cluster: Discovering, options: Options, tell: Progress, *, dry_run: bool = False) -> None:
+    plain: list[str] = []
+    for name, definition in zip(options.dialects, definitions(options.dialects), strict=True):
+        standing = await ensure(cluster, definition, dry_run=dry_run)
+        tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
+        if not standing.has_status:
+            plain.append(name)
+    wanted = render(replace(options, plainStatus=tuple(plain)))
+    for obj in wanted:
+        tell(await _apply(cluster, obj, dry_run=dry_run))
+    for obj in await _surplus(cluster, options, wanted):
+        tell(await _remove(cluster, obj, dry_run=dry_run))
+
+
+async def _apply(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:
+    kind = await _kind(cluster, obj)
+    if kind is None:
+        raise NotInstalled(
+            f"this cluster has no {obj['kind']} ({obj['apiVersion']}). "
+            f"Install what brings it, or leave out the option that asks for it"
+        )
+    name, namespace = name_of(obj), namespace_of(obj)
+    before = await _existing(cluster, kind, obj)
+    if before is not None and before["kind"] == "Namespace" and labels_of(before).get(PART_OF) != "shoal":
+        return Applied("Namespace", name, "left alone", "it was there before")
+    try:
+        after = await cluster.patch(
+            kind, name, namespace,
+            patch=obj, patch_type=PatchType.APPLY, field_manager=MANAGER, force=True, dry_run=dry_run,
+        )  # fmt: skip
+    except ApiError as refused:
+        if dry_run and refused.code == 404 and namespace:  # the namespace itself is only being tried out
+            return Applied(kind.kind, name, "created", "not checked: its namespace is not there yet")
+        raise
+    same = before is not None and before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+    return Applied(kind.kind, name, "created" if before is None else "unchanged" if same else "configured")
+
+
+# --- removing ------------------------------------------------------------------------------------------------------
+
+
+async def uninstall(
+    cluster: Discovering, options: Options, tell: Progress, *, crds: bool = False, dry_run: bool = False
+) -> None:
+    """Everything that carries the name of this installation, the operator first. Kinds and jobs stay without `crds`."""
+    found = await _ours(cluster, options)
+    for obj in reversed(found):
+        if obj["kind"] != "Namespace":
+            tell(await _remove(cluster, obj, dry_run=dry_run))
+    if crds:
+        for definition in definitions(options.dialects):
+            tell(await _remove_definition(cluster, name_of(definition), dry_run=dry_run))
+    for obj in found:
+        if obj["kind"] == "Namespace":
+            tell(await _remove_namespace(cluster, obj, options, are_jobs_gone=crds, dry_run=dry_run))
+
+
+async def _remove_definition(cluster: Discovering, name: str, *, dry_run: bool) -> Applied:
+    try:
+        found = await cluster.get(CUSTOM_RESOURCE_DEFINITION, name)
+    except ApiError as refused:
+        if refused.code == 404:
+            return Applied("CustomResourceDefinition", name, "kept", "it was not there")
+        raise
+    if labels_of(found).get(PART_OF) != "shoal":
+        return Applied("CustomResourceDefinition", name, "left alone", "it was made by somebody else")
+    return await _remove(cluster, {**found, "kind": "CustomResourceDefinition"}, dry_run=dry_run)
+
+
+async def _remove_namespace(
+    cluster: Discovering, obj: Obj, options: Options, *, are_jobs_gone: bool, dry_run: bool
+) -> Applied:
+    """A namespace takes everything in it along, so it stays while jobs live there."""
+    name = name_of(obj)
+    for dialect in () if are_jobs_gone else map(load, options.dialects):
+        try:
+            if (await cluster.list(dialect.kind, name, limit=1)).items:
+                return Applied("Namespace", name, "kept", f"there are {dialect.kind.plural} in it")
+        except ApiError as refused:
+            if refused.code != 404:
+                raise
+    return await _remove(cluster, obj, dry_run=dry_run)
+
+
+async def _remove(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:
+    kind = await _kind(cluster, obj)
+    assert kind is not None  # it was found under it
+    how = DeleteOptions(propagation=Propagation.BACKGROUND, dry_run=dry_run)
+    try:
+        await cluster.delete(kind, name_of(obj), namespace_of(obj), how)
+    except ApiError as refused:
+        if refused.code != 404:
+            raise
+    return Applied(kind.kind, name_of(obj), "deleted")
+
+
+# --- finding -------------------------------------------------------------------------------------------------------
+
+
+async def _surplus(cluster: Discovering, options: Options, wanted: Iterable[Obj]) -> list[Obj]:
+    """Of an earlier installation under this name; a namespace is never surplus."""
+    kept = {_identity(obj) for obj in wanted}
+    found = await _ours(cluster, options)
+    return [obj for obj in reversed(found) if obj["kind"] != "Namespace" and _identity(obj) not in kept]
+
+
+async def _ours(cluster: Discovering, options: Options) -> list[Obj]:
+    """In the order in which they are applied, wherever in the cluster they are."""
+    found: list[Obj] = []
+    labels = f"{PART_OF}=shoal,{INSTANCE}={options.name}"
+    for kind in await _kinds(cluster):
+        place = options.namespace if kind.namespaced and kind.kind not in ("Role", "RoleBinding") else None
+        found += (await cluster.list(kind, place, labels=labels)).items
+    return found
+
+
+async def _kinds(cluster: Discovering) -> list[Kind]:
+    """Of everything that could have been installed, as far as this cluster knows it."""
+    anything = [
+        *render(Options(webhook=True, serviceMonitor=True)),
+        *render(Options(watchNamespace="anywhere", createNamespace=False)),
+    ]
+    wanted = dict.fromkeys((obj["apiVersion"], obj["kind"]) for obj in anything)
+    found = [await cluster.find_kind(api_version, kind) for api_version, kind in wanted]
+    return [kind for kind in found if kind is not None]
+
+
+async def _kind(cluster: Discovering, obj: Obj) -> Kind | None:
+    if obj["kind"] == NAMESPACE.kind:
+        return NAMESPACE
+    return await cluster.find_kind(obj["apiVersion"], obj["kind"])
+
+
+async def _existing(cluster: Discovering, kind: Kind, obj: Obj) -> Obj | None:
+    try:
+        return await cluster.get(kind, name_of(obj), namespace_of(obj))
+    except ApiError as refused:
+        if refused.code == 404:
+            return None
+        raise
+
+
+def _identity(obj: Obj) -> tuple[str, str, str]:
+    return str(obj["kind"]), namespace_of(obj), name_of(obj)

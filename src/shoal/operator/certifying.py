@@ -1,0 +1,228 @@
+"""The webhook's certificate: made, shown, trusted and renewed without anybody's help.
+
+It lives in one Secret. Every process follows that Secret and shows what it holds; the one that leads makes a new
+certificate when the old one is two thirds over or was made for other names. The names are those under which the
+webhook configurations call, so nothing has to be told twice. The API server is told to trust a new certificate before
+anybody shows it, and to trust the last one a while longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography import x509
+
+from shoal.apiserver.certificates import generate
+from shoal.cluster.clock import Clock, SystemClock, pause
+from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.dialect import Dialect
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import SECRET
+from shoal.kube.objects import Obj, name_of
+from shoal.logs import Logger
+from shoal.operator.health import Address, serving
+from shoal.operator.rights import MUTATING, VALIDATING
+from shoal.operator.webhook import handlers
+
+log = Logger(__name__)
+
+LIFETIME = timedelta(days=365)
+AGAIN_SECONDS = 10.0  # after a failure
+MANAGER = "shoal-operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A key and its certificate, and everything a client should trust; all PEM."""
+
+    key: bytes
+    certificate: bytes
+    trusted: bytes
+
+    @classmethod
+    def of(cls, secret: Obj | None) -> Pair | None:
+        """None where the Secret holds none."""
+        data = (secret or {}).get("data") or {}
+        try:
+            key, certificate, trusted = (base64.b64decode(data[name]) for name in ("tls.key", "tls.crt", "ca.crt"))
+            return cls(key, certificate, trusted)
+        except (KeyError, binascii.Error):
+            return None
+
+    def data(self) -> dict[str, str]:
+        parts = {"tls.key": self.key, "tls.crt": self.certificate, "ca.crt": self.trusted}
+        return {name: base64.b64encode(content).decode() for name, content in parts.items()}
+
+    def renewal(self, names: Iterable[str]) -> datetime:
+        """When it has to be replaced: now, as it were, where it is for other names or cannot be read."""
+        try:
+            found = x509.load_pem_x509_certificate(self.certificate)
+            said = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (ValueError, x509.ExtensionNotFound):
+            return datetime.min.replace(tzinfo=UTC)
+        if not set(names) <= {str(name.value) for name in said}:
+            return datetime.min.replace(tzinfo=UTC)
+        return found.not_valid_before_utc + (found.not_valid_after_utc - found.not_valid_before_utc) * 2 / 3
+
+
+def issue(names: tuple[str, ...], now: datetime, before: Pair | None) -> Pair:
+    """A new pair; the certificate before it stays trusted, because some replica may still show it."""
+    key, certificate = generate(names, now, lifetime=LIFETIME)
+    return Pair(key, certificate, certificate + (before.certificate if before is not None else b""))
+
+
+class Certifier:
+    """`follow` the Secret in every process; `run` in the one that leads, through its fence."""
+
+    def __init__(self, name: str, namespace: str, *, clock: Clock | None = None) -> None:
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._name = name
+        self._namespace = namespace
+        self._clock = clock or SystemClock()
+        self._secret: Obj | None = None
+        self._shows: Pair | None = None
+        self._news = asyncio.Event()
+        self._synced = asyncio.Event()
+
+    @property
+    def secret_name(self) -> str:
+        return f"{self._name}-webhook"
+
+    def waits_for(self) -> str:
+        return "" if self._shows is not None else f"a certificate in Secret {self.secret_name}"
+
+    # Every process
+
+    async def follow(self, cluster: Cluster) -> None:
+        copy = self._copy(cluster, SECRET, self.secret_name, self._namespace, self._secret_changed)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(copy.run())
+            await copy.synced.wait()
+            self._synced.set()
+
+    def _copy(self, cluster: Cluster, kind: Any, name: str, namespace: str | None, changed: Any) -> Reflector:
+        return Reflector(cluster, kind, namespace, fields=f"metadata.name={name}", on_change=changed, clock=self._clock)
+
+    def _secret_changed(self, change: Change) -> None:
+        self._secret = change.new
+        pair = Pair.of(change.new)
+        if pair is not None and pair != self._shows:
+            self._show(pair)
+        self._news.set()
+
+    def _show(self, pair: Pair) -> None:
+        """From the next handshake on. OpenSSL reads files only, so there is one for a moment."""
+        with tempfile.TemporaryDirectory(prefix="shoal-") as folder:
+            file = Path(folder) / "pair.pem"
+            file.touch(mode=0o600)
+            file.write_bytes(pair.certificate + pair.key)
+            try:
+                self.tls.load_cert_chain(file)
+            except (ssl.SSLError, OSError) as problem:
+                log.warning("certificate cannot be used", secret=self.secret_name, problem=str(problem))
+                return
+        self._shows = pair
+        log.info("certificate shown", secret=self.secret_name)
+
+    # The one that leads
+
+    async def run(self, cluster: Cluster) -> None:
+        copies = [
+            self._copy(cluster, kind, self._name, None, lambda _: self._news.set()) for kind in (VALIDATING, MUTATING)
+        ]
+        async with asyncio.TaskGroup() as group:
+            for copy in copies:
+                group.create_task(copy.run())
+            for synced in (self._synced, *(copy.synced for copy in copies)):
+                await synced.wait()
+            while True:
+                self._news.clear()
+                try:
+                    renewal = await self._certify(cluster, [obj for copy in copies for obj in copy.objects.values()])
+                    await self._news_before(renewal)
+                except (ApiError, OutcomeUnknown, OSError) as problem:
+                    log.warning("webhook not certified", problem=str(problem))
+                    await pause(self._clock, AGAIN_SECONDS)
+
+    async def _certify(self, cluster: Cluster, configurations: list[Obj]) -> datetime:
+        """A good certificate in the Secret, and trust in it; when it has to be renewed."""
+        names = tuple(dict.fromkeys((f"{self._name}.{self._namespace}.svc", *_called(configurations))))
+        pair, now = Pair.of(self._secret), self._clock.now()
+        stored = pair
+        if pair is None or pair.renewal(names) <= now:
+            pair = issue(names, now, pair)
+        for configuration in configurations:
+            await self._trust(cluster, configuration, pair)
+        if pair is not stored:
+            await self._store(cluster, pair)
+        return pair.renewal(names)
+
+    async def _trust(self, cluster: Cluster, configuration: Obj, pair: Pair) -> None:
+        bundle = base64.b64encode(pair.trusted).decode()
+        entries = configuration.get("webhooks") or ()
+        if all(entry["clientConfig"].get("caBundle") == bundle for entry in entries):
+            return
+        kind = next(kind for kind in (VALIDATING, MUTATING) if kind.kind == configuration["kind"])
+        webhooks = [{"name": entry["name"], "clientConfig": {"caBundle": bundle}} for entry in entries]
+        await cluster.patch(
+            kind, name_of(configuration),
+            patch={"metadata": _same(configuration), "webhooks": webhooks},
+            patch_type=PatchType.STRATEGIC, field_manager=MANAGER,
+        )  # fmt: skip
+
+    async def _store(self, cluster: Cluster, pair: Pair) -> None:
+        if self._secret is None:
+            secret = {"metadata": {"name": self.secret_name}, "data": pair.data()}
+            await cluster.create(SECRET, secret, self._namespace, field_manager=MANAGER)
+            return
+        patch = {"metadata": _same(self._secret), "data": pair.data()}
+        await cluster.patch(SECRET, self.secret_name, self._namespace, patch=patch, field_manager=MANAGER)
+
+    async def _news_before(self, moment: datetime) -> None:
+        timer = self._clock.call_later((moment - self._clock.now()).total_seconds(), self._news.set)
+        try:
+            await self._news.wait()
+        finally:
+            timer.cancel()
+
+
+def _same(obj: Obj) -> Obj:
+    return {"resourceVersion": obj["metadata"]["resourceVersion"]}
+
+
+def _called(configurations: list[Obj]) -> Iterator[str]:
+    """The names under which the API server calls."""
+    for configuration in configurations:
+        for entry in configuration.get("webhooks") or ():
+            client = entry["clientConfig"]
+            if service := client.get("service"):
+                yield f"{service['name']}.{service['namespace']}.svc"
+            elif host := urlsplit(client.get("url") or "").hostname:
+                yield host
+
+
+@asynccontextmanager
+async def webhook_served(
+    cluster: Cluster, certifier: Certifier, address: Address, dialects: Iterable[Dialect]
+) -> AsyncIterator[None]:
+    """Answer reviews, with whatever certificate the Secret holds."""
+    following = asyncio.create_task(certifier.follow(cluster))
+    try:
+        async with serving("webhook", address, takes=handlers(dialects), tls=certifier.tls):
+            yield
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)

@@ -1,0 +1,315 @@
+"""The operator as objects of a cluster: drawn once, for `shoal install`, the chart and the kustomize base.
+
+In the order in which they are applied: a place, the kinds, who the operator is and what it may do, then the operator
+itself and what surrounds it. Every object carries `app.kubernetes.io/part-of: shoal`; that label, not a name, says
+whether something is ours to change or to remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from shoal import __version__
+from shoal.dialects import NAMES, load
+from shoal.kube.objects import Obj
+from shoal.operator.drawing import filled
+from shoal.operator.rights import job_rights, lease_rights, rules, secret_rights, webhook_rights
+
+PART_OF = "app.kubernetes.io/part-of"
+INSTANCE = "app.kubernetes.io/instance"
+CLASS_LABEL = "shoal.dev/class"
+METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT = 8080, 8081, 9443
+_USER = 65532  # as the image has it
+
+_SELECTION = {"app.kubernetes.io/name": "shoal-operator", INSTANCE: "${name}"}
+_LABELS = {**_SELECTION, PART_OF: "shoal", "app.kubernetes.io/version": __version__}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What may be chosen; the fields are the values of the drawing, and of the chart."""
+
+    name: str = "shoal"
+    namespace: str = "shoal-system"
+    image: str = f"shoal:{__version__}"
+    replicas: int = 2
+    shards: int = 1
+    dialects: tuple[str, ...] = field(default=NAMES)
+    watchNamespace: str = ""  # noqa: N815 - the chart's spelling; '': all namespaces
+    jobClass: str = ""  # noqa: N815
+    webhook: bool = False
+    failurePolicy: str = "Ignore"  # noqa: N815
+    serviceMonitor: bool = False  # noqa: N815
+    logFormat: str = "json"  # noqa: N815
+    createNamespace: bool = True  # noqa: N815
+    plainStatus: tuple[str, ...] = ()  # noqa: N815 - dialects whose definition here has no status subresource
+
+    def values(self) -> dict[str, Any]:
+        """With those that are other values as text, which an environment is made of."""
+        return {**asdict(self), "dialectNames": ",".join(self.dialects), "shardCount": str(self.shards)}
+
+
+def definitions(dialects: tuple[str, ...]) -> list[Obj]:
+    """The kinds of the job languages, marked as ours."""
+    return [marked(load(name).crd()) for name in dialects]
+
+
+def render(options: Options) -> list[Obj]:
+    """Everything but the kinds, in order."""
+    made: list[Obj] = filled(drawing(), options.values())
+    return made
+
+
+def drawing() -> list[Any]:
+    return [
+        {"$if createNamespace": _namespace()},
+        _account(),
+        *_job_roles(),
+        *_own_roles(),
+        {"$if webhook": _webhook_roles()},
+        {"$if webhook": _secret()},
+        _service(),
+        _network_policy(),
+        _disruption_budget(),
+        _deployment(),
+        {"$if webhook": _webhooks()},
+        {"$if serviceMonitor": _service_monitor()},
+    ]
+
+
+def marked(definition: Obj) -> Obj:
+    """The definition with the label that says whose it is."""
+    metadata = definition["metadata"]
+    return {**definition, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), PART_OF: "shoal"}}}
+
+
+def _object(api_version: str, kind: str, name: str = "${name}", *, namespaced: bool = True, **parts: Any) -> Obj:
+    place = {"namespace": "${namespace}"} if namespaced else {}
+    metadata = {"name": name, **place, "labels": dict(_LABELS)}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+
+
+def _namespace() -> Obj:
+    made = _object("v1", "Namespace", "${namespace}", namespaced=False)
+    made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    return made
+
+
+# --- who it is, and what it may do ---------------------------------------------------------------------------------
+
+
+def _account() -> Obj:
+    return _object("v1", "ServiceAccount", automountServiceAccountToken=False)  # the Deployment asks for it
+
+
+def _job_roles() -> list[Any]:
+    """In the whole cluster, or in the one namespace that is served."""
+    wanted = _job_rules()
+    role, binding = _role("ClusterRole", "${name}", wanted), _binding("ClusterRole", "${name}")
+    return [
+        {"$if not watchNamespace": [role, binding]},
+        {
+            "$if watchNamespace": [
+                _within(_role("Role", "${name}-jobs", wanted)),
+                _within(_binding("Role", "${name}-jobs")),
+            ]
+        },
+    ]
+
+
+def _job_rules() -> list[Any]:
+    """Those of every language that is served; a language whose status is a plain field patches the job itself."""
+    found: list[Any] = []
+    for name in NAMES:
+        dialect = load(name)
+        found.append({f"$if dialects={name}": rules(job_rights([dialect]))})
+        plain = {"apiGroups": [dialect.kind.group], "resources": [dialect.kind.plural], "verbs": ["patch"]}
+        found.append({f"$if plainStatus={name}": plain})
+    return found
+
+
+def _within(obj: Obj) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": "${watchNamespace}"}}
+
+
+def _own_roles() -> list[Any]:
+    leases: list[Any] = rules(lease_rights(["${name}-${shard}"]))
+    for rule in leases:
+        if "resourceNames" in rule:
+            rule["resourceNames"] = [{"$each shard": "${name}-${shard}"}]
+    secrets = {"$if webhook": rules(secret_rights("${name}-webhook"))}
+    return [_role("Role", "${name}", [*leases, secrets]), _binding("Role", "${name}")]
+
+
+def _webhook_roles() -> list[Any]:
+    return [
+        _role("ClusterRole", "${name}-webhook", rules(webhook_rights("${name}"))),
+        _binding("ClusterRole", "${name}-webhook"),
+    ]
+
+
+def _role(kind: str, name: str, wanted: list[Any]) -> Obj:
+    return _object("rbac.authorization.k8s.io/v1", kind, name, namespaced=kind == "Role", rules=wanted)
+
+
+def _binding(kind: str, name: str) -> Obj:
+    return _object(
+        "rbac.authorization.k8s.io/v1", f"{kind}Binding", name,
+        namespaced=kind == "Role",
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+        subjects=[{"kind": "ServiceAccount", "name": "${name}", "namespace": "${namespace}"}],
+    )  # fmt: skip
+
+
+# --- the operator and what surrounds it ----------------------------------------------------------------------------
+
+
+def _deployment() -> Obj:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": dict(_SELECTION)},
+    }
+    pod = {
+        "serviceAccountName": "${name}",
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [spread],
+        "containers": [_container()],
+        "volumes": [{"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
+    }
+    template = {"metadata": {"labels": dict(_LABELS)}, "spec": pod}
+    spec = {"replicas": "${replicas}", "selector": {"matchLabels": dict(_SELECTION)}, "template": template}
+    return _object("apps/v1", "Deployment", spec=spec)
+
+
+def _container() -> Obj:
+    return {
+        "name": "operator",
+        "image": "${image}",
+        "args": ["operator"],
+        "env": _environment(),
+        "ports": [
+            {"name": "metrics", "containerPort": METRICS_PORT},
+            {"name": "health", "containerPort": HEALTH_PORT},
+            {"$if webhook": {"name": "webhook", "containerPort": WEBHOOK_PORT}},
+        ],
+        "livenessProbe": {
+            "httpGet": {"path": "/healthz", "port": "health"},
+            "periodSeconds": 20,
+            "failureThreshold": 3,
+        },
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "scratch", "mountPath": "/tmp"}],  # noqa: S108 - of the container
+    }
+
+
+def _environment() -> list[Any]:
+    said = {
+        "NAME": "${name}",
+        "DIALECTS": "${dialectNames}",
+        "NAMESPACE": "${watchNamespace}",
+        "CLASS": "${jobClass}",
+        "SHARDS": "${shardCount}",
+        "METRICS_ADDRESS": f":{METRICS_PORT}",
+        "HEALTH_ADDRESS": f":{HEALTH_PORT}",
+        "LOG_FORMAT": "${logFormat}",
+    }
+    serving = {"name": "SHOAL_OPERATOR_WEBHOOK_ADDRESS", "value": f":{WEBHOOK_PORT}"}
+    return [
+        *({"name": f"SHOAL_OPERATOR_{key}", "value": value} for key, value in said.items()),
+        {"$if webhook": serving},
+    ]
+
+
+def _service() -> Obj:
+    ports = [
+        {"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"},
+        {"$if webhook": {"name": "webhook", "port": 443, "targetPort": "webhook"}},
+    ]
+    return _object("v1", "Service", spec={"selector": dict(_SELECTION), "ports": ports})
+
+
+def _network_policy() -> Obj:
+    """In: what is served, and nothing else. Out: the API server, whose address is the cluster's own business."""
+    ports = [
+        {"port": "metrics", "protocol": "TCP"},
+        {"port": "health", "protocol": "TCP"},
+        {"$if webhook": {"port": "webhook", "protocol": "TCP"}},
+    ]
+    spec = {"podSelector": {"matchLabels": dict(_SELECTION)}, "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]}
+    return _object("networking.k8s.io/v1", "NetworkPolicy", spec=spec)
+
+
+def _disruption_budget() -> Obj:
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": dict(_SELECTION)}}
+    return _object("policy/v1", "PodDisruptionBudget", spec=spec)
+
+
+def _service_monitor() -> Obj:
+    spec = {"selector": {"matchLabels": dict(_SELECTION)}, "endpoints": [{"port": "metrics"}]}
+    return _object("monitoring.coreos.com/v1", "ServiceMonitor", spec=spec)
+
+
+# --- the webhook ---------------------------------------------------------------------------------------------------
+
+
+def _secret() -> Obj:
+    """Empty: the operator fills it. It is made here so that the operator need not be allowed to make Secrets."""
+    return _object("v1", "Secret", "${name}-webhook")
+
+
+def _webhooks() -> list[Any]:
+    api = "admissionregistration.k8s.io/v1"
+    mutating = {**_webhook("default", "/mutate"), "reinvocationPolicy": "Never"}
+    return [
+        _object(api, "MutatingWebhookConfiguration", namespaced=False, webhooks=[mutating]),
+        _object(api, "ValidatingWebhookConfiguration", namespaced=False, webhooks=[_webhook("check", "/validate")]),
+    ]
+
+
+def _webhook(word: str, path: str) -> Obj:
+    service = {"name": "${name}", "namespace": "${namespace}", "path": path, "port": 443}
+    return {
+        "name": f"{word}.jobs.shoal.dev",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": service},
+        "failurePolicy": "${failurePolicy}",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": 5,
+        "rules": [{f"$if dialects={name}": _rule(name)} for name in NAMES],
+        "namespaceSelector": {
+            "$if watchNamespace": {"matchLabels": {"kubernetes.io/metadata.name": "${watchNamespace}"}}
+        },
+        "objectSelector": {
+            "$if jobClass": {"matchLabels": {CLASS_LABEL: "${jobClass}"}},
+            "$if not jobClass": {"matchExpressions": [{"key": CLASS_LABEL, "operator": "DoesNotExist"}]},
+        },
+    }
+
+
+def _rule(name: str) -> Mapping[str, Any]:
+    kind = load(name).kind
+    return {
+        "apiGroups": [kind.group],
+        "apiVersions": [kind.version],
+        "resources": [kind.plural],
+        "operations": ["CREATE", "UPDATE"],
+        "scope": "Namespaced",
+    }

@@ -1,0 +1,121 @@
+"""What the operator says over HTTP: whether it lives, whether it is ready, and its metrics.
+
+Three small pages on one or two addresses. Nothing on them is secret, and nothing can be changed through them.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from shoal.logs import Logger
+from shoal.operator.metrics import Metrics
+
+log = Logger(__name__)
+
+
+class AddressRefused(Exception):
+    """Cannot listen there; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; port 0 takes any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """`host:port`, or `:port` for every address of this machine."""
+        host, colon, port = text.rpartition(":")
+        if not colon or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{text!r} should be HOST:PORT, for example 127.0.0.1:8080 or :8080")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    body: bytes | str
+    status: int = 200
+    content_type: str = "text/plain; charset=utf-8"
+
+
+Answer = Callable[[], Page]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """One part of the operator and what it waits for; '' where it is ready."""
+
+    part: str
+    waits_for: str
+
+
+def health_pages(parts: Callable[[], list[Readiness]]) -> dict[str, Answer]:
+    """/healthz answers for as long as the process turns; /readyz once every part leads, or waits for its turn."""
+
+    def ready() -> Page:
+        found = parts()
+        lines = [f"{part.part}: {part.waits_for or 'ready'}" for part in found]
+        waiting = any(part.waits_for for part in found)
+        return Page("\n".join(lines) + "\n", 503 if waiting or not found else 200)
+
+    return {"/healthz": lambda: Page("ok\n"), "/readyz": ready}
+
+
+def metrics_pages(metrics: Metrics) -> dict[str, Answer]:
+    def page() -> Page:
+        body, content_type = metrics.exposition()
+        return Page(body, content_type=content_type)
+
+    return {"/metrics": page}
+
+
+def answering(answer: Answer) -> Handler:
+    async def handle(_: web.Request) -> web.StreamResponse:
+        page = answer()
+        body = page.body.encode() if isinstance(page.body, str) else page.body
+        return web.Response(body=body, status=page.status, headers={"Content-Type": page.content_type})
+
+    return handle
+
+
+@asynccontextmanager
+async def serving(
+    what: str,
+    address: Address,
+    *,
+    reads: Mapping[str, Handler] | None = None,
+    takes: Mapping[str, Handler] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
+    """Answer GETs (`reads`) and POSTs (`takes`) by path for as long as the body runs; the port."""
+    app = web.Application(client_max_size=8 << 20)
+    app.router.add_routes([web.get(path, handler) for path, handler in (reads or {}).items()])
+    app.router.add_routes([web.post(path, handler) for path, handler in (takes or {}).items()])
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, address.host or None, address.port, ssl_context=tls)
+        await _start(site, what, address)
+        port: int = runner.addresses[0][1]
+        log.info("serving", what=what, host=address.host, port=port)
+        yield port
+    finally:
+        await runner.cleanup()
+
+
+async def _start(site: web.TCPSite, what: str, address: Address) -> None:
+    try:
+        await site.start()
+    except OSError as problem:
+        raise AddressRefused(f"cannot listen on {address} for {what}: {problem.strerror or problem}") from None

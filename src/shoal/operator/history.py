@@ -1,0 +1,42 @@
+"""What the history log may show of an object: its whole past, but not what somebody wrote into it as a secret.
+
+Passwords belong into Secrets, which nobody here reads; people write them into the environment of a container all the
+same, and logs travel further than objects. So values of variables are covered, and so is the copy of the manifest that
+kubectl leaves in an annotation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from shoal.dialects.dialect import Snapshot
+from shoal.operator.jobs.telling import to_log
+
+COVERED = "(covered)"
+_COPY = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def to_log_covered(snapshot: Snapshot) -> None:
+    """One record of the history logger, without values of environment variables."""
+    to_log(replace(snapshot, object=covered(snapshot.object)))
+
+
+def dropped(_: Snapshot) -> None:
+    """No history."""
+
+
+def covered(node: Any) -> Any:
+    """A copy of the object with every variable's value covered."""
+    if isinstance(node, list):
+        return [covered(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: covered(value) for key, value in node.items() if key != _COPY}
+    if isinstance(node.get("env"), list):
+        made["env"] = [_variable(entry) for entry in node["env"]]
+    return made
+
+
+def _variable(entry: Any) -> Any:
+    return {**entry, "value": COVERED} if isinstance(entry, dict) and "value" in entry else entry

@@ -1,0 +1,215 @@
+"""The operator as a program on somebody's cluster: which jobs it serves, and its loops under a Lease.
+
+`Operator.run` is the story: look at the cluster, make sure of the kinds and of the rights, then lead whatever shards
+are free. Every write of the loops passes a fence that asks whether this process still leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from shoal.cluster.clock import Clock, SystemClock
+from shoal.cluster.fencing import Fenced
+from shoal.cluster.port import Cluster
+from shoal.dialects.dialect import Dialect
+from shoal.kube.objects import Key
+from shoal.logs import Logger
+from shoal.operator.definitions import Discovering, served
+from shoal.operator.deployment import CLASS_LABEL
+from shoal.operator.health import Readiness
+from shoal.operator.jobs.loop import JobLoop
+from shoal.operator.jobs.telling import History, to_log
+from shoal.operator.leading import Leadership, Terms
+from shoal.operator.loops import Loop, run_all
+from shoal.operator.metrics import Metrics
+from shoal.operator.preflight import check_rights
+from shoal.operator.rights import Right, job_rights, lease_rights, secret_rights, webhook_rights
+from shoal.operator.sharding import Turn, served_by
+
+log = Logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """Which jobs are served, and under which name."""
+
+    dialects: Mapping[str, Dialect]
+    name: str = "shoal"
+    namespace: str | None = None  # None: all
+    job_class: str = ""  # '': jobs without a class
+    shards: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of dialects, by name
+
+    @property
+    def labels(self) -> str:
+        return f"{CLASS_LABEL}={self.job_class}" if self.job_class else f"!{CLASS_LABEL}"
+
+    def lease(self, shard: int) -> str:
+        return f"{self.name}-{shard}"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this process is to its replicas, and where they meet."""
+
+    name: str
+    namespace: str
+    elects: bool = True
+    terms: Terms = field(default_factory=Terms)
+
+
+class Somebodys(Discovering, Protocol):
+    """A cluster that says what it serves, and whether it is young enough."""
+
+    async def require_supported(self) -> object: ...
+
+
+class Beside(Protocol):
+    """Work that one process at a time does beside the jobs, through the fence it is given."""
+
+    async def run(self, cluster: Cluster) -> None: ...
+
+    def waits_for(self) -> str: ...
+
+
+class Operator:
+    """`prepare`, then `run` until cancelled."""
+
+    def __init__(
+        self,
+        cluster: Somebodys,
+        duties: Duties,
+        identity: Identity,
+        *,
+        metrics: Metrics,
+        clock: Clock | None = None,
+        history: History = to_log,
+        beside: Beside | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._duties = duties
+        self._identity = identity
+        self._metrics = metrics
+        self._clock = clock or SystemClock()
+        self._history = history
+        self._beside = beside
+        self._shards: list[Shard] = []
+
+    async def prepare(self) -> None:
+        """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
+        await self._cluster.require_supported()
+        ready = {name: await served(self._cluster, dialect) for name, dialect in self._duties.dialects.items()}
+        self._duties = replace(self._duties, dialects=ready)
+        await check_rights(self._cluster, self._rights())
+
+    def _rights(self) -> list[tuple[str, Right]]:
+        duties, own = self._duties, self._identity.namespace
+        wanted = [(duties.namespace or "", right) for right in job_rights(duties.dialects.values())]
+        if self._identity.elects:
+            for shard in range(duties.shards):
+                wanted += [(own, right) for right in lease_rights([duties.lease(shard)])]
+        if self._beside is not None:
+            wanted += [(own, right) for right in secret_rights(f"{duties.name}-webhook")]
+            wanted += [("", right) for right in webhook_rights(duties.name)]
+        return list(dict.fromkeys(wanted))
+
+    async def run(self) -> None:
+        self._shards = [self._shard(number) for number in range(self._duties.shards)]
+        turn = Turn(self._identity.name, self._duties.shards)
+        if self._identity.elects:
+            turn.leaderships = [self._leadership(number, turn) for number in range(self._duties.shards)]
+        async with asyncio.TaskGroup() as group:
+            for number, shard in enumerate(self._shards):
+                group.create_task(shard.run(turn.leaderships[number] if self._identity.elects else None))
+
+    def _shard(self, number: int) -> Shard:
+        return Shard(
+            self._cluster, self._duties, number,
+            metrics=self._metrics, clock=self._clock, history=self._history,
+            beside=self._beside if number == 0 else None,
+        )  # fmt: skip
+
+    def _leadership(self, number: int, turn: Turn) -> Leadership:
+        identity = self._identity
+        return Leadership(
+            self._cluster, self._duties.lease(number), identity.namespace,
+            identity=identity.name, terms=identity.terms, clock=self._clock, patience=lambda: turn.patience(number),
+        )  # fmt: skip
+
+    def readiness(self) -> list[Readiness]:
+        parts = [Readiness(f"shard {shard.number}", shard.waits_for()) for shard in self._shards]
+        if self._beside is not None:
+            parts.append(Readiness("webhook", self._beside.waits_for()))
+        return parts
+
+
+class Shard:
+    """The loops of one shard, run whenever this process leads it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        duties: Duties,
+        number: int,
+        *,
+        metrics: Metrics,
+        clock: Clock,
+        history: History,
+        beside: Beside | None,
+    ) -> None:
+        self.number = number
+        self._cluster = cluster
+        self._duties = duties
+        self._metrics = metrics
+        self._clock = clock
+        self._history = history
+        self._beside = beside
+        self._leadership: Leadership | None = None
+        self._loops: dict[str, JobLoop] = {}
+        self._works = False
+
+    async def run(self, leadership: Leadership | None) -> None:
+        self._leadership = leadership
+        self._metrics.watch_leading(self.number, lambda: self._works)
+        if leadership is None:
+            await self._work(self._cluster)
+            return
+        fenced = Fenced(self._cluster, lambda: leadership.is_held)
+        await leadership.run(lambda: self._work(fenced))
+
+    def waits_for(self) -> str:
+        """What keeps this shard from being ready; waiting for another's Lease does not."""
+        if self._works:
+            late = [loop.name for loop in self._loops.values() if not loop.is_synced]
+            return f"{', '.join(late)} to be read from the cluster" if late else ""
+        return "" if self._leadership is not None and self._leadership.follows else "the Lease to be read"
+
+    async def _work(self, cluster: Cluster) -> None:
+        self._works = True
+        try:
+            loops = [self._maker(cluster, name, dialect) for name, dialect in self._duties.dialects.items()]
+            async with asyncio.TaskGroup() as group:
+                group.create_task(run_all(loops))
+                if self._beside is not None:
+                    group.create_task(self._beside.run(cluster))
+        finally:
+            self._works = False
+            self._loops.clear()
+
+    def _maker(self, cluster: Cluster, name: str, dialect: Dialect) -> Callable[[], Loop]:
+        def make() -> Loop:
+            loop = self._loops[name] = JobLoop(
+                cluster, dialect,
+                settings=self._duties.settings.get(name), clock=self._clock, metrics=self._metrics,
+                history=self._history, namespace=self._duties.namespace, labels=self._duties.labels,
+                serves=self._serves(),
+            )  # fmt: skip
+            return loop
+
+        return make
+
+    def _serves(self) -> Callable[[Key], bool] | None:
+        return served_by(self.number, self._duties.shards)

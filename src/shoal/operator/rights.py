@@ -1,0 +1,108 @@
+"""What the operator may do, and why: every right it is given, one verb each.
+
+The roles that `shoal install` makes are these rights and nothing else; the operator asks for the same list when it
+starts, so that a missing one is a sentence instead of a surprise. Nothing here reads Secrets of jobs, starts shells
+in pods or touches nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from shoal.dialects.dialect import Dialect
+from shoal.kube.kinds import CONFIG_MAP, EVENT, LEASE, POD, SECRET, Kind
+from shoal.kube.objects import Obj
+
+VALIDATING = Kind(
+    "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
+)
+MUTATING = Kind(
+    "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", False
+)
+
+_COPIES = ("list", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One verb on one resource; `names` limits it to objects of those names."""
+
+    group: str
+    resource: str  # with its subresource: frameworks/status
+    verb: str
+    why: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {resource}"
+
+
+def job_rights(dialects: Iterable[Dialect]) -> list[Right]:
+    """Where jobs live: in all namespaces, or in the one that is served. Each once, whoever needs it."""
+    found = [right for dialect in dialects for right in _of_language(dialect)]
+    return list(dict.fromkeys(found))
+
+
+def _of_language(dialect: Dialect) -> list[Right]:
+    kind = dialect.kind
+    has_status = "status" in kind.subresources
+    rights = [
+        *_on(kind, _COPIES, "to see jobs"),
+        *_on(kind, ("get",), "to look again after a write whose fate is unknown"),
+        *_on(kind, ("delete",), "to delete jobs whose time of retention is over"),
+        Right(kind.group, f"{kind.plural}/status" if has_status else kind.plural, "patch", "to keep the ledger"),
+        Right(kind.group, f"{kind.plural}/finalizers", "update", "to own pods in a way that a job outlives them"),
+        *_on(POD, ("create", "delete", "get", *_COPIES), "to run the tasks"),
+        *_on(EVENT, ("create", "patch"), "to tell what happens"),
+    ]
+    if dialect.anchor_name is not None:
+        rights += _on(CONFIG_MAP, ("create", "delete", "get", *_COPIES), "to hold the pods of an attempt together")
+        rights.append(
+            Right("", "configmaps/finalizers", "update", "to own pods in a way that an attempt outlives them")
+        )
+    return rights
+
+
+def lease_rights(names: Iterable[str]) -> list[Right]:
+    """In the operator's own namespace. Who may create cannot be told by name."""
+    limited = tuple(names)
+    return [
+        *_on(LEASE, ("create",), "to be the first to lead"),
+        *_on(LEASE, (*_COPIES, "patch"), "to lead, and to see who does", limited),
+    ]
+
+
+def secret_rights(secret: str) -> list[Right]:
+    """In the operator's own namespace: the one Secret that holds the webhook's certificate."""
+    return _on(SECRET, (*_COPIES, "patch"), "to keep the webhook's certificate", (secret,))
+
+
+def webhook_rights(configuration: str) -> list[Right]:
+    """In the cluster: to tell the API server whom to trust."""
+    why = "to tell the API server whom to trust"
+    verbs = (*_COPIES, "patch")
+    return [right for kind in (VALIDATING, MUTATING) for right in _on(kind, verbs, why, (configuration,))]
+
+
+def rules(rights: Iterable[Right]) -> list[Obj]:
+    """The rules of a Role: verbs of the same resource together."""
+
+    def place(right: Right) -> tuple[str, str, tuple[str, ...]]:
+        return right.group, right.resource, right.names
+
+    return [
+        {
+            "apiGroups": [group],
+            "resources": [resource],
+            **({"resourceNames": list(names)} if names else {}),
+            "verbs": [right.verb for right in members],
+        }
+        for (group, resource, names), members in groupby(sorted(rights, key=place), place)
+    ]
+
+
+def _on(kind: Kind, verbs: Iterable[str], why: str, names: tuple[str, ...] = ()) -> list[Right]:
+    return [Right(kind.group, kind.plural, verb, why, names) for verb in verbs]

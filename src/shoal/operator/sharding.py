@@ -1,0 +1,39 @@
+"""Jobs shared out over several replicas: by a hash of their namespace and name, each shard led by a Lease of its own.
+
+The hash is the same in every process and every version. Replicas begin with different shards and let others go first
+for every one they already have or would rather have, so that shards spread without anybody arranging it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+
+from shoal.kube.objects import Key
+from shoal.operator.leading import Leadership
+
+PATIENCE_SECONDS = 2.0
+
+
+def shard_of(key: Key, shards: int) -> int:
+    return zlib.crc32(str(key).encode()) % shards
+
+
+def served_by(shard: int, shards: int) -> Callable[[Key], bool] | None:
+    """The question whether a job belongs to the shard; None where there is only one."""
+    return None if shards == 1 else lambda key: shard_of(key, shards) == shard
+
+
+class Turn:
+    """How long this replica lets others go first, by what it has and what it would like."""
+
+    def __init__(self, identity: str, shards: int) -> None:
+        first = zlib.crc32(identity.encode()) % shards
+        self._order = [(first + step) % shards for step in range(shards)]
+        self.leaderships: Sequence[Leadership] = ()
+
+    def patience(self, shard: int) -> float:
+        before = self._order[: self._order.index(shard)]
+        held = [other for other in self._order if other != shard and self.leaderships[other].is_held]
+        liked_better = [other for other in before if not self.leaderships[other].leader]
+        return PATIENCE_SECONDS * len({*held, *liked_better})
