@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from kit.node_services import ScriptedNode
 from shoal.apiserver import certificates
 from shoal.apiserver.app import build
 from shoal.apiserver.serving import Server, ServingRefused, tls_context
@@ -55,6 +56,27 @@ async def test_stopping_ends_open_watches(cluster: EmbeddedCluster) -> None:
         with pytest.raises(aiohttp.ClientConnectorError):
             await client.get(f"{server.url}/readyz")
     await server.stop()
+
+
+async def test_stopping_cuts_the_log_of_a_silent_pod_and_calls_it_no_error(
+    cluster: EmbeddedCluster, node: ScriptedNode
+) -> None:
+    await cluster.create(
+        POD, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "default"
+    )
+    await cluster.bind("p", "default", node="node-1")
+    node.more["p", "c"] = asyncio.Queue()
+    server = Server(build(cluster, token="t"))
+    await server.start()
+    async with aiohttp.ClientSession(headers=TOKEN) as client:
+        path = f"{server.url}/api/v1/namespaces/default/pods/p/log?follow=true"
+        asking = asyncio.create_task(client.get(path))
+        await node.listened.wait()
+        await asyncio.wait_for(server.stop(), 60)
+        answer = await asking
+        assert answer.status == 200
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.content.read()
 
 
 async def test_a_port_that_is_taken_is_said_so(server: Server, cluster: EmbeddedCluster) -> None:

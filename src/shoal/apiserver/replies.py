@@ -141,13 +141,18 @@ async def _closed(stream: Stream) -> None:
 
 async def _pump(stream: Stream, headers: Headers, send: Send) -> None:
     first = b""
+    head: Message = {"type": "http.response.start", "status": 200, "headers": headers}
     if stream.may_refuse:
         try:
             first = await anext(stream.chunks, b"")
         except ApiError as error:
             await write(of_error(error), send, {})
             return
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+        except asyncio.CancelledError:
+            # A server that stops meanwhile has refused nothing: the log of a silent pod begins, and is cut.
+            await send(head)
+            raise
+    await send(head)
     # Even an empty body message makes the headers leave now: a watcher may wait long for its first event.
     await send({"type": "http.response.body", "body": first, "more_body": True})
     async for chunk in stream.chunks:
