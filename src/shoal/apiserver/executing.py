@@ -28,7 +28,9 @@ log = logging.getLogger(__name__)
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 _STDIN, _STDOUT, _STDERR, _ENDING, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
-_UNREAD_LIMIT = 64  # messages of stdin held for a slow reader before the client has to wait
+# What is held of stdin for a command that does not read. While the client has to wait nobody listens to it, and its
+# leaving is heard of only when the command writes or ends: so it is more than any person types.
+_UNREAD_BYTES = 1 << 20
 
 
 def choose_protocol(offered: list[str]) -> str:
@@ -60,7 +62,7 @@ class Session:
         self._receive = receive
         self._send = send
         self._asked = asked
-        self._stdin: asyncio.Queue[bytes | None] = asyncio.Queue(_UNREAD_LIMIT)
+        self._stdin = _Input()
         self._sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
 
     async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> None:
@@ -90,7 +92,7 @@ class Session:
         return Streams(
             stdout=lambda data: self._output(_STDOUT, "stdout", data),
             stderr=lambda data: self._output(_STDERR, "stderr", data),
-            stdin=_until_none(self._stdin) if query.flag(self._asked, "stdin") else None,
+            stdin=self._stdin.read() if query.flag(self._asked, "stdin") else None,
             resize=_until_none(self._sizes) if query.flag(self._asked, "tty") else None,
         )
 
@@ -114,9 +116,36 @@ class Session:
         if channel == _STDIN and data:
             await self._stdin.put(data)
         elif channel == _CLOSE and data[:1] == bytes([_STDIN]):
-            await self._stdin.put(None)
+            await self._stdin.put(b"")
         elif channel == _RESIZE and (size := _size(data)) is not None:
             await self._sizes.put(size)
+
+
+class _Input:
+    """What the client wrote and the command has not read yet; an empty piece is its end."""
+
+    def __init__(self) -> None:
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
+        self._unread_bytes = 0
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+
+    async def put(self, data: bytes) -> None:
+        await self._has_room.wait()
+        self._pieces.put_nowait(data)
+        self._count(len(data))
+
+    async def read(self) -> AsyncIterator[bytes]:
+        while data := await self._pieces.get():
+            self._count(-len(data))
+            yield data
+
+    def _count(self, change: int) -> None:
+        self._unread_bytes += change
+        if self._unread_bytes < _UNREAD_BYTES:
+            self._has_room.set()
+        else:
+            self._has_room.clear()
 
 
 async def _until_none(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:
