@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from kit.frameworks import framework, pet, pod_template, role
+from shoal.cli.manifests import Manifest
+from shoal.cli.validating import judge, judge_room
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.records import WriteOptions
 from shoal.dialects.dialect import ManifestInvalid
@@ -319,3 +322,19 @@ def test_a_manifest_is_stored_with_defaults_and_proper_names_and_a_word_about_th
 
     assert written.stored.obj()["spec"] == DIALECT.default(odd)["spec"]
     assert written.warnings == ("spec.taskRoles[0].task.pod.spec.NodeName: read as nodeName",)
+
+
+# A cluster refuses a job without a name before it looks at it, and makes up the rest of a generated name, another one
+# each time.
+SENT = {name: manifest for name, (manifest, _) in SCENARIO_51.items() if "name" in manifest["metadata"]}
+
+
+@pytest.mark.parametrize("manifest", SENT.values(), ids=list(SENT))
+def test_validate_says_what_the_cluster_says(machinery: Machinery, manifest: Obj):
+    named = {key: value for key, value in manifest["metadata"].items() if key == "name"}
+    new = {**manifest, "metadata": named}
+    with pytest.raises(ApiError) as refused:
+        machinery.create(DIALECT.kind, "default", deepcopy(new), WriteOptions())
+    judged = judge(judge_room(), Manifest(new, "job.yaml"))
+
+    assert list(judged.mistakes) == [str(cause) for cause in refused.value.causes] == mistakes(new)

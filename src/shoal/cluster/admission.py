@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
+from shoal.kube.structural import NO_FIELD
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +27,9 @@ class Admission:
 def together(own: list[Cause], schema: list[Cause]) -> list[Cause]:
     """Both lists; where both speak of a field the program's own words stay, because they say what would be right."""
     spoken = {cause.field for cause in own}
-    return [*own, *(cause for cause in schema if cause.field not in spoken)]
+    return [*own, *(cause for cause in schema if not _is_about(cause, spoken))]
+
+
+def _is_about(cause: Cause, fields: set[str]) -> bool:
+    """A schema says of a number that is none of its integers, at no field, which field it means."""
+    return cause.field in fields or (cause.field == NO_FIELD and cause.message.rpartition(" in ")[2] in fields)

@@ -15,9 +15,10 @@ from __future__ import annotations
 from shoal.kube.structural.definitions import accepted, crd_problems, crd_warnings, kinds_of
 from shoal.kube.structural.filling import apply_defaults, prune
 from shoal.kube.structural.reading import schema_from
-from shoal.kube.structural.values import validate
+from shoal.kube.structural.values import NO_FIELD, validate
 
 __all__ = [
+    "NO_FIELD",
     "accepted",
     "apply_defaults",
     "crd_problems",

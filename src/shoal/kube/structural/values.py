@@ -26,7 +26,7 @@ _MISSING: Any = object()
 _LARGEST_EXACT = 2**53 - 1  # a float up to here may stand for an integer
 _NUMBER_FORMATS = ("int32", "int64", "float", "double")
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
-_NO_FIELD = "<nil>"  # a mistake of no single field is said to be here
+NO_FIELD = "<nil>"  # a mistake of no single field is said to be here
 
 
 def validate(schema: Schema, obj: Any, old: Any = None) -> list[Cause]:
@@ -153,7 +153,7 @@ def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Ca
         form = schema.format if schema.format in _RANGES else "int64"
         if not float(number).is_integer() or int(number) not in _RANGES[form]:
             words = f"with format {schema.format}" if schema.format in _RANGES else "(default format)"
-            yield invalid(_NO_FIELD, "", f"Checked value must be of type integer {words} in {path}")
+            yield invalid(NO_FIELD, "", f"Checked value must be of type integer {words} in {path}")
     factor, low, high = rules.get("multipleOf"), rules.get("minimum"), rules.get("maximum")
     if isinstance(number, int):  # compared as integers, as the API server does
         low, high = low if low is None else int(low), high if high is None else int(high)
@@ -227,14 +227,14 @@ def _check_conditions(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
     if "anyOf" in rules:
         failures = [list(_check(part, value, path, _MISSING)) for part in rules["anyOf"]]
         if all(failures):
-            yield invalid(_NO_FIELD, "", f"{quote(path)} must validate at least one schema (anyOf)")
+            yield invalid(NO_FIELD, "", f"{quote(path)} must validate at least one schema (anyOf)")
             yield from min(failures, key=len)
     if "oneOf" in rules:
         failures = [list(_check(part, value, path, _MISSING)) for part in rules["oneOf"]]
         valid = sum(not found for found in failures)
         if valid != 1:
             how = f"Found {valid} valid alternatives" if valid else "Found none valid"
-            yield invalid(_NO_FIELD, "", f"{quote(path)} must validate one and only one schema (oneOf). {how}")
+            yield invalid(NO_FIELD, "", f"{quote(path)} must validate one and only one schema (oneOf). {how}")
             yield from () if valid else min(failures, key=len)
     if "allOf" in rules:
         failures = [list(_check(part, value, path, _MISSING)) for part in rules["allOf"]]
@@ -242,9 +242,9 @@ def _check_conditions(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
             yield from found
         if any(failures):
             none = ". None validated" if all(failures) else ""
-            yield invalid(_NO_FIELD, "", f"{quote(path)} must validate all the schemas (allOf){none}")
+            yield invalid(NO_FIELD, "", f"{quote(path)} must validate all the schemas (allOf){none}")
     if "not" in rules and not any(_check(rules["not"], value, path, _MISSING)):
-        yield invalid(_NO_FIELD, "", f"{quote(path)} must not validate the schema (not)")
+        yield invalid(NO_FIELD, "", f"{quote(path)} must not validate the schema (not)")
 
 
 # --- lists that are sets or maps -----------------------------------------------------------------------------------
