@@ -41,6 +41,14 @@ def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
     assert load(written(tmp_path, "")).settings == load(None).settings == Settings()
 
 
+def test_settings_of_a_language_may_stand_in_the_file_people_have(tmp_path: Path) -> None:
+    (tmp_path / "frameworkcontroller.yaml").write_text("frameworkCompletedRetainSec: 60\n")
+    by_name = load(written(tmp_path, "dialects: {framework: ./frameworkcontroller.yaml}"))
+    in_place = load(written(tmp_path, "dialects: {framework: {frameworkCompletedRetainSec: 60}}"))
+    assert by_name.settings == in_place.settings
+    assert by_name.settings.dialects["framework"].framework_completed_retain_sec == 60
+
+
 MISTAKES = [
     pytest.param(
         "nodes: 0\nnetwork: wifi\ncolour: red\ncapacity: {nvidia.com/gpu: half}\nimages: {x: {comand: [a]}}",
@@ -57,6 +65,21 @@ MISTAKES = [
         "capacity: {nvidia.com/gpu: 500m}",
         ["capacity: nvidia.com/gpu: '500m' must be a whole number that is not negative"],
         id="half a device",
+    ),
+    pytest.param(
+        "dialects: {cobol: {}, framework: {workerNumber: 0, podFailureSpec: [{code: 5, podPatterns: []}]}}",
+        [
+            "dialects.cobol: there is no such job language; there are: framework",
+            "dialects.framework.workerNumber: Invalid value: 0: must be more than 0",
+            "dialects.framework.podFailureSpec[0].podPatterns: Invalid value: []: must have 1 or more: at least one "
+            "pattern of the pods the entry stands for",
+        ],
+        id="settings of job languages",
+    ),
+    pytest.param(
+        "dialects: {framework: [1]}",
+        ["dialects.framework: must be a mapping of settings, or the name of a file that holds one"],
+        id="settings of another shape",
     ),
     pytest.param("nodes: 1\nnodes: 2", ["nodes: stands twice"], id="a key twice"),
 ]

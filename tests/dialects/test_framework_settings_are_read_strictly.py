@@ -108,7 +108,7 @@ def test_all_mistakes_are_listed_at_once():
         settings({"workerNumber": 0, "podFailureSpec": [{"code": 0, "podPatterns": [{}]}], "typo": 1})
 
     assert str(refused.value).splitlines() == [
-        "the configuration of the Framework controller has 3 mistakes:",
+        "the settings have 3 mistakes:",
         "  workerNumber: Invalid value: 0: must be more than 0",
         "  podFailureSpec[0].code: Invalid value: 0: must lie outside [-999, 0] and [200, 219], which belong to the "
         "controller",

@@ -4,7 +4,7 @@
     capacity: {nvidia.com/gpu: 4}   # declare resources, per node
     network: isolated               # or loopback; auto picks the better one that works here
     port: 6443
-    dialects:                       # settings of job languages
+    dialects:                       # settings of job languages, or the file that holds them
       framework: {frameworkCompletedRetainSec: 86400}
     images:
       "acme/trainer:*": {mounts: {/workspace: ./trainer}, python: ~/venvs/trainer}
@@ -29,7 +29,7 @@ MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has
 
 
 class Settings(BaseModel):
-    """What the file may say, apart from `images`, whose entries `shoal.node.images` reads."""
+    """What the file may say, apart from `images` and `dialects`, which others read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,18 +37,7 @@ class Settings(BaseModel):
     capacity: dict[str, str] = Field(default_factory=dict)
     network: Literal["auto", "isolated", "loopback"] = "auto"
     port: int = Field(default=0, ge=0, le=65535)
-    dialects: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("dialects", mode="after")
-    @classmethod
-    def _of_languages(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """Read by each language itself, which lists every mistake."""
-        from shoal.dialects import NAMES, load
-
-        unknown = sorted(set(written) - set(NAMES))
-        if unknown:
-            raise ValueError(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}")
-        return {name: load(name).settings(said) for name, said in written.items()}
+    dialects: dict[str, Any] = Field(default_factory=dict)  # as each language has read its own
 
     @field_validator("capacity", mode="before")
     @classmethod
@@ -93,9 +82,11 @@ def load(path: Path | None) -> Config:
         return Config(settings=Settings(), images=Images({}, str(Path("shoal.yaml").absolute()), Path.cwd()))
     written, mistakes = _read(path)
     images = written.pop("images", None)
+    spoken, unspoken = _languages(written.pop("dialects", None) or {}, path.absolute().parent)
+    mistakes += unspoken
     settings = Settings()
     try:
-        settings = Settings.model_validate(written)
+        settings = Settings.model_validate({**written, "dialects": spoken})
     except ValidationError as invalid:
         mistakes += [
             f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in invalid.errors()
@@ -109,6 +100,42 @@ def load(path: Path | None) -> Config:
         listed = "\n".join(f"  {mistake}" for mistake in mistakes)
         raise click.ClickException(f"{path} has {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}:\n{listed}")
     return Config(settings=settings, images=entries)
+
+
+def _languages(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:
+    """Settings of job languages, each read by the language itself, and every mistake with its path.
+
+    A text in place of a mapping is the name of a file that holds it: people have a frameworkcontroller.yaml already.
+    """
+    from shoal.dialects import NAMES
+    from shoal.dialects import load as dialect
+    from shoal.dialects.dialect import SettingsInvalid
+
+    if not isinstance(written, dict):
+        return {}, ["dialects: must be a mapping from job languages to their settings"]
+    spoken: dict[str, Any] = {}
+    mistakes: list[str] = []
+    for name, said in written.items():
+        if name not in NAMES:
+            mistakes.append(f"dialects.{name}: there is no such job language; there are: {', '.join(NAMES)}")
+            continue
+        try:
+            spoken[name] = dialect(name).settings(_settings_in(said, base))
+        except SettingsInvalid as invalid:
+            mistakes += [f"dialects.{name}.{cause}" for cause in invalid.causes]
+        except ValueError as wrong:
+            mistakes.append(f"dialects.{name}: {wrong}")
+    return spoken, mistakes
+
+
+def _settings_in(said: Any, base: Path) -> dict[str, Any]:
+    if isinstance(said, str):
+        said, twice = _read(base / Path(said).expanduser())
+        if twice:
+            raise ValueError(", ".join(twice))
+    if not isinstance(said, dict | None):
+        raise ValueError("must be a mapping of settings, or the name of a file that holds one")
+    return said or {}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[str]]:

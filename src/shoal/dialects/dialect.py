@@ -65,6 +65,16 @@ class ManifestInvalid(ValueError):
         self.causes = tuple(causes)
 
 
+class SettingsInvalid(ValueError):
+    """Settings of a language with mistakes; the message lists every one with its path."""
+
+    def __init__(self, mistakes: Sequence[Cause]) -> None:
+        count = f"{len(mistakes)} mistake{'s' * (len(mistakes) > 1)}"
+        listed = "\n".join(f"  {mistake}" for mistake in mistakes)
+        super().__init__(f"the settings have {count}:\n{listed}")
+        self.causes = tuple(mistakes)
+
+
 class LedgerUnreadable(ValueError):
     """A stored ledger no version of ours has written. Starting over could run a finished job twice."""
 

@@ -9,9 +9,9 @@
   other.
 """
 
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.dialect import Dialect, SettingsInvalid
 from shoal.dialects.framework import definition, manifest, operations, reading, rendering, reporting, snapshots
-from shoal.dialects.framework.settings import Settings, SettingsInvalid, settings
+from shoal.dialects.framework.settings import Settings, settings
 
 DIALECT = Dialect(
     kind=definition.kind(),

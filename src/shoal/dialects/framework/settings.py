@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from shoal.dialects.dialect import SettingsInvalid
 from shoal.dialects.framework.failures import SHIPPED, Failure, rules
 from shoal.dialects.mistakes import StrictModel, causes
 from shoal.engine.policies import Rule
@@ -23,16 +24,6 @@ _RIGHT = {
     "code": "the completion code of the entry",
     "podPatterns": "at least one pattern of the pods the entry stands for",
 }
-
-
-class SettingsInvalid(ValueError):
-    """A configuration with mistakes; the message lists every one with its path."""
-
-    def __init__(self, mistakes: list[Cause]) -> None:
-        count = f"{len(mistakes)} mistake{'s' * (len(mistakes) > 1)}"
-        listed = "\n".join(f"  {mistake}" for mistake in mistakes)
-        super().__init__(f"the configuration of the Framework controller has {count}:\n{listed}")
-        self.causes = tuple(mistakes)
 
 
 class FrameworkSnapshots(StrictModel):
