@@ -97,6 +97,42 @@ async def test_following_passes_through_rotations_and_ends_with_the_run(tmp_path
     writer.close()
 
 
+@pytest.mark.parametrize("tail", [None, 100], ids=["from the first line", "from a tail"])
+def test_files_renamed_while_one_looks_at_them_are_read_once_and_in_order(tmp_path: Path, tail: int | None) -> None:
+    path = tmp_path / "0.log"
+    stream = Stream("stdout", LogFile(str(path), max_bytes=10, max_files=99))  # every line makes a new file
+    lines = iter(range(1, 40))
+    stream.feed(b"line 0\n")
+    trail = LogTrail(path)
+    look = trail._files
+
+    def look_slowly() -> list[Path]:
+        found = look()
+        if (number := next(lines, None)) is not None:
+            stream.feed(f"line {number}\n".encode())  # between this look and what is done with it
+        return found
+
+    trail._files = look_slowly  # type: ignore[method-assign]
+    trail.begin(tail)
+    read = b""
+    while records := trail.read():
+        read += records
+    trail.close()
+    written = b"".join(line.rsplit(b" ", 2)[-2] + b" " + line.rsplit(b" ", 1)[-1] for line in read.splitlines(True))
+    assert written.decode() == "".join(f"line {number}\n" for number in range(40))
+
+
+async def test_a_single_file_that_was_emptied_is_read_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    path.write_text(record(1, "a long line of the first part"))
+    trail = LogTrail(path)
+    trail.begin(None)
+    assert trail.read().decode() == record(1, "a long line of the first part")
+    path.write_text(record(2, "short"))
+    assert trail.read().decode() == record(2, "short")
+    trail.close()
+
+
 async def _gather(chunks: Any) -> str:
     return b"".join([chunk async for chunk in chunks]).decode()
 

@@ -86,21 +86,21 @@ class LogTrail:
 
     def begin(self, tail_lines: int | None) -> None:
         """Stand at the first record, or where the last `tail_lines` lines begin."""
-        files = self._files()
+        files = self._open_all()
         if not files:
             return
-        place, offset = (files[0], 0) if tail_lines is None else _tail_start(files, tail_lines)
-        self._file = place.open("rb")
+        place, offset = (0, 0) if tail_lines is None else _tail_start(files, tail_lines)
+        self._file = _keep(files, place)
         self._file.seek(offset)
 
     def read(self) -> bytes:
         """The next whole records; empty when there are none now."""
         while True:
             if self._file is None:
-                files = self._files()
+                files = self._open_all()
                 if not files:
                     return b""
-                self._file = files[0].open("rb")
+                self._file = _keep(files, 0)
             data = self._rest + self._file.read(BLOCK_BYTES)
             end = data.rfind(b"\n") + 1
             self._rest = data[end:]
@@ -110,21 +110,39 @@ class LogTrail:
                 return b""
 
     def _advance(self) -> bool:
-        """Go on with the next newer file, if the one at hand was renamed and is read to its end."""
+        """Whether there is more to read: in the file at hand, or in the next newer one where this one was renamed."""
         assert self._file is not None
-        if os.fstat(self._file.fileno()).st_size > self._file.tell():
+        size, at = os.fstat(self._file.fileno()).st_size, self._file.tell()
+        if size < at:  # emptied, where only one file is kept
+            self._file.seek(0)
+            self._rest = b""
+        if size != at:
             return True
-        mine = os.fstat(self._file.fileno()).st_ino
-        files = self._files()
-        numbers = [path.stat().st_ino for path in files]
-        if mine in numbers and numbers.index(mine) == len(files) - 1:
+        mine = _number(self._file)
+        if _number_of(self._path) == mine:
             return False
-        if not files:
+        files = self._open_all()
+        numbers = [_number(file) for file in files]
+        following = numbers.index(mine) + 1 if mine in numbers else 0
+        if following == len(files):
+            _close(files)
             return False
-        following = files[numbers.index(mine) + 1] if mine in numbers else files[0]
         self._file.close()
-        self._file, self._rest = following.open("rb"), b""
+        self._file, self._rest = _keep(files, following), b""
         return True
+
+    def _open_all(self) -> list[BinaryIO]:
+        """Oldest first. The keeper may rename them while we look: again, until what is open is what is there."""
+        while True:
+            files: list[BinaryIO] = []
+            try:
+                files += (path.open("rb") for path in self._files())
+            except FileNotFoundError:
+                _close(files)
+                continue
+            if [_number(file) for file in files] == [_number_of(path) for path in self._files()]:
+                return files
+            _close(files)
 
     def _files(self) -> list[Path]:
         """Oldest first: the renamed ones by falling number, then the one being written."""
@@ -133,22 +151,45 @@ class LogTrail:
         return [*older, self._path] if self._path.exists() else older
 
 
-def _tail_start(files: list[Path], lines: int) -> tuple[Path, int]:
-    """Where the last `lines` lines begin; a line made of several parts counts once."""
-    wanted = lines
-    for path in reversed(files):
-        data = path.read_bytes()
+def _number(file: BinaryIO) -> int:
+    """What stays the same when a file is renamed."""
+    return os.fstat(file.fileno()).st_ino
+
+
+def _number_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _keep(files: list[BinaryIO], index: int) -> BinaryIO:
+    kept = files.pop(index)
+    _close(files)
+    return kept
+
+
+def _close(files: list[BinaryIO]) -> None:
+    for file in files:
+        file.close()
+
+
+def _tail_start(files: list[BinaryIO], lines: int) -> tuple[int, int]:
+    """Where the last `lines` lines begin: which file, and where in it. A line made of several parts counts once."""
+    wanted, last = lines, len(files) - 1
+    for index in range(last, -1, -1):
+        data = files[index].read()
         end = len(data)
         if wanted == 0:
-            return path, end
+            return index, end
         while end > 0:
             start = data.rfind(b"\n", 0, end - 1) + 1
-            if _ends_line(data[start:end]) or (path == files[-1] and end == len(data)):
+            if _ends_line(data[start:end]) or (index == last and end == len(data)):
                 if wanted == 0:
-                    return path, end
+                    return index, end
                 wanted -= 1
             end = start
-    return files[0], 0
+    return 0, 0
 
 
 def _ends_line(record: bytes) -> bool:
