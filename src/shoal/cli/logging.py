@@ -1,9 +1,14 @@
-"""Where the cluster's own log goes: lines of key=value in the data folder, kept small."""
+"""Where the cluster's own log goes: lines of key=value in the data folder, kept small.
+
+The history of jobs stands beside it in a file of its own, `history.log`: a line per snapshot, as it was told, so that
+whoever looks for `: ObjectSnapshot: ` finds JSON behind it; and many retries do not drive the log out of its file.
+"""
 
 from __future__ import annotations
 
 import logging
 import logging.handlers
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +16,9 @@ from pathlib import Path
 from shoal.logs import KeyValues
 
 LARGEST_BYTES = 4 << 20
+LARGEST_HISTORY_BYTES = 32 << 20
 KEPT = 3
+HISTORY = "history.log"
 
 
 @contextmanager
@@ -22,9 +29,24 @@ def log_to(path: Path) -> Iterator[None]:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+    history, told = logging.getLogger("shoal.history"), _history_in(path.with_name(HISTORY))
+    history.addHandler(told)
+    history.propagate = False
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # it would log requests, and with them what people exec
     try:
         yield
     finally:
+        history.propagate = True
+        history.removeHandler(told)
+        told.close()
         root.removeHandler(handler)
         handler.close()
+
+
+def _history_in(path: Path) -> logging.Handler:
+    """Made with the first snapshot."""
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LARGEST_HISTORY_BYTES, backupCount=KEPT, delay=True)
+    lines = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+    lines.converter = time.gmtime
+    handler.setFormatter(lines)
+    return handler
