@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from kit.kubernetes_world import KubernetesWorld
 from kit.real_world import RealWorld
 from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.cluster.faults import Call, Delay, Disturbance, Faults, When, now_and_then, some_changes
@@ -36,26 +37,33 @@ CHOSEN = os.environ.get("SHOAL_SEED")
 
 simulated = pytest.param("simulated", id="simulated")
 embedded = pytest.param("embedded", id="embedded", marks=pytest.mark.processes)
+kubernetes = pytest.param("kubernetes", id="kubernetes", marks=(pytest.mark.kubernetes, pytest.mark.processes))
 disturbed = pytest.param("disturbed", id="disturbed", marks=pytest.mark.disturbed)
 
 
 def scenario(*, real: bool = True, config: Obj | None = None, varies: tuple[str, ...] = ()) -> Any:
-    """Make tests of a script: simulated, disturbed and, where it has processes to run, real.
+    """Make tests of a script: simulated, disturbed and, where it has processes to run, real: on a cluster of our own
+    and on Kubernetes with `shoal node`.
 
     Every disturbed run comes to rest and ends as the undisturbed one, but for the fields in `varies`.
     """
-    tiers = [simulated, disturbed, *([embedded] if real else [])]
+    tiers = [simulated, disturbed, *([embedded, kubernetes] if real else [])]
 
     def decorate(script: Script) -> Any:
         case = Case(script, config, varies)
 
         @pytest.mark.parametrize("tier", tiers)
-        async def test(tier: str, tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+        async def test(
+            tier: str, tmp_path: Path, record_property: Callable[[str, Any], None], request: pytest.FixtureRequest
+        ) -> None:
             if tier == "simulated":
                 await case.play()
             elif tier == "embedded":
                 async with RealWorld(tmp_path, config=config) as world:
                     await script(world)
+            elif tier == "kubernetes":
+                async with KubernetesWorld(request.getfixturevalue("kubernetes_plane"), config=config) as shore:
+                    await script(shore)
             else:
                 record_property("disturbed runs", await case.disturb())
 

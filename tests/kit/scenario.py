@@ -42,6 +42,7 @@ class World(ABC):
 
     is_real = False
     is_disturbed = False
+    namespace = NAMESPACE  # where its objects really are
 
     def __init__(self) -> None:
         self.frameworks: dict[str, Obj] = {}
@@ -168,16 +169,18 @@ class World(ABC):
     # What is recorded
 
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
-        objects = self._tables.get(table.resource)
         stored = after or before
-        if objects is None or stored is None or stored.key.namespace != NAMESPACE:
-            return
-        name = stored.key.name
+        if table.resource in self._tables and stored is not None and stored.key.namespace == NAMESPACE:
+            self.wrote(table.resource, stored.key.name, after.obj() if after is not None else None)
+
+    def wrote(self, resource: str, name: str, obj: Obj | None) -> None:
+        """One write, in the order in which they were made; None where the object went."""
+        objects = self._tables[resource]
         old = objects.pop(name, None)
-        if after is not None:
-            obj = objects[name] = after.obj()
+        if obj is not None:
+            objects[name] = obj
             self._record(objects, name, obj)
-        self.promises.after_write(table.resource, name, old, objects.get(name))
+        self.promises.after_write(resource, name, old, obj)
         self._changed()
 
     def _record(self, objects: dict[str, Obj], name: str, obj: Obj) -> None:

@@ -1,8 +1,12 @@
-"""Tells at the end how many disturbed runs there were."""
+"""The Kubernetes that some scenarios are played on, and, at the end, how many disturbed runs there were."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from kit.kubernetes_plane import kubernetes_plane
+
+__all__ = ["kubernetes_plane"]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -97,7 +97,9 @@ async def test_scenario_21_foreground_delete(world: World) -> None:
     await world.rest(30)
     assert (dict(world.anchors), dict(world.uids)) == (anchors, pods)
     if not world.is_disturbed:
-        assert world.states["goes"][-1] == "AttemptDeleting"
+        # Where owners are collected by a program of its own, there may be time to tell that all its objects are gone.
+        told = [state for state in world.states["goes"] if state != "AttemptCompleted"]
+        assert told[-1] == "AttemptDeleting"
 
 
 @scenario()

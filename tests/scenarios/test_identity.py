@@ -91,7 +91,7 @@ async def test_scenario_43_ownership(world: World) -> None:
     ]
     task, attempt = world.task("owns"), world.attempt("owns")
     stamps = {
-        "FC_FRAMEWORK_NAMESPACE": "default",
+        "FC_FRAMEWORK_NAMESPACE": world.namespace,
         "FC_FRAMEWORK_NAME": "owns",
         "FC_TASKROLE_NAME": "worker",
         "FC_TASK_INDEX": "0",
