@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -57,6 +58,11 @@ def test_a_job_that_fails_ends_with_its_code(tmp_path: Path) -> None:
     _, err = process.communicate()
     assert process.returncode == 7, err
     assert any(line.endswith(" job worker-1: failed (code 7)") for line in err.splitlines())
+    assert re.fullmatch(
+        r"Framework job in namespace default \(worker x 2\) failed after \d+s: ContainerUnrecognizedFailed, code 7: .* "
+        r"\(decided by worker-1: FailedTaskCount 1 has reached MinFailedTaskCount 1 in the TaskRole\)\.",
+        err.splitlines()[-1],
+    )
 
 
 def test_fields_are_changed_on_the_way(tmp_path: Path) -> None:

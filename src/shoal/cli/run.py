@@ -7,6 +7,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def command(
     one ends everything at once. The table and the logs go to stderr.
 
     \b
-    shoal run examples/two-pods/hello.yaml
+    shoal run pet.yaml
     shoal run job.yaml --set spec.taskRoles[worker].taskNumber=2 --capacity nvidia.com/gpu=4
     """
     from rich.console import Console
@@ -126,7 +127,18 @@ async def _run(
         for task in (following, hurry):
             task.cancel()
         ended = list(follower.jobs.values())
+        _tell_failures(ended, shown)
         return _code(ended, interrupted=interruption.count > 0), ended
+
+
+def _tell_failures(ended: Sequence[Found], shown: Lines | Screen) -> None:
+    """Why, in a sentence; the cluster that could tell the whole story is about to go."""
+    from shoal.cli.stories import headline
+    from shoal.cli.views import exit_code_of
+
+    for job in ended:
+        if job.state.is_ended and exit_code_of(job.state):
+            shown.note(headline(job, job.state, datetime.now(UTC)))
 
 
 def _code(ended: Sequence[Found], *, interrupted: bool) -> int:

@@ -35,7 +35,7 @@ def story(found: Found, world: World) -> str:
     """The whole page."""
     state = found.state
     parts = [
-        _headline(found, state, world.now),
+        headline(found, state, world.now),
         _section("What happened", _history(found, state, world)),
         _section("Tasks", _tasks(state, world)),
         _section("What is next", _next(found, state, world)),
@@ -48,7 +48,8 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([f"{title}:", *listed]) if listed else ""
 
 
-def _headline(found: Found, state: JobState, now: datetime) -> str:
+def headline(found: Found, state: JobState, now: datetime) -> str:
+    """The job in one sentence: what it is, how it stands, and why."""
     job, run = found.job, state.run
     roles = ", ".join(f"{role.name} x {role.size}" for role in job.roles) if job is not None else "unreadable"
     word = job_word(state)
