@@ -46,6 +46,18 @@ async def test_the_end_is_told_as_code_or_signal(
         ),
         pytest.param(["/no/such"], 127, 'exec: "/no/such": No such file or directory', id="absolute"),
         pytest.param(["/etc/hosts"], 126, 'exec: "/etc/hosts": Permission denied', id="not executable"),
+        pytest.param(
+            ["echo", "a\0b"],
+            128,
+            "exec: argument 1 of the command holds a NUL byte, which no program can be given",
+            id="a NUL byte",
+        ),
+        pytest.param(
+            ["echo", "\ud800"],
+            128,
+            "exec: argument 1 of the command holds half a character, which no program can be given",
+            id="half a character",
+        ),
     ],
 )
 async def test_what_cannot_be_run_ends_as_a_shell_would_say(
@@ -82,6 +94,15 @@ async def test_a_place_that_cannot_be_prepared_is_code_128_with_the_path(place: 
         (128, "mount /data: the source /no/source: No such file or directory"),
         (128, "/no/log: No such file or directory"),
     ]
+
+
+async def test_a_variable_that_cannot_be_passed_on_is_named(place: Place) -> None:
+    pod = await place.pod()
+    ended = await pod.shell("true", env={"GREETING": "a\0b"})
+
+    told = "exec: the value of variable 'GREETING' holds a NUL byte, which no program can be given"
+    assert isinstance(ended, Exited)
+    assert ended == Exited("main.0", ended.at, 128, None, message=told)
 
 
 async def test_a_second_start_tells_how_the_first_went(place: Place) -> None:

@@ -76,6 +76,15 @@ async def test_a_command_that_does_not_exist_says_so_on_stderr(place: Place) -> 
     assert await execution.wait() == 127
 
 
+async def test_what_no_program_can_be_given_is_said_on_stderr(place: Place) -> None:
+    pod = await running(place)
+    execution = await pod.sandbox.execute("main.0", ("echo", "a\0b"))
+
+    told = b"exec: argument 1 of the command holds a NUL byte, which no program can be given\n"
+    assert await gathered(execution) == {1: b"", 2: told}
+    assert await execution.wait() == 128
+
+
 async def test_killing_it_leaves_the_process_alone(place: Place) -> None:
     pod = await running(place)
     execution = await pod.sandbox.execute("main.0", ("sh", "-c", "sleep 999 & wait"))

@@ -81,6 +81,8 @@ def run_beside(
         os.write(2, failed.message.encode() + b"\n")
     except OSError as error:
         os.write(2, f"{error.strerror}: {error.filename}\n".encode())
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode(errors="replace"))
     finally:
         os._exit(code)
 
@@ -151,6 +153,7 @@ def _group_of(user: int) -> int:
 
 
 def _execute(argv: list[str], env: dict[str, str], cwd: str) -> None:
+    _check_words(argv, env, cwd)
     try:
         os.chdir(cwd)
     except OSError as error:
@@ -172,6 +175,20 @@ def _execute(argv: list[str], env: dict[str, str], cwd: str) -> None:
                 continue
             worst = Failed(NOT_EXECUTABLE, f'exec: "{candidate}": {error.strerror}')
     raise worst
+
+
+def _check_words(argv: list[str], env: dict[str, str], cwd: str) -> None:
+    """The kernel takes words that end with a NUL byte, so none can hold one; nor can it take what is no text."""
+    words = {f"argument {number} of the command": word for number, word in enumerate(argv)}
+    words |= {f"the value of variable {name!r}": value for name, value in env.items()}
+    words |= {f"the name of variable {name!r}": name for name in env} | {"the working folder": cwd}
+    for what, word in words.items():
+        if "\0" in word:
+            raise Failed(NOT_PREPARED, f"exec: {what} holds a NUL byte, which no program can be given")
+        try:
+            os.fsencode(word)
+        except UnicodeEncodeError:
+            raise Failed(NOT_PREPARED, f"exec: {what} holds half a character, which no program can be given") from None
 
 
 def _missing(program: str, usual: str) -> str:
