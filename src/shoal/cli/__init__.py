@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+
 
 def main() -> None:
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is not where somebody ignores Ctrl-C
+    if is_heard:
+        # Nothing is begun yet that would have to be ended: an early Ctrl-C ends the process and shows no trace.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from shoal.cli.main import shoal
 
+    if is_heard:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     shoal()
