@@ -33,6 +33,10 @@ def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
 
     async def work(cluster: KubernetesCluster, namespace: str) -> str:
         job = await job_named(cluster, name, namespace)
+        if job.state.is_ended:
+            raise click.ClickException(
+                f"{job} has ended: another size would change nothing. Submit it again to run it."
+            )
         await scale(cluster, job, wanted)
         return str(job)
 
