@@ -82,7 +82,7 @@ def refused(answer: aiohttp.ClientResponse, body: bytes, connection: Connection,
     """A request that was answered with a code that is no success."""
     code, wait = answer.status, _wait_seconds(answer)
     status = _status_in(body)
-    if status is None and not _is_gateway(code):
+    if status is None and not _is_gateway(code) and not _is_unknown_group(code, body, what):
         return Failure(Unreachable(_not_kubernetes(answer, body, connection, what)), code=400)
     error = refusal(status, code) if status else ApiError(code, "", _text(body) or f"{what} was answered {code}")
     if code == 401:
@@ -113,6 +113,11 @@ def _status_in(body: bytes) -> dict[str, Any] | None:
 def _is_gateway(code: int) -> bool:
     """Codes that something in front of an API server gives in its place, with words of its own."""
     return code in (401, 403, 429) or code >= 500
+
+
+def _is_unknown_group(code: int, body: bytes, what: str) -> bool:
+    """An API server has no Status for groups it does not serve, only these words."""
+    return code == 404 and body.strip() == b"404 page not found" and " /apis/" in what
 
 
 def _wait_seconds(answer: aiohttp.ClientResponse) -> float | None:

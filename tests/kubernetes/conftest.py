@@ -1,0 +1,44 @@
+"""The operator on a real control plane, with exactly the rights that `shoal install` gives it."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from os import environ
+
+import pytest
+
+from kit import operated
+from kit.control_plane import ControlPlane
+from kit.installed import Ground
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import KubernetesCluster, opened
+
+
+@pytest.fixture(scope="session")
+def operated_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    if not environ.get("KUBEBUILDER_ASSETS") and shutil.which("go") is None:
+        pytest.skip("a real control plane needs its programs in KUBEBUILDER_ASSETS, or Go to build them")
+    base = tmp_path_factory.getbasetemp()
+    if base.name.startswith("popen-"):  # one of several workers: they share the folder above
+        base = base.parent
+    with operated.shared(base / "operated") as plane:
+        yield plane
+
+
+@pytest.fixture
+async def admin(operated_plane: ControlPlane) -> AsyncIterator[KubernetesCluster]:
+    from pathlib import Path
+
+    async with opened(from_kubeconfig(Path(operated_plane.kubeconfig))) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def ground(operated_plane: ControlPlane, admin: KubernetesCluster, tmp_path: object) -> AsyncIterator[Ground]:
+    """A namespace for jobs and one for the operator, both new, the operator serving the first alone."""
+    made = Ground(operated_plane, admin, tmp_path, secrets.token_hex(4))  # type: ignore[arg-type]
+    await made.make()
+    yield made
+    await made.clear()

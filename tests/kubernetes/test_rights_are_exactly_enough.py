@@ -1,0 +1,172 @@
+"""The rights that `shoal install` grants: the operator uses every one of them, and misses each that is taken away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from copy import deepcopy
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from kit import operated
+from kit.fates import exits, runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.hollow import HollowNodes
+from kit.installed import FRAMEWORK, Ground, until
+from kit.noting import Call, Noting, first
+from kit.operators import rights_without, user_of
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import opened
+from shoal.cluster.port import PatchType
+from shoal.dialects.framework import DIALECT, settings
+from shoal.kube.kinds import EVENT, POD, Kind
+from shoal.kube.objects import Obj
+from shoal.operator.deployment import render
+from shoal.operator.metrics import Metrics
+from shoal.operator.program import Duties, Identity, Operator
+from shoal.operator.rights import Right, job_rights, lease_rights
+
+pytestmark = pytest.mark.kubernetes
+
+RIGHTS = [*job_rights([DIALECT]), *lease_rights(["shoal-0"])]
+ROLES = {
+    kind: Kind("rbac.authorization.k8s.io", "v1", kind, plural, kind == "Role")
+    for kind, plural in (("Role", "roles"), ("ClusterRole", "clusterroles"))
+}
+
+
+def call_of(right: Right) -> Call:
+    return right.verb, right.resource
+
+
+class Play:
+    """An operator that does everything it ever does: runs, scales, repairs, complains twice, and forgets jobs."""
+
+    def __init__(self, ground: Ground, cluster: Noting) -> None:
+        self.ground = ground
+        # The fate of the first pod and of the first ledger stays unknown: both have to be looked at.
+        cluster.loses = {("create", "pods"), ("patch", "frameworks/status")}
+        duties = Duties(
+            {"framework": DIALECT}, ground.options.name, ground.jobs,
+            settings={"framework": settings({"frameworkCompletedRetainSec": 0})},
+        )  # fmt: skip
+        self.operator = Operator(
+            cluster,
+            duties,
+            Identity("player", ground.own),
+            metrics=Metrics(CollectorRegistry()),
+            history=lambda _: None,
+        )  # type: ignore[arg-type]
+
+    async def to_the_end(self) -> None:
+        async with HollowNodes(self.ground.admin, namespace=self.ground.jobs).running():
+            await first(self.operator.run(), self.everything())
+
+    async def everything(self) -> None:
+        await asyncio.gather(
+            self.completes_and_is_forgotten(),
+            self.is_scaled_down(),
+            self.is_stopped_before_it_starts(),
+            self.asks_for_impossible_pods(),
+            self.is_complained_about_twice(),
+        )
+
+    async def completes_and_is_forgotten(self) -> None:
+        job = await self.ground.submit(fw("ends", role(number=1, fate=exits(0, after=0.05))))
+        await self.ground.becomes(job, lambda found: found is None)
+
+    async def is_scaled_down(self) -> None:
+        job = await self.ground.submit(fw("shrinks", role(number=2, fate=runs())))
+        await until(self.ground.admin, POD, "shrinks-worker-1", self.ground.jobs, _runs)
+        fewer = [{"op": "replace", "path": "/spec/taskRoles/0/taskNumber", "value": 1}]
+        await self.ground.admin.patch(
+            FRAMEWORK, job["metadata"]["name"], self.ground.jobs, patch=fewer, patch_type=PatchType.JSON
+        )
+        await until(self.ground.admin, POD, "shrinks-worker-1", self.ground.jobs, lambda pod: pod is None)
+
+    async def is_stopped_before_it_starts(self) -> None:
+        """A live look has to show that there is nothing of it."""
+        job = await self.ground.submit(fw("stops", role(fate=runs()), start="Stop"))
+        await self.ground.becomes(job, lambda found: found is None)
+
+    async def asks_for_impossible_pods(self) -> None:
+        """Its attempt ends without a pod ever being seen, and a live look has to show that there is none."""
+        impossible = role()
+        impossible["task"]["pod"]["spec"]["containers"][0]["name"] = "No Name"
+        job = await self.ground.submit(fw("refused", impossible))
+        await self.ground.becomes(job, lambda found: found is None)
+
+    async def is_complained_about_twice(self) -> None:
+        """A definition takes any pod template; the operator looks at its types."""
+        wrong = fw("wrong", role())
+        wrong["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"] = "none"
+        await self.ground.submit(wrong)
+        event = await self._complaint(count=1)
+        await self.ground.admin.patch(
+            FRAMEWORK, "wrong", self.ground.jobs, patch={"metadata": {"labels": {"again": "1"}}}
+        )
+        await until(self.ground.admin, EVENT, event, self.ground.jobs, lambda found: (found or {}).get("count") == 2)
+
+    async def _complaint(self, *, count: int) -> str:
+        chosen = "involvedObject.name=wrong,reason=InvalidManifest"
+        async for told in self.ground.admin.watch(EVENT, self.ground.jobs, fields=chosen, initial_events=True):
+            if told.object.get("count") == count:
+                return str(told.object["metadata"]["name"])
+        raise AssertionError("the watch ended")
+
+
+def _runs(pod: Obj | None) -> bool:
+    return ((pod or {}).get("status") or {}).get("phase") == "Running"
+
+
+@asynccontextmanager
+async def account(ground: Ground) -> AsyncIterator[Noting]:
+    async with opened(from_kubeconfig(ground.kubeconfig())) as cluster:
+        yield Noting(cluster)
+
+
+async def test_the_operator_uses_every_right_and_needs_no_other(ground: Ground) -> None:
+    await ground.install()
+    async with account(ground) as cluster:
+        await Play(ground, cluster).to_the_end()
+    user = user_of(ground.options.name, ground.own)
+    asked = operated.requests(ground.plane, user)
+    forbidden = [entry["requestURI"] for entry in asked if entry["responseStatus"]["code"] == 403]
+    used = {_call(entry) for entry in asked if "objectRef" in entry and entry["objectRef"]["resource"] not in REVIEWS}
+    owned = {
+        ("update", f"{plural}/finalizers") for plural in ("frameworks", "configmaps")
+    }  # asked by the server itself
+    assert (cluster.refused, forbidden) == ([], [])
+    assert used | owned == {call_of(right) for right in RIGHTS}
+
+
+REVIEWS = ("selfsubjectaccessreviews",)
+
+
+def _call(entry: Obj) -> Call:
+    target = entry["objectRef"]
+    below = target.get("subresource")
+    return entry["verb"], f"{target['resource']}/{below}" if below else target["resource"]
+
+
+@pytest.mark.parametrize("right", RIGHTS, ids=str)
+async def test_the_operator_misses_each_right_that_is_taken_away(ground: Ground, right: Right) -> None:
+    await ground.install()
+    await take_away(ground, right)
+    missed = asyncio.Event()
+    async with account(ground) as cluster:
+        cluster.on_refusal = lambda call: missed.set() if call == call_of(right) else None
+        await first(Play(ground, cluster).to_the_end(), missed.wait())
+        assert call_of(right) in [call for call, _ in cluster.refused]
+
+
+async def take_away(ground: Ground, right: Right) -> None:
+    wanted = (right.group, right.resource, right.verb)
+    objects = rights_without(render(ground.options), lambda *found: found == wanted)
+    for obj in objects:
+        if obj["kind"] in ROLES:
+            kind, place = ROLES[obj["kind"]], obj["metadata"].get("namespace", "")
+            await ground.admin.patch(kind, obj["metadata"]["name"], place, patch={"rules": deepcopy(obj["rules"])})
+    await ground.is_denied(right)

@@ -1,0 +1,39 @@
+"""`shoal operator` with the rights that `shoal install` gives it: jobs run, and it comes and goes cleanly."""
+
+from __future__ import annotations
+
+import urllib.request
+
+import pytest
+
+from kit.fates import exits
+from kit.frameworks_of_scenarios import fw, role
+from kit.hollow import HollowNodes
+from kit.installed import Ground
+from kit.operators import operator
+from shoal.kube.kinds import LEASE
+
+pytestmark = pytest.mark.kubernetes
+
+
+def page(port: int, path: str) -> tuple[int, str]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+        return answer.status, answer.read().decode()
+
+
+async def test_a_framework_runs_to_its_end_and_the_lease_is_given_back(ground: Ground) -> None:
+    await ground.install()
+    async with (
+        HollowNodes(ground.admin, namespace=ground.jobs).running(),
+        operator(ground.kubeconfig(), *ground.flags) as running,
+    ):
+        job = await ground.submit(fw("first", role(number=2, fate=exits(0, after=0.1))))
+        ended = await ground.ends(job)
+        assert ended["status"]["attemptStatus"]["completionStatus"]["type"]["name"] == "Succeeded"
+        health, metrics = await running.port("health"), await running.port("metrics")
+        assert page(health, "/healthz") == (200, "ok\n")
+        assert page(health, "/readyz") == (200, "shard 0: ready\n")
+        assert 'shoal_jobs{kind="Framework",state="succeeded"} 1.0' in page(metrics, "/metrics")[1]
+        assert await running.stop() == 0
+    lease = await ground.admin.get(LEASE, f"{ground.options.name}-0", ground.own)
+    assert not lease["spec"].get("holderIdentity")
