@@ -93,7 +93,8 @@ class FakeKubelet:
         fate, uid = fate_of(pod), uid_of(pod)
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
         in_time = fate.leaves_after <= grace
-        await pause(self._clock, min(fate.leaves_after, grace) + self.step_seconds)
+        # Nobody waits for the node where a pod is deleted by force: the node takes its time all the same.
+        await pause(self._clock, min(fate.leaves_after, grace or fate.leaves_after) + self.step_seconds)
         if life := self._lives.get(uid):
             life.cancel()
         self.running.pop(uid, None)

@@ -35,6 +35,7 @@ from shoal.operator.metrics import Metrics
 
 FRAMEWORK = DIALECT.kind
 NAMESPACE = "default"
+MOST_TURNS = 20_000  # of everybody, between two ticks of the clock
 
 
 class World(ABC):
@@ -280,7 +281,10 @@ class SimulatedWorld(World):
         """Until everybody waits for the clock."""
         loop = asyncio.get_running_loop()
         while True:
+            turns = 0
             while loop._ready:  # type: ignore[attr-defined]
+                turns += 1
+                assert turns < MOST_TURNS, f"no rest at one moment: {str(self.picture())[:3000]}"
                 await _turn()
             if self._operator is None or not self.lives[-1].is_dead:
                 return
