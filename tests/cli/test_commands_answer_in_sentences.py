@@ -73,8 +73,8 @@ def test_a_cluster_that_is_starting_is_not_taken_for_the_last_one(tmp_path: Path
 
 REFUSED = [
     pytest.param(["--capacity", "gpu"], "'gpu' should be NAME=AMOUNT, for example nvidia.com/gpu=4", id="no amount"),
-    pytest.param(["--capacity", "a b=1"], "'a b' is not the name of a resource", id="not a name"),
-    pytest.param(["--capacity", "gpu=4"], "'gpu' is not the name of a resource; write cpu,", id="nobody asks for it"),
+    pytest.param(["--capacity", "a b=1"], "a b: this is not the name of a resource", id="not a name"),
+    pytest.param(["--capacity", "gpu=4"], "gpu: this is not the name of a resource; write", id="nobody asks for it"),
     pytest.param(["--capacity", "pods=1.5"], "pods: '1.5' must be a whole number", id="half a pod"),
     pytest.param(["--capacity", "cpu=many"], "'many' is not an amount", id="not an amount"),
     pytest.param(["--nodes", "0"], "0 is not in the range 1<=x<=64", id="no nodes"),

@@ -39,6 +39,7 @@ images:
 
 def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
     assert load(written(tmp_path, "")).settings == load(None).settings == Settings()
+    assert load(written(tmp_path, "nodes:\ncapacity:\nport:\nimages:\n")).settings == Settings()
 
 
 def test_settings_of_a_language_may_stand_in_the_file_people_have(tmp_path: Path) -> None:
@@ -51,19 +52,23 @@ def test_settings_of_a_language_may_stand_in_the_file_people_have(tmp_path: Path
 
 MISTAKES = [
     pytest.param(
-        "nodes: 0\nnetwork: wifi\ncolour: red\ncapacity: {nvidia.com/gpu: half}\nimages: {x: {comand: [a]}}",
+        "nodes: 0\nnetwork: wifi\ncolour: red\ncapacity: {nvidia.com/gpu: half, gpu: 1}\nimges: 1\n"
+        "images: {x: {comand: [a]}}",
         [
-            "nodes: Input should be greater than or equal to 1",
-            "capacity: nvidia.com/gpu: 'half' is not an amount; write for example 4 or 64Gi",
-            "network: Input should be 'auto', 'isolated' or 'loopback'",
-            "colour: Extra inputs are not permitted",
-            'images."x".comand: Extra inputs are not permitted',
+            "nodes: 0 is not right; write a whole number from 1 to 64",
+            "capacity.nvidia.com/gpu: 'half' is not an amount; write for example 4 or 64Gi",
+            "capacity.gpu: this is not the name of a resource; "
+            "write cpu, memory, ephemeral-storage, pods, or for example nvidia.com/gpu",
+            'network: "wifi" is not right; write auto, isolated or loopback',
+            "colour: there is no such key; there are: nodes, capacity, network, port, dialects, images",
+            "imges: there is no such key; did you mean `images`?",
+            'images."x".comand: there is no such key; did you mean `command`?',
         ],
         id="all at once",
     ),
     pytest.param(
         "capacity: {nvidia.com/gpu: 500m}",
-        ["capacity: nvidia.com/gpu: '500m' must be a whole number that is not negative"],
+        ["capacity.nvidia.com/gpu: '500m' must be a whole number that is not negative"],
         id="half a device",
     ),
     pytest.param(
@@ -80,6 +85,15 @@ MISTAKES = [
         "dialects: {framework: [1]}",
         ["dialects.framework: must be a mapping of settings, or the name of a file that holds one"],
         id="settings of another shape",
+    ),
+    pytest.param(
+        "nodes: yes\nport: '6443'\ncapacity: [gpu]",
+        [
+            "nodes: true is not right; write a whole number from 1 to 64",
+            'port: "6443" is not right; write a whole number from 0 to 65535; 0 is any free one',
+            'capacity: ["gpu"] is not right; write resources with amounts, such as {nvidia.com/gpu: 4}',
+        ],
+        id="other types",
     ),
     pytest.param("nodes: 1\nnodes: 2", ["nodes: stands twice"], id="a key twice"),
 ]

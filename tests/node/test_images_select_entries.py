@@ -77,17 +77,47 @@ def test_the_message_about_a_missing_command_says_what_to_add_where() -> None:
     )
 
 
-def test_every_mistake_is_listed_with_its_path() -> None:
+def test_every_mistake_is_listed_with_its_path_what_was_found_and_what_would_be_right() -> None:
     with pytest.raises(ImagesInvalid) as invalid:
-        read({"a": {"mounts": {"rel": "x"}, "command": "text", "extra": 1}, "b": {"env": {"N": 4}}})
+        read(
+            {
+                "a": {"mounts": {"rel": "x", "/": "y"}, "command": "text", "comand": ["a"], "extra": 1},
+                "b": {"env": {"N": 4, "YES": True}, "working_dir": "here", "command": ["sleep", 5]},
+                "c": ["python"],
+            }
+        )
+    below = "is not right; write where the folder appears as an absolute path below /"
+    words = "is not right; write a list of texts, for containers that name no command: [python, main.py]"
     assert str(invalid.value).splitlines() == [
-        'shoal.yaml: images."a".mounts: Value error, rel: write where the folder appears as an absolute path below /',
-        'shoal.yaml: images."a".command: Input should be a valid list',
-        'shoal.yaml: images."a".extra: Extra inputs are not permitted',
-        'shoal.yaml: images."b".env: Value error, N: put the value in quotes, variables are text',
+        f'shoal.yaml: images."a".mounts.rel: "rel" {below}',
+        f'shoal.yaml: images."a".mounts./: "/" {below}',
+        f'shoal.yaml: images."a".command: "text" {words}',
+        'shoal.yaml: images."a".comand: there is no such key; did you mean `command`?',
+        'shoal.yaml: images."a".extra: there is no such key; there are: mounts, python, command, env, working_dir',
+        f'shoal.yaml: images."b".command[1]: 5 {words}',
+        'shoal.yaml: images."b".env.N: 4 is not text; put the value in quotes',
+        'shoal.yaml: images."b".env.YES: true is not text; put the value in quotes',
+        'shoal.yaml: images."b".working_dir: "here" is not right; '
+        "write an absolute path in the pod, such as /workspace",
+        'shoal.yaml: images."c": ["python"] is not right; '
+        "write a mapping with keys such as mounts, python, command, env, working_dir",
     ]
 
 
+def test_a_key_with_nothing_behind_it_is_as_good_as_none() -> None:
+    assert read({"a": {"mounts": None, "command": None}, "b": None}).entries == read({"a": {}, "b": {}}).entries
+
+
 def test_images_must_be_a_mapping() -> None:
-    with pytest.raises(ImagesInvalid, match="must be a mapping"):
+    with pytest.raises(ImagesInvalid, match=r'images: \["a"\] is not right; write a mapping from image names'):
         read(["a"])
+
+
+def test_what_this_machine_does_not_have_is_told(tmp_path: Path) -> None:
+    (tmp_path / "good" / "bin").mkdir(parents=True)
+    entry = {"python": "bad", "mounts": {"/there": "good", "/gone": "gone", "/fresh": None}}
+    images = read_images({"a": entry, "b": {"python": "good"}}, config_file="shoal.yaml", base=tmp_path)
+    assert images.absent() == [
+        f'images."a".python: {tmp_path}/bad is no Python environment: it has no bin',
+        f'images."a".mounts./gone: {tmp_path}/gone is not there',
+    ]

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from shoal.kube import names
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.node.images import Images, ImagesInvalid, read_images
+from shoal.node.mistakes import sentences
 
 MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has, under Kubernetes' own names
 
@@ -31,22 +32,26 @@ MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has
 class Settings(BaseModel):
     """What the file may say, apart from `images` and `dialects`, which others read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    nodes: int | None = Field(default=None, ge=1, le=64)
-    capacity: dict[str, str] = Field(default_factory=dict)
-    network: Literal["auto", "isolated", "loopback"] = "auto"
-    port: int = Field(default=0, ge=0, le=65535)
+    nodes: int | None = Field(default=None, ge=1, le=64, description="a whole number from 1 to 64")
+    capacity: dict[str, str] = Field(
+        default_factory=dict, description="resources with amounts, such as {nvidia.com/gpu: 4}"
+    )
+    network: Literal["auto", "isolated", "loopback"] = Field(default="auto", description="auto, isolated or loopback")
+    port: int = Field(default=0, ge=0, le=65535, description="a whole number from 0 to 65535; 0 is any free one")
     dialects: dict[str, Any] = Field(default_factory=dict)  # as each language has read its own
 
     @field_validator("capacity", mode="before")
     @classmethod
     def _amounts(cls, written: Any) -> Any:
         if not isinstance(written, dict):
-            raise ValueError("must be a mapping from resource names to amounts")
-        for name, amount in written.items():
-            check_amount(str(name), str(amount))
-        return {str(name): str(amount) for name, amount in written.items()}
+            return written  # told as any other wrong type
+        amounts = {str(name): str(amount) for name, amount in written.items()}
+        mistakes = [wrong for name, amount in amounts.items() if (wrong := wrong_amount(name, amount))]
+        if mistakes:
+            raise ValueError("\n".join(f".{wrong}" for wrong in mistakes))
+        return amounts
 
 
 class Config(BaseModel):
@@ -56,17 +61,19 @@ class Config(BaseModel):
     images: Images
 
 
-def check_amount(name: str, amount: str) -> None:
-    """A declared capacity is a quantity, and whole for everything that is handed out in pieces."""
+def wrong_amount(name: str, amount: str) -> str:
+    """What is wrong with a declared capacity, '' if nothing is: it is a quantity, and whole where it is handed out in
+    pieces."""
     if names.qualified_name(name) or not ("/" in name or name in MEASURED or name.startswith("hugepages-")):
         known = ", ".join(MEASURED)
-        raise ValueError(f"{name!r} is not the name of a resource; write {known}, or for example nvidia.com/gpu")
+        return f"{name}: this is not the name of a resource; write {known}, or for example nvidia.com/gpu"
     try:
         value = Quantity.parse(amount)
     except BadQuantity:
-        raise ValueError(f"{name}: {amount!r} is not an amount; write for example 4 or 64Gi") from None
+        return f"{name}: {amount!r} is not an amount; write for example 4 or 64Gi"
     if value.milli() < 0 or (("/" in name or name == "pods") and value.milli() % 1000):
-        raise ValueError(f"{name}: {amount!r} must be a whole number that is not negative")
+        return f"{name}: {amount!r} must be a whole number that is not negative"
+    return ""
 
 
 def default_file() -> Path | None:
@@ -85,12 +92,11 @@ def load(path: Path | None) -> Config:
     spoken, unspoken = _languages(written.pop("dialects", None) or {}, path.absolute().parent)
     mistakes += unspoken
     settings = Settings()
+    said = {key: value for key, value in written.items() if value is not None}
     try:
-        settings = Settings.model_validate({**written, "dialects": spoken})
+        settings = Settings.model_validate({**said, "dialects": spoken})
     except ValidationError as invalid:
-        mistakes += [
-            f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in invalid.errors()
-        ]
+        mistakes += [line.removeprefix(".") for line in sentences(invalid, Settings, also=["images"])]
     entries = Images()
     try:
         entries = read_images(images, config_file=str(path), base=path.absolute().parent)

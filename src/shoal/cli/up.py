@@ -22,17 +22,15 @@ READY = b"ready\n"
 
 
 def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    from shoal.cli.config import check_amount
+    from shoal.cli.config import wrong_amount
 
     found: dict[str, str] = {}
     for pair in given:
         name, separator, amount = pair.partition("=")
         if not separator or not name:
             raise click.BadParameter(f"{pair!r} should be NAME=AMOUNT, for example nvidia.com/gpu=4")
-        try:
-            check_amount(name, amount)
-        except ValueError as mistake:
-            raise click.BadParameter(str(mistake)) from None
+        if mistake := wrong_amount(name, amount):
+            raise click.BadParameter(mistake)
         found[name] = amount
     return found
 
@@ -92,6 +90,8 @@ def configured(options: dict[str, Any]) -> HostConfig:
 
     loaded = load(options["file"] or default_file())
     settings = loaded.settings
+    for line in loaded.images.absent():
+        click.echo(f"Warning: {loaded.images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
     network = options["network"] or settings.network
     certificate = certificate_of(options["tls_cert"], options["tls_key"])
     try:

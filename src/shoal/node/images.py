@@ -25,10 +25,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from shoal.node.mistakes import found, sentences
 from shoal.node.sandbox.port import Mount
 
 _WILDCARD = re.compile(r"[*?]|\[[^]]*\]")
@@ -41,32 +42,52 @@ class ImagesInvalid(ValueError):
 class ImageEntry(BaseModel):
     """What stands in for an image."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     mounts: dict[str, str | None] = Field(
-        default_factory=dict, description="where in the pod -> folder on this machine; without one, a fresh folder"
+        default_factory=dict,
+        description="paths in the pod with folders of this machine (without one: a fresh folder), "
+        "such as {/workspace: ./trainer}",
     )
-    python: str | None = Field(default=None, description="a virtual environment: its bin comes first on PATH")
-    command: list[str] = Field(default_factory=list, description="for containers that name no command")
-    env: dict[str, str] = Field(default_factory=dict)
-    working_dir: str | None = None
+    python: str | None = Field(
+        default=None, description="the folder of a virtual environment, whose bin comes first on PATH: ~/venvs/trainer"
+    )
+    command: list[str] = Field(
+        default_factory=list, description="a list of texts, for containers that name no command: [python, main.py]"
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict, description='names with texts in quotes, such as {OMP_NUM_THREADS: "4"}'
+    )
+    working_dir: str | None = Field(default=None, description="an absolute path in the pod, such as /workspace")
 
     @field_validator("mounts")
     @classmethod
     def _targets_are_absolute(cls, mounts: dict[str, str | None]) -> dict[str, str | None]:
         wrong = [target for target in mounts if not PurePosixPath(target).is_absolute() or target == "/"]
         if wrong:
-            raise ValueError(f"{', '.join(wrong)}: write where the folder appears as an absolute path below /")
+            told = "is not right; write where the folder appears as an absolute path below /"
+            raise ValueError("\n".join(f".{target}: {found(target)} {told}" for target in wrong))
         return mounts
+
+    @field_validator("working_dir")
+    @classmethod
+    def _folder_is_absolute(cls, folder: str | None) -> str | None:
+        if folder is not None and not PurePosixPath(folder).is_absolute():
+            raise ValueError(f": {found(folder)} is not right; write an absolute path in the pod, such as /workspace")
+        return folder
 
     @field_validator("env", mode="before")
     @classmethod
     def _values_are_text(cls, env: Any) -> Any:
-        if isinstance(env, dict):
-            odd = [str(name) for name, value in env.items() if not isinstance(value, str)]
-            if odd:
-                raise ValueError(f"{', '.join(odd)}: put the value in quotes, variables are text")
+        odd = {name: value for name, value in env.items() if not isinstance(value, str)} if _is_dict(env) else {}
+        if odd:
+            told = "is not text; put the value in quotes"
+            raise ValueError("\n".join(f".{name}: {found(value)} {told}" for name, value in odd.items()))
         return env
+
+
+def _is_dict(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +126,36 @@ class Images:
         entry = self.entry(image)
         if entry is None:
             return {}
-        if entry.python is None:
+        home = self.python(image)
+        if home is None:
             return dict(entry.env)
-        home = self.resolve(entry.python)
         return {"PATH": f"{home / 'bin'}:{path}", "VIRTUAL_ENV": str(home), **entry.env}
 
     def resolve(self, written: str) -> Path:
         return (self.base / Path(written).expanduser()).absolute()
+
+    def python(self, image: str) -> Path | None:
+        """The folder of the python environment that the image's programs run in."""
+        entry = self.entry(image)
+        return self.resolve(entry.python) if entry and entry.python is not None else None
+
+    def missing_python(self, image: str) -> str:
+        return (
+            f'image "{image}" stands for programs in the Python environment {self.python(image)}, which is not there: '
+            f"it has no folder bin. Make it, for example with `python3 -m venv {self.python(image)}`, and the container "
+            f"starts; or correct `python:` under `images:` in {self.config_file} and start the cluster again"
+        )
+
+    def absent(self) -> list[str]:
+        """What the entries name and this machine does not have, or not yet: `path: sentence`."""
+        lines = []
+        for pattern, entry in self.entries.items():
+            place = f'images."{pattern}"'
+            if entry.python is not None and not (self.resolve(entry.python) / "bin").is_dir():
+                lines.append(f"{place}.python: {self.resolve(entry.python)} is no Python environment: it has no bin")
+            sources = [(target, self.resolve(source)) for target, source in entry.mounts.items() if source is not None]
+            lines += [f"{place}.mounts.{target}: {path} is not there" for target, path in sources if not path.exists()]
+        return lines
 
     def missing_command(self, image: str, container: str) -> str:
         """What to tell a person whose container has nothing to run."""
@@ -130,18 +174,22 @@ def read_images(written: Any, *, config_file: str, base: Path) -> Images:
     if written is None:
         return Images({}, config_file, base)
     if not isinstance(written, Mapping):
-        raise ImagesInvalid(f"{config_file}: images: must be a mapping from image patterns to entries")
+        raise ImagesInvalid(
+            f"{config_file}: images: {found(written)} is not right; write a mapping from image names or patterns to "
+            "entries, such as {'acme/trainer:*': {python: ~/venvs/trainer}}"
+        )
     entries: dict[str, ImageEntry] = {}
     mistakes: list[str] = []
     for pattern, entry in written.items():
         try:
-            entries[str(pattern)] = ImageEntry.model_validate(entry or {})
+            entries[str(pattern)] = ImageEntry.model_validate(_without_nulls(entry or {}))
         except ValidationError as invalid:
-            mistakes += [f'{config_file}: images."{pattern}"{_where(e["loc"])}: {e["msg"]}' for e in invalid.errors()]
+            mistakes += [f'{config_file}: images."{pattern}"{line}' for line in sentences(invalid, ImageEntry)]
     if mistakes:
         raise ImagesInvalid("\n".join(mistakes))
     return Images(entries, config_file, base)
 
 
-def _where(location: tuple[int | str, ...]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+def _without_nulls(written: Any) -> Any:
+    """A key with nothing behind it is as good as none."""
+    return {key: value for key, value in written.items() if value is not None} if _is_dict(written) else written
