@@ -15,6 +15,7 @@ from shoal.cluster.port import DeleteOptions, LogOptions
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
 from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.node.images import read_images
 from shoal.node.lifecycle import BackOff
 from shoal.node.records import PodFolder, PodRecord
 
@@ -118,6 +119,26 @@ async def test_a_container_without_a_command_waits_and_says_what_to_add(
     assert held is not None
     assert (held["status"]["phase"], waiting(held)["reason"]) == ("Pending", "ImageNotConfigured")
     assert 'add an entry "acme/t:1" with `command:` under `images:` in shoal.yaml' in waiting(held)["message"]
+
+
+async def test_a_container_whose_python_is_missing_says_so_and_starts_when_it_is_made(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    sandboxes, home = FakeSandboxes(), tmp_path / "venvs" / "trainer"
+    images = read_images({"acme/*": {"python": str(home)}}, config_file="shoal.yaml", base=tmp_path)
+    async with running_agent(cluster, sandboxes, config(tmp_path, images=images)):
+        created = await run(cluster, pod("p", container("main", image="acme/t:1", command=["python", "train.py"])))
+        held = await wait_for_pod(cluster, "p", lambda p: bool(waiting(p).get("message")))
+        (home / "bin").mkdir(parents=True)
+        await until(cluster, "p", "Running")
+    assert held is not None
+    assert waiting(held) == {
+        "reason": "ImageNotConfigured",
+        "message": f'image "acme/t:1" stands for programs in the Python environment {home}, which is not there: it has '
+        f"no folder bin. Make it, for example with `python3 -m venv {home}`, and the container starts; "
+        "or correct `python:` under `images:` in shoal.yaml and start the cluster again",
+    }
+    assert sandboxes.specs[(uid_of(created), "main.0")].env["VIRTUAL_ENV"] == str(home)
 
 
 async def test_a_deadline_ends_the_pod(cluster: EmbeddedCluster, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from shoal.node import volumes
 from shoal.node.adoption import process_id
 from shoal.node.config import NodeConfig
 from shoal.node.environment import Surroundings, command_line, declared, environment
+from shoal.node.images import Images
 from shoal.node.lifecycle import Waiting
 from shoal.node.records import PodFolder, PodRecord
 from shoal.node.references import Lookup, NotThere
@@ -112,6 +113,7 @@ def _spec(
     log_file.parent.mkdir(parents=True, exist_ok=True)
     cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
     mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
+    _check_python(config.images, image, mounts)
     return ProcessSpec(
         id=process_id(name, attempt),
         argv=argv,
@@ -123,6 +125,14 @@ def _spec(
         gid=gid,
         memory_bytes=_memory_limit(container),
     )
+
+
+def _check_python(images: Images, image: str, mounts: tuple[Mount, ...]) -> None:
+    """A program would else run with some other Python than the one that was meant, and not say so."""
+    home = images.python(image)
+    if home is None or (home / "bin").is_dir() or any(home.is_relative_to(mount.target) for mount in mounts):
+        return
+    raise CannotStart(Waiting("ImageNotConfigured", images.missing_python(image)), path=home / "bin")
 
 
 def _working_folder(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, name: str) -> tuple[Mount, ...]:

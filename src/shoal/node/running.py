@@ -174,8 +174,7 @@ class Runs:
 
     def wake_when_near(self, path: Path, wake: Callable[[], None]) -> None:
         """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
-        folder = next(parent for parent in path.parents if parent.is_dir())
-        self._spawn(_await_change(folder, wake))
+        self._spawn(_await_change(path, _seen(path), wake))
 
     # What goes on beside the worker
 
@@ -278,10 +277,17 @@ class Runs:
         return _log_end(self._folder.log_file(name, run.attempt))
 
 
-async def _await_change(folder: Path, wake: Callable[[], None]) -> None:
+def _seen(path: Path) -> tuple[Path, bool]:
+    """The nearest folder above `path` that exists, and whether it does itself."""
+    return next(parent for parent in path.parents if parent.is_dir()), path.exists()
+
+
+async def _await_change(path: Path, seen: tuple[Path, bool], wake: Callable[[], None]) -> None:
+    folder, _ = seen
     try:
         with FolderWatch(folder) as watch:
-            await watch.changed()
+            if _seen(path) == seen:  # else it came before there was a watch
+                await watch.changed()
     except OSError as refused:
         log.warning("folder not watched", folder=str(folder), error=str(refused))
         return

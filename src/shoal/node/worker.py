@@ -246,13 +246,14 @@ class PodWorker:
             self._pod_blocked = cannot.waiting
             if cannot.waiting != self._last_block:
                 self._events.note(self.pod, "FailedMount", cannot.waiting.message, warning=True)
-            self._last_block = cannot.waiting
-            if cannot.path is not None:
-                self.runs.wake_when_near(cannot.path, self._references_changed)
         else:
             self._blocked[name] = cannot.waiting
-            said = f"Error: {cannot.waiting.message}"
-            self._events.note(self.pod, "Failed", said, container=name, warning=True)
+            if cannot.path is None or cannot.waiting != self._last_block:  # else said, and only looked at again
+                said = f"Error: {cannot.waiting.message}"
+                self._events.note(self.pod, "Failed", said, container=name, warning=True)
+        self._last_block = cannot.waiting
+        if cannot.path is not None:
+            self.runs.wake_when_near(cannot.path, self._references_changed)
 
     def _note_backoffs(self) -> None:
         """Say once for every end that the container waits before it runs again."""
