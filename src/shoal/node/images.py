@@ -142,8 +142,8 @@ class Images:
     def missing_python(self, image: str) -> str:
         return (
             f'image "{image}" stands for programs in the Python environment {self.python(image)}, which is not there: '
-            f"it has no folder bin. Make it, for example with `python3 -m venv {self.python(image)}`, and the container "
-            f"starts; or correct `python:` under `images:` in {self.config_file} and start the cluster again"
+            f"it has no folder bin. Make it, for example with `python3 -m venv {self.python(image)}`, and the "
+            f"container starts; or correct `python:` under `images:` in {self.config_file} and start the cluster again"
         )
 
     def absent(self) -> list[str]:
