@@ -105,6 +105,34 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["up", "down", "status", "kubeconfig"])
+def test_what_is_no_folder_is_said_by_every_command(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    told = {
+        "": "an empty name is no folder. Leave --data out for the usual one, or name one.",
+        f"{tmp_path}/file": f"{tmp_path}/file is not a folder. Choose a new or an empty folder, or a cluster's.",
+    }
+    for folder, sentence in told.items():
+        result = said(name, "--data", folder)
+        assert (result.exit_code, sentence in " ".join(result.output.split())) == (2, True), result.output
+
+
+@pytest.mark.parametrize("name", ["down", "status"])
+def test_a_folder_below_a_file_has_no_cluster(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    result = said(name, "--data", f"{tmp_path}/file/below")
+    assert result.output.startswith(f"No cluster runs in {tmp_path}/file/below.")
+
+
+def test_a_folder_whose_lock_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()  # as good as somebody else's: also root may not write to it
+    result = said("status", "--data", str(tmp_path))
+    assert (result.exit_code, result.output) == (
+        1,
+        f"Error: cannot use {tmp_path} as the cluster's folder: Is a directory. Choose another with --data DIR.\n",
+    )
+
+
 def test_a_folder_of_other_things_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     tmp_path.chmod(0o755)

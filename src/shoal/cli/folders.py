@@ -27,10 +27,21 @@ def default_folder() -> Path:
     return Path(base) / "shoal" / "default"
 
 
+def folder_of(_: click.Context, __: click.Parameter, given: str | Path) -> Path:
+    """A folder that is there or can be made; nothing is asked of it yet."""
+    if not str(given).strip():
+        raise click.BadParameter("an empty name is no folder. Leave --data out for the usual one, or name one.")
+    path = Path(given).expanduser()
+    if os.path.lexists(path) and not path.is_dir():
+        raise click.BadParameter(f"{path} is not a folder. Choose a new or an empty folder, or a cluster's.")
+    return path
+
+
 data_option = click.option(
     "--data",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIRECTORY",
+    callback=folder_of,
     envvar=VARIABLE,
     default=default_folder,
     show_default="~/.local/share/shoal/default",
@@ -50,6 +61,15 @@ class Running:
 
 class InUse(click.ClickException):
     """Another process runs this cluster."""
+
+
+class NotUsable(click.ClickException):
+    """The folder cannot be a cluster's, or not ours."""
+
+    def __init__(self, folder: Path, refused: OSError) -> None:
+        super().__init__(
+            f"cannot use {folder} as the cluster's folder: {refused.strerror}. Choose another with --data DIR."
+        )
 
 
 class DataFolder:
@@ -97,7 +117,7 @@ class DataFolder:
         """How many pods may have processes although no cluster runs: they go on when it is killed."""
         try:
             return sum(entry.is_dir() for entry in os.scandir(self.sandboxes))
-        except FileNotFoundError:
+        except OSError:  # never made, or nobody's business: then there are none of ours
             return 0
 
     def make(self) -> None:
@@ -111,9 +131,7 @@ class DataFolder:
                 )
             self.path.chmod(0o700)
         except OSError as refused:
-            raise click.ClickException(
-                f"cannot use {self.path} as the cluster's folder: {refused.strerror}. Choose another with --data DIR."
-            ) from None
+            raise NotUsable(self.path, refused) from None
 
     def token(self) -> str:
         """The bearer token, made on first use."""
@@ -153,7 +171,7 @@ class DataFolder:
 
     def running(self) -> Running | None:
         """The cluster that runs in this folder now, or None."""
-        if not self._lock.exists():
+        if not os.path.lexists(self._lock):
             return None
         with self._open_lock() as file:
             try:
@@ -175,7 +193,10 @@ class DataFolder:
             return None
 
     def _open_lock(self) -> IO[str]:
-        descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as refused:
+            raise NotUsable(self.path, refused) from None
         return os.fdopen(descriptor, "r+")
 
     def _in_use(self) -> str:
