@@ -18,6 +18,7 @@ from kit import control_plane
 from kit.control_plane import ControlPlane
 from shoal.dialects import NAMES
 from shoal.operator import deployment
+from shoal.operator.definitions import MANAGER
 
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -65,7 +66,8 @@ class OperatedKeeper(control_plane.Keeper):
         definitions.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         names = [f"customresourcedefinition/{item['metadata']['name']}" for item in items]
         kubectl = [str(self.bin / "kubectl"), "--kubeconfig", kubeconfig]
-        subprocess.run([*kubectl, "create", "-f", str(definitions)], check=True, stdout=subprocess.DEVNULL)
+        applying = [*kubectl, "apply", "--server-side", f"--field-manager={MANAGER}", "-f", str(definitions)]
+        subprocess.run(applying, check=True, stdout=subprocess.DEVNULL)
         waiting = [*kubectl, "wait", "--for=condition=Established", "--timeout=120s", *names]
         subprocess.run(waiting, check=True, stdout=subprocess.DEVNULL)
 

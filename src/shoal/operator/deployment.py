@@ -294,8 +294,8 @@ def _webhook(word: str, path: str) -> Obj:
         "sideEffects": "None",
         "timeoutSeconds": 5,
         "rules": [{f"$if dialects={name}": _rule(name)} for name in NAMES],
-        "namespaceSelector": {
-            "$if watchNamespace": {"matchLabels": {"kubernetes.io/metadata.name": "${watchNamespace}"}}
+        "$if watchNamespace": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "${watchNamespace}"}}
         },
         "objectSelector": {
             "$if jobClass": {"matchLabels": {CLASS_LABEL: "${jobClass}"}},

@@ -1,0 +1,28 @@
+"""`shoal` as people type it: a process, what it printed, and its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+async def shoal(*words: str, **environment: str) -> Outcome:
+    """Without the variables of whoever runs the tests; `environment` adds some."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHOAL_", "KUBE"))}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "shoal", *words,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env={**kept, **environment},
+    )  # fmt: skip
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return Outcome(process.returncode, out.decode(), err.decode())

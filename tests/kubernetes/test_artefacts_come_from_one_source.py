@@ -1,0 +1,107 @@
+"""The chart, the kustomize base and `shoal install` are one thing, and a real API server accepts all of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kit.control_plane import ROOT, binaries
+from kit.installed import Ground
+from shoal.cluster.port import PatchType
+from shoal.dialects import NAMES
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
+from shoal.kube.objects import Obj, name_of, namespace_of
+from shoal.operator.definitions import established
+from shoal.operator.deployment import Options, definitions, render
+
+CHART = ROOT / "deploy/helm/shoal"
+CHOICES = {
+    "as it comes": {},
+    "with a webhook": {"webhook": True, "failurePolicy": "Fail"},
+    "for one namespace and class": {"watchNamespace": "team-a", "jobClass": "fast", "webhook": True},
+    "sharded": {"replicas": 3, "shards": 3, "name": "fleet"},
+    "watched by Prometheus": {"serviceMonitor": True, "logFormat": "text"},
+    "beside an original definition": {"plainStatus": NAMES},
+}
+
+
+@pytest.fixture(scope="session")
+def helm() -> str:
+    found = subprocess.run([ROOT / "tools/helm"], stdout=subprocess.PIPE, text=True, check=False)
+    if found.returncode:
+        pytest.skip("the chart is rendered by helm, which needs Go to be built: set HELM, or install helm or Go")
+    return found.stdout.strip()
+
+
+def by_identity(objects: list[Obj]) -> dict[tuple[str, str, str], Obj]:
+    return {(obj["kind"], namespace_of(obj), name_of(obj)): obj for obj in objects}
+
+
+def test_the_committed_files_are_what_the_drawing_makes() -> None:
+    check = [sys.executable, str(ROOT / "tools/render-deploy"), "--check"]
+    found = subprocess.run(check, stdout=subprocess.PIPE, text=True, check=False)
+    assert (found.stdout, found.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
+def test_the_chart_equals_the_installation(helm: str, chosen: dict[str, Any], tmp_path: Path) -> None:
+    options = Options(**chosen, createNamespace=False)
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(asdict(options)))
+    command = [helm, "template", "x", str(CHART), "-n", options.namespace, "-f", str(values), "--include-crds"]
+    made = subprocess.run([*command, "--kube-version", "1.36.0"], stdout=subprocess.PIPE, text=True, check=True)
+    found = [obj for obj in yaml.safe_load_all(made.stdout) if obj]
+    assert by_identity(found) == by_identity([*definitions(NAMES), *render(options)])
+
+
+def test_the_base_equals_the_installation() -> None:
+    kubectl = binaries(("kubectl",)) / "kubectl"
+    made = subprocess.run(
+        [kubectl, "kustomize", ROOT / "deploy/kustomize/base"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found = list(yaml.safe_load_all(made.stdout))
+    assert by_identity(found) == by_identity([*definitions(NAMES), *render(Options())])
+
+
+@pytest.mark.kubernetes
+@pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
+async def test_a_real_server_accepts_every_object(ground: Ground, chosen: dict[str, Any]) -> None:
+    if "serviceMonitor" in chosen:
+        await define_service_monitors(ground)
+    options = Options(**{**chosen, "namespace": ground.jobs, "createNamespace": False})
+    if options.watchNamespace:
+        options = Options(**{**asdict(options), "watchNamespace": ground.jobs})
+    for obj in [*definitions(NAMES), *render(options)]:
+        kind = await ground.admin.find_kind(obj["apiVersion"], obj["kind"])
+        assert kind is not None, obj["kind"]
+        await ground.admin.patch(
+            kind, name_of(obj), namespace_of(obj),
+            patch=obj, patch_type=PatchType.APPLY, field_manager="test", force=True, dry_run=True,
+        )  # fmt: skip
+
+
+async def define_service_monitors(ground: Ground) -> None:
+    """As much of the Prometheus operator as it takes to be asked."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": "ServiceMonitor", "listKind": "ServiceMonitorList", "plural": "servicemonitors"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    name = "servicemonitors.monitoring.coreos.com"
+    definition = {
+        "metadata": {"name": name},
+        "spec": {
+            "group": "monitoring.coreos.com", "scope": "Namespaced",
+            "names": {**names, "singular": "servicemonitor"}, "versions": [version],
+        },
+    }  # fmt: skip
+    whole = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", **definition}
+    await ground.admin.patch(
+        CUSTOM_RESOURCE_DEFINITION, name, patch=whole, patch_type=PatchType.APPLY, field_manager="test", force=True
+    )
+    await established(ground.admin, name)
