@@ -80,8 +80,21 @@ async def test_stopping_cuts_the_log_of_a_silent_pod_and_calls_it_no_error(
 
 
 async def test_a_port_that_is_taken_is_said_so(server: Server, cluster: EmbeddedCluster) -> None:
-    with pytest.raises(ServingRefused, match=f"cannot listen on 127.0.0.1 port {server.port}: "):
+    with pytest.raises(ServingRefused) as refused:
         await Server(build(cluster, token="t"), port=server.port).start()
+    port = server.port
+    assert str(refused.value) == (
+        f"port {port} of 127.0.0.1 is in use by another program (`ss -ltnp sport = :{port}` shows which). "
+        "Choose another with --port, or leave it out for any that is free."
+    )
+
+
+async def test_an_address_of_another_machine_is_said_so(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    made = certificates.ensure(tmp_path, "192.0.2.1")
+    with pytest.raises(
+        ServingRefused, match=r"192\.0\.2\.1 is no address of this machine\. Choose another with --bind"
+    ):
+        await Server(build(cluster, token="t"), "192.0.2.1", ssl=made.context()).start()
 
 
 async def test_tls_is_spoken_with_the_certificate_of_the_cluster(cluster: EmbeddedCluster, tmp_path: Path) -> None:

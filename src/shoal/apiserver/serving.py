@@ -7,7 +7,9 @@ stop, and an idle cluster should cost nothing. Here listening, stopping and endi
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
+import os
 import socket
 import ssl
 from pathlib import Path
@@ -91,7 +93,7 @@ class Server:
                 connection, self._host, self._port, ssl=self._ssl, backlog=_BACKLOG, reuse_address=True
             )
         except OSError as problem:
-            raise ServingRefused(f"cannot listen on {self._host} port {self._port}: {problem.strerror}") from problem
+            raise ServingRefused(_why_not(self._host, self._port, problem)) from problem
         self._port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
@@ -112,6 +114,20 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
         self._listener = None
+
+
+def _why_not(host: str, port: int, problem: OSError) -> str:
+    """asyncio puts sentences of its own around the kernel's; the number is what tells."""
+    if problem.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} of {host} is in use by another program (`ss -ltnp sport = :{port}` shows which). "
+            "Choose another with --port, or leave it out for any that is free."
+        )
+    if problem.errno == errno.EACCES:
+        return f"port {port} of {host} is kept for root. Choose one above 1023 with --port."
+    if problem.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is no address of this machine. Choose another with --bind, or leave it out for 127.0.0.1."
+    return f"cannot listen on port {port} of {host}: {os.strerror(problem.errno) if problem.errno else problem}"
 
 
 def check_address(host: str, *, encrypted: bool) -> None:
