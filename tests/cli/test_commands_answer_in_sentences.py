@@ -48,9 +48,11 @@ def test_down_without_a_cluster_is_no_error(tmp_path: Path) -> None:
 
 
 def test_kubeconfig_before_the_first_start_names_the_way_out(tmp_path: Path) -> None:
-    result = said("kubeconfig", env={"SHOAL_DATA": str(tmp_path)})
-    assert result.exit_code == 1
-    assert result.output == (
+    usual = said("kubeconfig", env={"SHOAL_DATA": str(tmp_path)})
+    other = said("kubeconfig", "--data", str(tmp_path))
+    assert (usual.exit_code, other.exit_code) == (1, 1)
+    assert usual.output == f"Error: there is no cluster in {tmp_path} yet. Start one with `shoal up`.\n"
+    assert other.output == (
         f"Error: there is no cluster in {tmp_path} yet. Start one with `shoal up --data {tmp_path}`.\n"
     )
 

@@ -117,8 +117,18 @@ class DataFolder:
         """How many pods may have processes although no cluster runs: they go on when it is killed."""
         try:
             return sum(entry.is_dir() for entry in os.scandir(self.sandboxes))
-        except OSError:  # never made, or nobody's business: then there are none of ours
+        except (FileNotFoundError, NotADirectoryError):
             return 0
+
+    def holds(self, path: Path) -> bool:
+        """Whether there is `path`, one of ours; somebody else's folder does not say."""
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as refused:
+            raise NotUsable(self.path, refused) from None
+        return True
 
     def make(self) -> None:
         """The folder with its owner as the only reader: it holds a token, logs and other people's secrets."""
@@ -171,7 +181,7 @@ class DataFolder:
 
     def running(self) -> Running | None:
         """The cluster that runs in this folder now, or None."""
-        if not os.path.lexists(self._lock):
+        if not self.holds(self._lock):
             return None
         with self._open_lock() as file:
             try:

@@ -19,7 +19,8 @@ def command(folder: Path, only_path: bool) -> None:
     export KUBECONFIG=$(shoal kubeconfig --path)
     shoal kubeconfig > ~/.kube/shoal
     """
-    file = DataFolder(folder).kubeconfig
-    if not file.exists():
-        raise click.ClickException(f"there is no cluster in {folder} yet. Start one with `shoal up --data {folder}`.")
+    data = DataFolder(folder)
+    file = data.kubeconfig
+    if not data.holds(file):
+        raise click.ClickException(f"there is no cluster in {data.path} yet. Start one with `{data.command('up')}`.")
     click.echo(str(file) if only_path else file.read_text(), nl=only_path)
