@@ -51,11 +51,11 @@ def _say(output: str, summary: dict[str, Any], text: str) -> None:
 
 
 def _text(summary: dict[str, Any], by_node: Counter[str]) -> str:
+    from shoal.cli.amounts import spoken
+
     lines = [f"Cluster in {summary['data']} is up at {summary['url']} (pid {summary['pid']})"]
     for name, room in summary["nodes"].items():
-        kept = ("ephemeral-storage", "pods")
-        amounts = ", ".join(f"{value} {resource}" for resource, value in room.items() if resource not in kept)
-        lines.append(f"  node {name}: {by_node[name]} pod{'s' * (by_node[name] != 1)}, {amounts}")
+        lines.append(f"  node {name}: {by_node[name]} pod{'s' * (by_node[name] != 1)}, {spoken(room)}")
     phases = ", ".join(f"{count} {phase}" for phase, count in summary["pods"].items()) or "none"
     lines += [f"  pods: {phases}", f"  export KUBECONFIG={summary['kubeconfig']}"]
     return "\n".join(lines)

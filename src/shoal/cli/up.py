@@ -169,11 +169,11 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
 
 
 def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
+    from shoal.cli.amounts import spoken
+
     click.echo(f"{click.style('Cluster is up', fg='green')} at {hosted.url} after {seconds:.1f} s")
     for node in hosted.nodes:
-        room = node.allocatable
-        gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
-        click.echo(f"  node {node.name}: {room['cpu']} cpu, {room['memory']} memory{gpus}")
+        click.echo(f"  node {node.name}: {spoken(node.allocatable)}")
     click.echo(f"  pods: {hosted.network} network; what is kept: {data.path}")
     click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
     click.echo(f"Stop it with Ctrl-C or `{data.command('down')}`.")

@@ -1,0 +1,24 @@
+"""What a node offers, as people read it: `2 cpu, 23.5 GiB memory, 4 nvidia.com/gpu`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.kube.quantity import Quantity
+
+_UNSPOKEN = ("ephemeral-storage", "pods")  # every node has plenty
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def spoken(room: Mapping[str, str]) -> str:
+    amounts = {name: amount for name, amount in room.items() if name not in _UNSPOKEN}
+    return ", ".join(f"{_in_bytes(amount) if name == 'memory' else amount} {name}" for name, amount in amounts.items())
+
+
+def _in_bytes(amount: str) -> str:
+    """With one digit behind the point, in the largest unit of which there is a whole one."""
+    size, units = float(Quantity.parse(amount).value()), list(_UNITS)
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{size:.1f}".removesuffix(".0") + f" {units[0]}"
