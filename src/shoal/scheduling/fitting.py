@@ -28,7 +28,7 @@ def objection(pod: Pod, node: Node, free: Mapping[str, int]) -> Barred | Short |
     """Why not here; None where the pod fits."""
     if not node.ready:
         return Barred("is not ready")
-    if node.unschedulable and not _tolerates(pod, {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}):
+    if node.unschedulable and not tolerates(pod, {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}):
         return Barred("is cordoned")
     if taint := untolerated(pod, node):
         return Barred(f"has the taint {shown_taint(taint)}, which the pod does not tolerate")
@@ -42,7 +42,7 @@ def objection(pod: Pod, node: Node, free: Mapping[str, int]) -> Barred | Short |
 
 def untolerated(pod: Pod, node: Node) -> Mapping[str, Any] | None:
     for taint in node.taints:
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and not _tolerates(pod, taint):
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and not tolerates(pod, taint):
             return taint
     return None
 
@@ -52,7 +52,7 @@ def shown_taint(taint: Mapping[str, Any]) -> str:
     return f"{taint['key']}{value}:{taint['effect']}"
 
 
-def _tolerates(pod: Pod, taint: Mapping[str, Any]) -> bool:
+def tolerates(pod: Pod, taint: Mapping[str, Any]) -> bool:
     return any(_matches(toleration, taint) for toleration in pod.tolerations)
 
 
@@ -77,10 +77,10 @@ def term_matches(term: Mapping[str, Any], node: Node) -> bool:
     if not expressions and not fields:
         return False
     named = {"metadata.name": node.name}
-    return all(_holds(e, node.labels) for e in expressions) and all(_holds(f, named) for f in fields)
+    return all(holds(e, node.labels) for e in expressions) and all(holds(f, named) for f in fields)
 
 
-def _holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     value, wanted = labels.get(requirement["key"]), requirement.get("values") or ()
     match requirement["operator"]:
         case "In":

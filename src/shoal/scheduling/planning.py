@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from shoal.kube.objects import Key
 from shoal.scheduling.fitting import Barred, Short, objection, take
+from shoal.scheduling.groups import Group, Phase
 from shoal.scheduling.requests import Amounts, shown
 from shoal.scheduling.snapshot import Node, Pod, Snapshot
 
@@ -17,6 +19,7 @@ class Bind:
     pod: Key
     uid: str
     node: str
+    devices: tuple[int, ...] = ()  # where they are shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +27,69 @@ class Wait:
     pod: Key
     uid: str
     sentence: str
+    reason: str = "Unschedulable"  # or Schedulable: it would fit once its gang does; or Queued: its queue's turn
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    pod: Key
+    uid: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shrink:
+    """An elastic job is asked to give these pods back."""
+
+    group: Key
+    pods: tuple[Key, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """The node that is kept for a pod until the pods that leave on its behalf are gone."""
+
+    pod: Key
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one gang, and what is to be remembered of it. `blocked` says what it waits for, '' if nothing."""
+
+    group: Key
+    phase: Phase
+    reason: str
+    sentence: str
+    blocked: Literal["", "capacity", "quota", "queue", "pods", "order"] = ""
+    inqueue_since: float | None = None
+    not_before: float = 0.0
+    timeouts: int = 0
+    ran: bool = False
+
+    def applied_to(self, group: Group) -> Group:
+        return replace(
+            group,
+            phase=self.phase,
+            inqueue_since=self.inqueue_since,
+            not_before=self.not_before,
+            timeouts=self.timeouts,
+            ran=self.ran,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     binds: tuple[Bind, ...]
     waits: tuple[Wait, ...]
+    evictions: tuple[Evict, ...] = ()
+    shrinks: tuple[Shrink, ...] = ()
+    nominations: tuple[Nominate, ...] = ()
+    groups: tuple[Verdict, ...] = ()
+    reservations: tuple[tuple[Key, tuple[str, ...]], ...] = ()  # nodes kept for a gang that waited too long
+    warnings: tuple[str, ...] = ()
+    wake_at: float | None = None  # plan again then, even if nothing happens
 
 
 Room = dict[str, Amounts]

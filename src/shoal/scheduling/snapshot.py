@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from shoal.kube.conditions import is_true
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
+from shoal.kube.selectors import LabelSelector
 from shoal.scheduling.requests import amounts, requests_of
 
 FINISHED = ("Succeeded", "Failed")
+CRITICAL_PRIORITY = 2_000_000_000  # the two classes of the system start here
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,34 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbours:
+    """A rule about the pods beside a pod: those of these namespaces that the selector chooses, per topology domain."""
+
+    selector: LabelSelector
+    topology_key: str
+    namespaces: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Topology spread that must be kept: no domain more than `max_skew` pods ahead of the emptiest one."""
+
+    neighbours: Neighbours
+    max_skew: int = 1
+
+
+class State(StrEnum):
+    """Where a pod stands between its creation and its end, as far as placing goes."""
+
+    PENDING = "Pending"
+    BOUND = "Bound"
+    RUNNING = "Running"
+    RELEASING = "Releasing"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     key: Key
     uid: str
@@ -33,6 +64,37 @@ class Pod:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     node_terms: tuple[Mapping[str, Any], ...] | None = None  # required node affinity: any of these
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    group: Key | None = None
+    role: str = ""
+    index: int = 0
+    queue: str = "default"  # of a pod without a group
+    node: str = ""
+    state: State = State.PENDING
+    since: float = 0.0  # bound or started, in seconds
+    checkpoint: float | None = None  # the last one known, in seconds
+    gated: bool = False
+    blocked: str = ""  # what no node can cure, in words: "the claim data does not exist"
+    generation: int = 0  # of the job that made it
+    preemptable: bool = True
+    never_preempts: bool = False
+    protected: bool = False  # by a disruption budget that has nothing to give
+    gpu_milli: int = 0  # a share of one device; 0 for whole ones
+    devices: tuple[int, ...] = ()  # which ones it was given
+    preferred_nodes: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # weight, node selector term
+    volume_terms: tuple[tuple[Mapping[str, Any], ...], ...] = ()  # each of its volumes: any of these
+    ports: frozenset[str] = frozenset()  # "TCP/8080"
+    together: tuple[Neighbours, ...] = ()
+    apart: tuple[Neighbours, ...] = ()
+    spreads: tuple[Spread, ...] = ()
+
+    @property
+    def holds_node(self) -> bool:
+        return bool(self.node) and self.state not in (State.SUCCEEDED, State.FAILED)
+
+    @property
+    def is_critical(self) -> bool:
+        return self.key.namespace == "kube-system" or self.priority >= CRITICAL_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)

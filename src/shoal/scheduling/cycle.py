@@ -1,0 +1,160 @@
+"""The state of one plan on its way: what was decided so far, and for whom nothing could be done and why.
+
+`planner.plan` tells the story; the steps (`enqueueing`, `allocating`, `reserving`, `evicting`) write their decisions
+here, and `verdicts` puts them into words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from shoal.kube.objects import Key
+from shoal.scheduling.columns import Mask
+from shoal.scheduling.gangs import Gangs
+from shoal.scheduling.groups import Phase
+from shoal.scheduling.members import Members
+from shoal.scheduling.placing import Placed, Where
+from shoal.scheduling.planning import Evict, Shrink
+from shoal.scheduling.requests import Amounts
+from shoal.scheduling.shares import Refusal, Shares
+from shoal.scheduling.view import ClusterView
+
+Obstacle = Literal["capacity", "quota", "queue", "pods", "order", "leaving", "backoff", "claims"]
+
+
+@dataclass(slots=True)
+class Standstill:
+    """Why a gang got nothing: the kind of obstacle, and what the sentence needs."""
+
+    obstacle: Obstacle
+    refusal: Refusal | None = None
+    words: str = ""
+    reason: str = ""
+    over_cluster: bool = False  # the refusal is the cluster's, not a queue's
+
+
+@dataclass(slots=True)
+class Record:
+    """What the plan means to remember of a group."""
+
+    phase: Phase
+    inqueue_since: float | None
+    not_before: float
+    timeouts: int
+
+
+class Cycle:
+    def __init__(self, view: ClusterView, now: float) -> None:
+        self.view = view
+        self.now = now
+        self.settings = view.settings
+        self.room = view.room
+        self.shares = Shares(view)
+        self.gangs = Gangs(view)
+        self.records: dict[Key, Record] = {}
+        self.bound: dict[Key, list[Placed]] = {}
+        self.promised: dict[Key, list[Placed]] = {}
+        self.still: dict[Key, Standstill] = {}
+        self.lines: dict[str, list[Members]] = {}  # per queue those that could not start, in their order
+        self.evictions: list[Evict] = []
+        self.shrinks: list[Shrink] = []
+        self.undone: set[Key] = set()
+        self.given_up: set[Key] = set()  # pods that leave by this plan
+        self.reservations: dict[Key, tuple[str, ...]] = {}
+        self.closed: Mask | None = None  # nodes kept for somebody who waited too long
+        self.reserved_start: float | None = None
+        self.wake_at: float | None = None
+
+    def record(self, members: Members) -> Record:
+        found = self.records.get(members.key)
+        if found is None:
+            group = members.group
+            found = Record(group.phase, group.inqueue_since, group.not_before, group.timeouts)
+            self.records[members.key] = found
+        return found
+
+    def phase(self, members: Members) -> Phase:
+        found = self.records.get(members.key)
+        return members.group.phase if found is None else found.phase
+
+    def wake(self, at: float) -> None:
+        if at > self.now and (self.wake_at is None or at < self.wake_at):
+            self.wake_at = at
+
+    def deadline(self, members: Members) -> float:
+        """When the group's promised waiting time ends; never, where none was promised."""
+        seconds = members.group.sla_seconds
+        if seconds is None:
+            seconds = self.settings.sla_seconds
+        return float("inf") if seconds is None else members.group.created + seconds
+
+    def is_starving(self, members: Members) -> bool:
+        """Waited longer than anybody should."""
+        group = members.group
+        patience = group.created + self.settings.starving_seconds
+        if group.inqueue_since is not None:
+            patience = group.inqueue_since + self.settings.starving_seconds
+        until = min(patience, self.deadline(members))
+        self.wake(until)
+        return self.now >= until
+
+    def order(self, members: Members) -> tuple[object, ...]:
+        """Smaller goes first."""
+        group = members.group
+        placed = self.bound.get(members.key)
+        ready = members.is_whole if placed is None else True
+        allocated = members.allocated
+        if placed:
+            allocated = dict(allocated)
+            add_requests(allocated, placed, self.view)
+        share = self.shares.dominant(allocated)
+        deadline = self.deadline(members)
+        return -group.priority, ready, not members.is_broken, deadline, share, group.created, group.uid, group.key
+
+    def where(self, members: Members, *, later: bool = False) -> Where:
+        """Nodes kept for somebody else are closed, except to guests and to those that end in time."""
+        group = members.group
+        if self.closed is None or group.guest or members.key in self.reservations:
+            return Where(None, later)
+        start, lasts = self.reserved_start, group.estimate_seconds
+        if start is not None and lasts is not None and self.now + lasts <= start:
+            return Where(None, later)
+        return Where(~self.closed, later)
+
+    def bind(self, members: Members, placed: list[Placed]) -> None:
+        self.bound.setdefault(members.key, []).extend(placed)
+        self._charge(members, placed)
+
+    def promise(self, members: Members, placed: list[Placed]) -> None:
+        self.promised[members.key] = placed
+        self._charge(members, placed)
+
+    def _charge(self, members: Members, placed: list[Placed]) -> None:
+        asked: Amounts = {}
+        add_requests(asked, placed, self.view)
+        self.shares.charge(members.group.queue, asked.items())
+
+
+def add_requests(amounts: Amounts, placed: Iterable[Placed], view: ClusterView) -> None:
+    for one in placed:
+        for name, amount in view.room.vector(one.pod.requests).counted:
+            amounts[name] = amounts.get(name, 0) + amount
+
+
+def asked_at_least(members: Members, view: ClusterView) -> Amounts:
+    """What the minimum requests: the units' first pods, then as many others as are missing."""
+    minimum = members.minimum()
+    chosen: dict[Key, object] = {}
+    asked: Amounts = {}
+    parts = [part for unit in minimum.units for part in (unit.parts[: unit.must] or (unit,))]
+    for pod in [pod for part in parts for pod in part.pods[: part.must]] + list(minimum.pods):
+        if pod.key in chosen:
+            continue
+        if len(chosen) >= minimum.total and len(chosen) >= sum(part.must for part in parts):
+            break
+        chosen[pod.key] = pod
+        for name, amount in view.room.vector(pod.requests).counted:
+            asked[name] = asked.get(name, 0) + amount
+    return asked

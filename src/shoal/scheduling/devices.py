@@ -1,0 +1,83 @@
+"""Accelerators one by one, for clusters where pods share them: how much of each device is left.
+
+Whole devices are counted like any resource and need nothing of this. As soon as one pod asks for a part of a device
+the sum no longer tells who fits: two halves of two devices hold no pod that needs a whole one. From then on the free
+thousandths of every device are kept, and every placement says which devices it means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.kube.objects import Key
+from shoal.scheduling.columns import Ints, Rows
+from shoal.scheduling.room import Room
+from shoal.scheduling.snapshot import Pod, State
+
+WHOLE = 1000
+MOST_DEVICES = 16
+
+
+class Devices:
+    def __init__(self, room: Room, accelerators: tuple[str, ...]) -> None:
+        self.are_shared = False
+        self.free: Ints = np.zeros((0, MOST_DEVICES), dtype=np.int64)
+        self.coming: Ints = np.zeros_like(self.free)  # held by pods on their way out
+        self._room = room
+        self._accelerators = accelerators
+        self._seats: dict[Key, tuple[int, ...]] = {}
+
+    def begin(self) -> None:
+        """From here on every device counts; who sits where is told afterwards by `take`."""
+        self.are_shared = True
+        self.free = np.zeros((len(self._room), MOST_DEVICES), dtype=np.int64)
+        self.coming = np.zeros_like(self.free)
+        for row in self._room.rows.values():
+            self.reset(row)
+
+    def reset(self, row: int) -> None:
+        """The node is new or has other devices: all of them are free."""
+        if row >= len(self.free):
+            more = len(self._room) - len(self.free)
+            self.free, self.coming = (np.pad(array, ((0, more), (0, 0))) for array in (self.free, self.coming))
+        node = self._room.nodes[row]
+        count = 0
+        if node is not None:
+            count = max((node.allocatable.get(name, 0) for name in self._accelerators), default=0) // WHOLE
+        self.free[row], self.coming[row] = 0, 0
+        self.free[row, : min(count, MOST_DEVICES)] = WHOLE
+
+    def slots(self, rows: Rows, count: int, milli: int, *, later: bool = False) -> Ints:
+        free = self.free[rows] + self.coming[rows] if later else self.free[rows]
+        if milli:
+            return np.asarray((np.maximum(free, 0) // milli).sum(axis=1), dtype=np.int64)
+        return np.asarray((free == WHOLE).sum(axis=1) // count, dtype=np.int64)
+
+    def choose(self, row: int, count: int, milli: int, *, later: bool = False) -> tuple[int, ...]:
+        """The devices to use: for a part the fullest one that still holds it, for whole ones the first free."""
+        free = self.free[row] + self.coming[row] if later else self.free[row]
+        if milli:
+            fitting = np.flatnonzero(free >= milli)
+            return (int(fitting[np.argmin(free[fitting])]),) if len(fitting) else ()
+        return tuple(int(device) for device in np.flatnonzero(free == WHOLE)[:count])
+
+    def take(self, row: int, devices: tuple[int, ...], milli: int, sign: int = 1) -> None:
+        self.free[row, list(devices)] -= sign * (milli or WHOLE)
+
+    def seat(self, pod: Pod, row: int, sign: int) -> None:
+        """A pod sits on the node, or (sign -1) has left it. One that names no devices is given some."""
+        asked = sum(pod.requests.get(name, 0) for name in self._accelerators)
+        if not asked:
+            return
+        if sign > 0:
+            seats = pod.devices or self.choose(row, asked // WHOLE, pod.gpu_milli)
+            self._seats[pod.key] = seats
+        else:
+            seats = self._seats.pop(pod.key, ())
+        self.take(row, seats, pod.gpu_milli, sign)
+        if pod.state is State.RELEASING:
+            self.coming[row, list(seats)] += sign * (pod.gpu_milli or WHOLE)
+
+    def expect(self, pod: Pod, row: int, sign: int = 1) -> None:
+        """Suppose that a pod there goes, or (sign -1) that it stays after all."""
+        self.coming[row, list(self._seats.get(pod.key, ()))] += sign * (pod.gpu_milli or WHOLE)

@@ -1,0 +1,175 @@
+"""Who may begin to create pods: a group is let into its queue when its minimum would fit the accounts.
+
+Nothing is placed here. Admitted groups count against those that come after them; one that sat admitted for too long
+without a single place goes back and makes room for the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+from shoal.scheduling.cycle import Cycle, Standstill
+from shoal.scheduling.groups import Phase
+from shoal.scheduling.members import Members
+from shoal.scheduling.requests import Amounts
+from shoal.scheduling.shares import SLACK, Refusal
+
+LONGEST_BACKOFF_SECONDS = 3600.0
+
+
+def send_back(cycle: Cycle) -> None:
+    """Admitted, never placed, and its time is over."""
+    for members in cycle.view.unsettled.values():
+        group = members.group
+        if members.lone or group.phase is not Phase.INQUEUE or members.sitting or group.inqueue_since is None:
+            continue
+        queue = cycle.view.queues.get(group.queue)
+        seconds = queue.inqueue_timeout_seconds if queue else None
+        ends = group.inqueue_since + (cycle.settings.inqueue_timeout_seconds if seconds is None else seconds)
+        cycle.wake(ends)
+        if cycle.now < ends or not members.waiting:
+            continue
+        record = cycle.record(members)
+        pause = min(cycle.settings.backoff_seconds * 2**group.timeouts, LONGEST_BACKOFF_SECONDS)
+        record.phase, record.inqueue_since = Phase.PENDING, None
+        record.not_before, record.timeouts = cycle.now + pause, group.timeouts + 1
+        cycle.wake(record.not_before)
+
+
+def enqueue(cycle: Cycle) -> None:
+    pending: dict[str, list[Members]] = {}
+    for members in cycle.view.unsettled.values():
+        is_new = members.known and not members.lone and cycle.phase(members) is Phase.PENDING
+        if is_new and not _is_held_back(cycle, members):
+            pending.setdefault(members.group.queue, []).append(members)
+    if not pending:
+        return
+    promised = _Promised(cycle)
+    queues = [(cycle.shares.order(name), name) for name in pending]
+    heapify(queues)
+    for line in pending.values():
+        line.sort(key=cycle.order, reverse=True)
+    while queues:
+        _, name = heappop(queues)
+        members = pending[name].pop()
+        refusal = promised.refusal(members) if cycle.settings.enqueue else None
+        if refusal is None or cycle.now >= cycle.deadline(members):
+            record = cycle.record(members)
+            record.phase, record.inqueue_since = Phase.INQUEUE, cycle.now
+            promised.add(members)
+        else:
+            cycle.still[members.key] = refusal
+            cycle.lines.setdefault(name, []).append(members)
+            if cycle.view.queues[name].fifo:
+                _hold_line(cycle, members, pending.pop(name))
+                continue
+        if pending[name]:
+            heappush(queues, (cycle.shares.order(name), name))
+
+
+def _is_held_back(cycle: Cycle, members: Members) -> bool:
+    group = members.group
+    queue = cycle.view.queues.get(group.queue)
+    if queue is None:
+        words = f"there is no queue {group.queue}; create it or name another"
+        cycle.still[members.key] = Standstill("queue", words=words, reason="QueueMissing")
+    elif not queue.open:
+        words = f"queue {group.queue} is closed; it is let in when the queue is opened"
+        cycle.still[members.key] = Standstill("queue", words=words, reason="QueueClosed")
+    elif cycle.now < cycle.record(members).not_before:
+        words = "it had its time in the queue without one pod finding a place, and is let in again later"
+        cycle.still[members.key] = Standstill("backoff", words=words, reason="InqueueTimeout")
+        cycle.wake(cycle.record(members).not_before)
+    else:
+        return False
+    return True
+
+
+def _hold_line(cycle: Cycle, head: Members, others: Iterable[Members]) -> None:
+    for members in others:
+        words = f"{head.name} is ahead of it in queue {head.group.queue}, which serves strictly in order"
+        cycle.still[members.key] = Standstill("order", words=words, reason="Behind")
+
+
+class _Promised:
+    """What admitted groups will ask for, in the cluster, in each queue and in each namespace."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._all: Amounts = {}
+        self._queues: dict[str, Amounts] = {}
+        self._namespaces: dict[str, Amounts] = {}
+        self._elastic: dict[str, Amounts] = {}
+        for members in cycle.view.unsettled.values():
+            if not members.lone and cycle.phase(members) is Phase.INQUEUE:
+                self.add(members)
+
+    def add(self, members: Members) -> None:
+        group = members.group
+        still = {r: max(a - members.allocated.get(r, 0), 0) for r, a in (group.min_resources or {}).items()}
+        line = self._cycle.shares.standings.get(group.queue)
+        for above in line.line if line else ():
+            _add(self._queues.setdefault(above.queue.name, {}), still)
+        _add(self._all, still)
+        _add(self._namespaces.setdefault(group.key.namespace, {}), still)
+
+    def refusal(self, members: Members) -> Standstill | None:
+        asked = {r: a for r, a in (members.group.min_resources or {}).items() if a and r != "pods"}
+        return self._over_queue(members, asked) or self._over_quota(members, asked) or self._over_cluster(asked)
+
+    def _over_queue(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
+        for standing in self._cycle.shares.standings[members.group.queue].line:
+            waiting = self._queues.get(standing.queue.name, {})
+            for name, need in asked.items():
+                used = standing.allocated.get(name, 0) + waiting.get(name, 0)
+                limit = standing.ceiling.get(name, float("inf"))
+                if used + need > limit + SLACK and used - self._lent(standing.queue.name, name) + need > limit + SLACK:
+                    return Standstill("quota", Refusal(standing.queue.name, name, need, used, limit))
+        return None
+
+    def _lent(self, queue: str, resource: str) -> int:
+        """What the queue's groups hold beyond their minima, and would give back."""
+        if queue not in self._elastic:
+            found: Amounts = {}
+            account = self._cycle.view.accounts.get(queue)
+            for members in account.groups.values() if account else ():
+                least = members.group.min_resources
+                if least is not None:
+                    _add(found, {r: max(a - least.get(r, 0), 0) for r, a in members.allocated.items()})
+            self._elastic[queue] = found
+        return self._elastic[queue].get(resource, 0)
+
+    def _over_quota(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
+        namespace = members.group.key.namespace
+        quota = self._cycle.view.quotas.get(namespace)
+        if quota is None:
+            return None
+        waiting = self._namespaces.get(namespace, {})
+        for name, need in asked.items():
+            used = quota.used.get(name, 0) + waiting.get(name, 0)
+            if name in quota.hard and used + need > quota.hard[name]:
+                words = f"the quota of namespace {namespace}"
+                return Standstill("quota", Refusal(words, name, need, used, quota.hard[name]), words=words)
+        return None
+
+    def _over_cluster(self, asked: Mapping[str, int]) -> Standstill | None:
+        shares = self._cycle.shares
+        used = self._used()
+        for name, need in asked.items():
+            limit = shares.total.get(name, 0) * self._cycle.settings.overcommit
+            held = used.get(name, 0) + self._all.get(name, 0)
+            if held + need > limit + SLACK:
+                return Standstill("quota", Refusal("", name, need, held, limit), over_cluster=True)
+        return None
+
+    def _used(self) -> Amounts:
+        used: Amounts = {}
+        for account in self._cycle.view.accounts.values():
+            _add(used, account.allocated)
+        return used
+
+
+def _add(amounts: Amounts, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        amounts[name] = amounts.get(name, 0) + amount

@@ -1,0 +1,181 @@
+"""Makes room for groups that deserve it: the whole set of victims is played through before one pod is touched.
+
+A search adds steps (`victims`) until the entire minimum of the group would fit, then spares every victim that turns
+out not to be needed. If it does not come to that, nothing happens at all. The group is promised the
+room, so that nobody else takes it while the victims leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shoal.kube.objects import Key
+from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
+from shoal.scheduling.members import Members
+from shoal.scheduling.placing import Placed
+from shoal.scheduling.planning import Evict, Shrink
+from shoal.scheduling.requests import Amounts
+from shoal.scheduling.snapshot import Pod
+from shoal.scheduling.victims import SHRINK, Step, steps_beyond, steps_of_guests, steps_within
+
+MOST_STEPS = 2000
+SPARED_ONE_BY_ONE = 64
+
+
+def make_room(cycle: Cycle) -> None:
+    settings = cycle.settings
+    left = settings.eviction_attempts
+    hopeless: set[object] = set()
+    for members in _in_order(cycle):
+        if left <= 0:
+            return
+        asked = asked_at_least(members, cycle.view)
+        alike = (members.group.queue, members.group.priority, tuple(sorted(asked.items())), members.group.closeness)
+        if alike in hopeless and members.key not in cycle.reservations:
+            continue
+        searched = [
+            (steps_of_guests, "it was only a guest on nodes kept for", members.key in cycle.reservations),
+            (steps_within, "lower priority than", settings.preempt),
+            (steps_beyond, "its queue holds more than it deserves, and room is needed for", _reclaims(cycle, members)),
+        ]
+        for steps_for, why, wanted in searched:
+            steps = [step for step in steps_for(cycle, members) if _helps(cycle, members, step)] if wanted else []
+            if not steps:
+                continue
+            left -= 1
+            if _search(cycle, members, steps[:MOST_STEPS], why):
+                break
+        else:
+            hopeless.add(alike)
+
+
+def _in_order(cycle: Cycle) -> list[Members]:
+    found = []
+    for line in cycle.lines.values():
+        for members in line:
+            still = cycle.still.get(members.key)
+            if still is None or still.obstacle not in ("capacity", "quota") or not members.minimum():
+                continue
+            if members.waiting and not any(pod.never_preempts for pod in members.waiting.values()):
+                found.append(members)
+    return sorted(found, key=cycle.order)
+
+
+def _reclaims(cycle: Cycle, members: Members) -> bool:
+    if not cycle.settings.reclaim:
+        return False
+    return cycle.shares.may_reclaim(members.group.queue, asked_at_least(members, cycle.view))
+
+
+def _helps(cycle: Cycle, members: Members, step: Step) -> bool:
+    """Whether any pod of the step sits where one of ours could go."""
+    rows = cycle.room.rows
+    shapes = cycle.gangs.shapes(members.minimum().pods)
+    for pod in step.pods:
+        row = rows.get(pod.node)
+        if row is not None and any(shape.sync().eligible[row] for shape in shapes):
+            return True
+    return False
+
+
+def _search(cycle: Cycle, members: Members, steps: list[Step], why: str) -> bool:
+    mark = cycle.room.mark()
+    chosen: list[Step] = []
+    taken: set[Key] = set()
+    placed: list[Placed] | None = None
+    for step in steps:
+        if not _may_lose(cycle, members, step):
+            continue
+        _suppose(cycle, step, taken)
+        chosen.append(step)
+        placed = _fits(cycle, members)
+        if placed is not None:
+            break
+    cycle.room.rollback(mark)
+    if placed is None:
+        return False
+    chosen = _spare_some(cycle, members, chosen, mark)
+    _commit(cycle, members, chosen, why)
+    return True
+
+
+def _may_lose(cycle: Cycle, members: Members, step: Step) -> bool:
+    queue = step.members.group.queue
+    return (
+        queue == members.group.queue
+        or step.members.group.guest
+        or cycle.shares.may_lose(queue, _held(cycle, step.pods).items())
+    )
+
+
+def _suppose(cycle: Cycle, step: Step, taken: set[Key]) -> None:
+    """Suppose that the pods of the step go; those of an earlier step are gone already."""
+    pods = [pod for pod in step.pods if pod.key not in taken]
+    taken.update(pod.key for pod in pods)
+    for pod in pods:
+        row = cycle.room.rows.get(pod.node)
+        if row is not None:
+            cycle.room.expect(row, cycle.room.vector(pod.requests))
+            if cycle.view.devices.are_shared:
+                _expect_devices(cycle, pod, row)
+    cycle.shares.charge(step.members.group.queue, _held(cycle, pods).items(), -1)
+
+
+def _expect_devices(cycle: Cycle, pod: Pod, row: int) -> None:
+    devices = cycle.view.devices
+    devices.expect(pod, row)
+    cycle.room.note(lambda: devices.expect(pod, row, -1))
+
+
+def _fits(cycle: Cycle, members: Members) -> list[Placed] | None:
+    queue = members.group.queue
+    if cycle.shares.refusal(queue, asked_at_least(members, cycle.view)):
+        return None
+    return cycle.gangs.place_minimum(members, cycle.where(members, later=True))
+
+
+def _spare_some(cycle: Cycle, members: Members, chosen: list[Step], mark: int) -> list[Step]:
+    """Leave out every step that is not needed, the most precious ones first."""
+    for step in list(reversed(chosen))[:SPARED_ONE_BY_ONE]:
+        others = [other for other in chosen if other is not step]
+        taken: set[Key] = set()
+        for other in others:
+            _suppose(cycle, other, taken)
+        if others and _fits(cycle, members) is not None:
+            chosen = others
+        cycle.room.rollback(mark)
+    return chosen
+
+
+def _commit(cycle: Cycle, members: Members, chosen: list[Step], why: str) -> None:
+    taken: set[Key] = set()
+    whole = {step.members.key for step in chosen if len(step.pods) > 1 or step.rank > SHRINK}
+    given: dict[Key, list[Pod]] = {}
+    for step in chosen:
+        fresh = [pod for pod in step.pods if pod.key not in taken]
+        _suppose(cycle, step, taken)
+        if step.rank == SHRINK and step.members.key not in whole:
+            given.setdefault(step.members.key, []).extend(fresh)
+        else:
+            sentence = f"evicted: {_because(why, step.members, members)}"
+            cycle.evictions += [Evict(pod.key, pod.uid, sentence) for pod in fresh]
+    for key, pods in given.items():
+        sentence = f"shrunk by {len(pods)}: {_because(why, cycle.view.groups[key], members)}"
+        cycle.shrinks.append(Shrink(key, tuple(pod.key for pod in pods), sentence))
+    placed = _fits(cycle, members)
+    assert placed is not None, "the chosen victims were enough a moment ago"
+    cycle.given_up |= taken
+    cycle.promise(members, placed)
+    cycle.still[members.key] = Standstill("leaving", words=str(len(taken)))
+
+
+def _because(why: str, victim: Members, members: Members) -> str:
+    return f"{victim.name} gives way, {why} {members.name} in queue {members.group.queue}"
+
+
+def _held(cycle: Cycle, pods: Iterable[Pod]) -> Amounts:
+    held: Amounts = {}
+    for pod in pods:
+        for name, amount in cycle.room.vector(pod.requests).counted:
+            held[name] = held.get(name, 0) + amount
+    return held

@@ -1,0 +1,181 @@
+"""Says in one sentence why something waits: what is needed, how much of it there is, and where the most is left.
+
+The figures are those at the end of the plan, when everybody who could be placed has been. A cause is worked out
+once per shape, however many pods share it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from shoal.scheduling.cycle import Cycle, Standstill
+from shoal.scheduling.members import Members, Unit
+from shoal.scheduling.requests import shown
+from shoal.scheduling.scoring import COMMON
+from shoal.scheduling.shapes import Shape
+from shoal.scheduling.snapshot import Pod
+from shoal.scheduling.topology import Tier
+
+
+class Explainer:
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._shortages: dict[int, str] = {}
+        self._places = {m.key: place for line in cycle.lines.values() for place, m in enumerate(line)}
+
+    def sentence(self, members: Members, still: Standstill) -> str:
+        ahead = 0 if members.lone else self._places.get(members.key, 0)
+        return f"waiting: {self._cause(members, still)}{_ahead(ahead, members.group.queue)}"
+
+    def _cause(self, members: Members, still: Standstill) -> str:
+        match still.obstacle:
+            case "quota":
+                return _quota(still)
+            case "leaving":
+                return f"its place is being freed; it starts when {still.words or 'the'} pods have left"
+            case "capacity":
+                return self._capacity(members)
+        return still.words
+
+    def _capacity(self, members: Members) -> str:
+        minimum = members.minimum()
+        pods = minimum.pods
+        if members.key in self._cycle.bound:
+            done = {one.pod.key for one in self._cycle.bound[members.key]}
+            pods = tuple(pod for pod in pods if pod.key not in done)
+        if blocked := next((pod.blocked for pod in pods if pod.blocked), ""):
+            return blocked
+        closeness = members.group.closeness
+        if closeness is not None and closeness.hard and minimum:
+            return self._hole(members, closeness.tier)
+        if minimum.total <= 1 and not minimum.units:
+            return self.shortage(self._cycle.gangs.shapes(pods[:1])[0])
+        for unit in minimum.units:
+            if not unit.parts and (cause := self._lacking(unit.pods, unit.must, f"pods of {unit.name}")):
+                return cause
+        return self._lacking(pods, minimum.total, "pods") or self._apart(minimum.units, minimum.total)
+
+    def _lacking(self, pods: Sequence[Pod], must: int, what: str) -> str:
+        shapes = self._cycle.gangs.shapes(pods)
+        fits = sum(shape.sync().fits for shape in shapes)
+        if fits >= must:
+            return ""
+        worst = min(shapes, key=lambda shape: shape.fits)
+        why = _in_all(worst, must) if worst.fits else self.shortage(worst)
+        return f"needs {must} {what} at once, {fits} would fit, {must - fits} missing: {why}"
+
+    def _apart(self, units: Sequence[Unit], total: int) -> str:
+        parts = [unit for unit in units if unit.parts]
+        if parts:
+            return f"needs {parts[0].must} whole subgroups of {parts[0].name} at once, and so many do not fit"
+        return f"needs {total} pods at once, and the rules about which pods may be neighbours leave no place for all"
+
+    def _hole(self, members: Members, reach: int) -> str:
+        """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
+        minimum = members.minimum()
+        tiers = self._cycle.view.topology.tiers
+        if not tiers:
+            return f"needs {minimum.total} pods near each other, and no topology of the cluster is known"
+        tier = tiers[min(reach, len(tiers)) - 1]
+        shapes = self._cycle.gangs.shapes(minimum.pods)
+        sums = sum((tier.sums(shape.sync().slots) for shape in shapes), np.zeros(len(tier.names), dtype=np.int64))
+        sitting = {pod.node for pod in members.sitting.values()} & self._cycle.room.rows.keys()
+        if sitting:
+            return self._grown(tier, sitting, minimum.total)
+        best = max(range(1, len(sums)), key=lambda domain: (int(sums[domain]), -domain), default=0)
+        name, amount = _scarce(shapes[0])
+        need, hole = shown(name, amount * minimum.total), shown(name, amount * int(sums[best]))
+        return (
+            f"needs {need} {name} in one {tier.word}, the largest free hole is {hole} in {tier.word} {tier.names[best]}"
+        )
+
+    def _grown(self, tier: Tier, sitting: set[str], total: int) -> str:
+        domain = int(tier.domain[self._cycle.room.rows[min(sitting)]])
+        where = f"{tier.word} {tier.names[domain]}"
+        return f"needs {total} more {'pod' if total == 1 else 'pods'} in {where}, where its others run, and it is full"
+
+    def shortage(self, shape: Shape) -> str:
+        found = self._shortages.get(id(shape))
+        if found is None:
+            found = self._shortages[id(shape)] = _shortage(shape.sync())
+        return found
+
+
+def _ahead(count: int, queue: str) -> str:
+    if not count:
+        return ""
+    return f"; {count} {'job' if count == 1 else 'jobs'} ahead in queue {queue}"
+
+
+def _quota(still: Standstill) -> str:
+    refusal = still.refusal
+    assert refusal is not None, "a quota has its figures"
+    name = refusal.resource
+    need, used, limit = (shown(name, int(amount)) for amount in (refusal.need, refusal.used, refusal.limit))
+    if still.over_cluster:
+        return f"needs {need} {name}, and groups already let in ask for {used} of the {limit} the cluster lets in"
+    holder = still.words or f"queue {refusal.queue}"
+    return f"needs {need} {name}, and {holder} may hold {limit} and already counts {used}"
+
+
+def _scarce(shape: Shape) -> tuple[str, int]:
+    counted = shape.vector.counted or (("pods", 1000),)
+    return min(counted, key=lambda pair: (pair[0] in COMMON, pair[0]))
+
+
+def _shortage(shape: Shape) -> str:
+    """`needs 8 nvidia.com/gpu, the most free is 3 of 4 on node a; 1 node is cordoned`."""
+    room = shape.room
+    if not room.rows:
+        return "the cluster has no node yet"
+    rows = np.flatnonzero(shape.eligible)
+    short = {name: rows[np.maximum(room.free[column, rows], 0) < amount] for name, column, amount in shape.vector.pairs}
+    worst = sorted((name for name in short if len(short[name])), key=lambda name: (-len(short[name]), name))
+    parts = [_short_of(shape, name, short[name].tolist()) for name in worst]
+    if not parts and shape.gpu_milli and not shape.fits:
+        parts.append(f"needs {shape.gpu_milli}m of one device, and no device has so much left")
+    barred: Counter[str] = shape.objections()
+    parts += [
+        f"{count} node{'s' if count > 1 else ''} {_plural(why, count)}"
+        for why, count in sorted(barred.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return "; ".join(parts) or "no node is left that keeps the rules about the pods beside it"
+
+
+def _in_all(shape: Shape, count: int) -> str:
+    """`needs 4 cpu, 3 of 6 are free, the most on one node is 1 on node a`: the resource that is shortest in all."""
+    room, rows = shape.room, np.flatnonzero(shape.eligible)
+    free = {name: np.maximum(room.free[column, rows], 0) for name, column, _ in shape.vector.pairs}
+    name, column, amount = min(shape.vector.pairs, key=lambda pair: (free[pair[0]].sum() / pair[2], pair[0]))
+    whole = int(room.whole[column, rows].sum())
+    best = max(rows.tolist(), key=lambda row: (int(room.free[column, row]), -int(room.rank[row])))
+    node = room.nodes[best]
+    assert node is not None, "an eligible row has a node"
+    shares = f"{shown(name, int(free[name].sum()))} of {shown(name, whole)} are free"
+    most = f"the most on one node is {shown(name, max(int(room.free[column, best]), 0))} on node {node.name}"
+    return f"needs {shown(name, count * amount)} {name}, {shares}, {most}"
+
+
+def _short_of(shape: Shape, name: str, rows: list[int]) -> str:
+    room = shape.room
+    column = room.column(name)
+    best = max(rows, key=lambda row: (int(room.free[column, row]), -int(room.rank[row])))
+    node = room.nodes[best]
+    assert node is not None, "an eligible row has a node"
+    whole, free = int(room.whole[column, best]), max(int(room.free[column, best]), 0)
+    need = shown(name, next(amount for other, _, amount in shape.vector.pairs if other == name))
+    if not whole:
+        return f"needs {need} {name}, and no node that could take it has any"
+    if name == "pods":
+        return f"node {node.name} already runs as many pods as it may ({shown(name, whole)})"
+    return f"needs {need} {name}, the most free is {shown(name, free)} of {shown(name, whole)} on node {node.name}"
+
+
+def _plural(why: str, count: int) -> str:
+    if count == 1:
+        return why
+    verb, _, rest = why.partition(" ")
+    return f"{ {'is': 'are', 'has': 'have', 'does': 'do'}[verb] } {rest}"

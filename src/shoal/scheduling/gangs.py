@@ -1,0 +1,166 @@
+"""A gang is placed whole or not at all: its minimum in one go, inside one domain where it must be close.
+
+Domains are tried from the nearest tier outwards, the tightest that could hold the gang first, each as a dry run that
+is taken back. A gang that has pods on nodes already only grows beside them. Subgroups find their own, narrower domains
+within the gang's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shoal.scheduling.columns import Ints, Mask
+from shoal.scheduling.groups import Closeness
+from shoal.scheduling.members import Members, Minimum, Unit
+from shoal.scheduling.placing import Placed, Placer, Where
+from shoal.scheduling.shapes import Shape
+from shoal.scheduling.snapshot import Pod
+from shoal.scheduling.topology import Tier
+
+if TYPE_CHECKING:
+    from shoal.scheduling.view import ClusterView
+
+DRY_RUNS = 32  # of the tightest domains of a tier, and as many of the roomiest
+
+
+class Gangs:
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._room = view.room
+        self._placer = Placer(view)
+
+    def place_minimum(self, members: Members, where: Where) -> list[Placed] | None:
+        """The whole minimum, tried in the room; None, and the room as before, where it does not fit."""
+        minimum = members.minimum()
+        if not self.could_fit(minimum, later=where.later):
+            return None
+        mark = self._room.mark()
+        sitting = [pod.node for pod in members.sitting.values()]
+        for mask in self._domains(members.group.closeness, minimum.pods, minimum.total, sitting, where):
+            placed = self._place(minimum, where.within(mask))
+            if placed is not None:
+                return placed
+            self._room.rollback(mark)
+        return None
+
+    def place_one(self, members: Members, pods: Sequence[Pod], most: int, where: Where) -> list[Placed]:
+        """Surplus pods, near their gang where that is asked for."""
+        sitting = [pod.node for pod in members.sitting.values()]
+        for mask in self._domains(members.group.closeness, pods, 1, sitting, where):
+            placed = self._placer.place(pods, most, where.within(mask))
+            if placed:
+                return placed
+        return []
+
+    def could_fit(self, minimum: Minimum, *, later: bool) -> bool:
+        """A bound that costs a few comparisons: every shape's free slots in all."""
+        if minimum.total > self._slots(minimum.pods, later=later):
+            return False
+        return all(unit.must <= self._slots(unit.pods, later=later) for unit in minimum.units if not unit.parts)
+
+    def shapes(self, pods: Sequence[Pod]) -> list[Shape]:
+        seen: dict[int, Shape] = {}
+        for pod in pods:
+            if not pod.blocked:
+                shape = self._view.shape_of(pod)
+                seen[id(shape)] = shape
+        return list(seen.values())
+
+    def _slots(self, pods: Sequence[Pod], *, later: bool) -> int:
+        shapes = (shape.sync() for shape in self.shapes(pods))
+        return sum(shape.fits_later if later else shape.fits for shape in shapes)
+
+    def _place(self, minimum: Minimum, where: Where) -> list[Placed] | None:
+        placed: list[Placed] = []
+        used: set[int] = set()
+        for unit in minimum.units:
+            more = self._unit(unit, where, used)
+            if more is None:
+                return None
+            placed += more
+            used.update(id(one.pod) for one in more)
+        missing = minimum.total - len(placed)
+        if missing > 0:
+            rest = [pod for pod in minimum.pods if id(pod) not in used] if used else minimum.pods
+            placed += self._placer.place(rest, missing, where)
+        return placed if len(placed) >= minimum.total else None
+
+    def _unit(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:
+        if unit.parts:
+            return self._parts(unit, where)
+        pods = [pod for pod in unit.pods if id(pod) not in used]
+        mark = self._room.mark()
+        for mask in self._domains(unit.closeness, pods, unit.must, (), where):
+            placed = self._placer.place(pods, unit.must, where.within(mask))
+            if len(placed) == unit.must:
+                return placed
+            self._room.rollback(mark)
+        return None
+
+    def _parts(self, unit: Unit, where: Where) -> list[Placed] | None:
+        placed: list[Placed] = []
+        whole = 0
+        for part in unit.parts:
+            more = self._unit(part, where, set())
+            if more is not None:
+                placed += more
+                whole += 1
+            if whole == unit.must:
+                return placed
+        return None
+
+    # Domains
+
+    def _domains(
+        self, closeness: Closeness | None, pods: Sequence[Pod], count: int, sitting: Sequence[str], where: Where
+    ) -> Iterable[Mask | None]:
+        """Masks to try in turn; None is the whole cluster."""
+        if closeness is None:
+            yield None
+            return
+        tiers = self._view.topology.tiers
+        reach = closeness.tier if closeness.hard else len(tiers)
+        for tier in tiers[:reach]:
+            yield from self._of_tier(tier, pods, count, sitting, where)
+        if not closeness.hard and tiers and not sitting:
+            yield self._few(tiers[0], pods, count, where)
+        if not closeness.hard or reach > len(tiers):
+            yield None
+
+    def _of_tier(
+        self, tier: Tier, pods: Sequence[Pod], count: int, sitting: Sequence[str], where: Where
+    ) -> Iterable[Mask]:
+        taken = {int(tier.domain[self._room.rows[node]]) for node in sitting if node in self._room.rows}
+        if taken:
+            if len(taken) == 1 and 0 not in taken:
+                yield tier.mask(taken.pop())
+            return
+        sums = self._sums(tier, pods, where)
+        able = [domain for domain in np.flatnonzero(sums >= max(count, 1)).tolist() if domain]
+        able.sort(key=lambda domain: (int(sums[domain]), tier.names[domain]))
+        tried = able if len(able) <= 2 * DRY_RUNS else able[:DRY_RUNS] + able[: -DRY_RUNS - 1 : -1]
+        for domain in tried:
+            yield tier.mask(domain)
+
+    def _few(self, tier: Tier, pods: Sequence[Pod], count: int, where: Where) -> Mask:
+        """The fewest domains that together could hold the gang."""
+        sums = self._sums(tier, pods, where)
+        order = sorted(range(1, len(sums)), key=lambda domain: (-int(sums[domain]), tier.names[domain]))
+        chosen: list[int] = []
+        for domain in order:
+            chosen.append(domain)
+            count -= int(sums[domain])
+            if count <= 0:
+                break
+        return np.isin(tier.domain, chosen)
+
+    def _sums(self, tier: Tier, pods: Sequence[Pod], where: Where) -> Ints:
+        sums = np.zeros(len(tier.names), dtype=np.int64)
+        for shape in self.shapes(pods):
+            shape.sync()
+            slots = shape.later if where.later else shape.slots
+            sums += tier.sums(slots if where.mask is None else slots * where.mask)
+        return sums

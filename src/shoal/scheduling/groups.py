@@ -1,0 +1,121 @@
+"""Gangs, queues and topology as plain data: what a PodGroup, a Queue and a HyperNode say, and how planning is set.
+
+Times are seconds, amounts are thousandths. A group's own history (`inqueue_since`, `not_before`, `timeouts`,
+`ran`) is told with it, so that a plan depends on nothing but what is passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from shoal.kube.objects import Key
+from shoal.kube.selectors import EVERYTHING, LabelSelector
+
+
+class Phase(StrEnum):
+    PENDING = "Pending"
+    INQUEUE = "Inqueue"
+    RUNNING = "Running"
+    UNKNOWN = "Unknown"
+    COMPLETED = "Completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """How near to each other the pods must be. Tiers count from 1, the nearest."""
+
+    hard: bool = True
+    tier: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Subgroups:
+    """Pods of one tuple of label values form one subgroup; `minimum` of them must be whole."""
+
+    name: str
+    size: int = 1
+    minimum: int = 0
+    selector: LabelSelector = EVERYTHING
+    label_keys: tuple[str, ...] = ()
+    closeness: Closeness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    key: Key
+    uid: str = ""
+    created: float = 0.0
+    min_member: int = 1
+    min_roles: Mapping[str, int] = field(default_factory=dict)
+    min_resources: Mapping[str, int] | None = None
+    queue: str = "default"
+    priority: int = 0
+    phase: Phase = Phase.PENDING
+    closeness: Closeness | None = None
+    subgroups: tuple[Subgroups, ...] = ()
+    elastic: bool = False  # its job gives pods back when asked
+    preemptable: bool = True
+    guest: bool = False  # said by its owner that it may be evicted at any time
+    generation: int = 0
+    sla_seconds: float | None = None
+    estimate_seconds: float | None = None  # how long it will run
+    inqueue_since: float | None = None
+    not_before: float = 0.0  # sent back from the queue until then
+    timeouts: int = 0
+    ran: bool = False  # was whole at least once
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    name: str
+    created: float = 0.0
+    weight: int = 1
+    capability: Mapping[str, int] = field(default_factory=dict)
+    deserved: Mapping[str, int] = field(default_factory=dict)
+    guarantee: Mapping[str, int] = field(default_factory=dict)
+    reclaimable: bool = True
+    priority: int = 0
+    parent: str = "root"
+    fifo: bool = False
+    open: bool = True
+    inqueue_timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNode:
+    """One topology domain and the nodes under it."""
+
+    name: str
+    tier: int
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What a namespace may ask for in all, and what it already does."""
+
+    hard: Mapping[str, int]
+    used: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    sharing: Literal["proportion", "capacity"] = "proportion"
+    enqueue: bool = True
+    overcommit: float = 1.2
+    preempt: bool = True
+    reclaim: bool = True
+    evict_whole_gangs: bool = True
+    eviction_attempts: int = 16  # searches for victims in one plan; the others wait their turn
+    inqueue_timeout_seconds: float = 600
+    backoff_seconds: float = 60  # doubled with each time-out, up to an hour
+    hold_seconds: float = 30  # how long a gang may stand half bound
+    starving_seconds: float = 1800
+    sla_seconds: float | None = None
+    profile: Literal["auto", "pack", "spread"] = "auto"
+    accelerators: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "huawei.com/Ascend910")
+    accelerator_weight: int = 10
+    tiers: tuple[str, ...] = ()  # node labels that name the domains, the nearest first

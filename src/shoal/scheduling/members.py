@@ -1,0 +1,207 @@
+"""A gang with its pods: who waits, who sits, and what is still missing for it to start.
+
+A pod without a group is a gang of one. The counts follow the words of the PodGroup API: *ready* are the pods that
+sit on a node and stay, and those that succeeded; *scheduled* are besides them the failed and the leaving ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shoal.kube.objects import Key
+from shoal.kube.times import parse
+from shoal.scheduling.groups import Closeness, Group, Phase, Subgroups
+from shoal.scheduling.requests import Amounts
+from shoal.scheduling.snapshot import Pod, State
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Pods of which `must` have to be placed together; or parts, of which `must` have to be placed whole."""
+
+    pods: tuple[Pod, ...]
+    must: int
+    name: str = ""
+    closeness: Closeness | None = None
+    parts: tuple[Unit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """What has to be placed at once before the gang may start: every unit, and `total` pods in all."""
+
+    units: tuple[Unit, ...]
+    total: int
+    pods: tuple[Pod, ...]  # all that could be used
+
+    def __bool__(self) -> bool:
+        return bool(self.units) or self.total > 0
+
+
+class Members:
+    """`allocated` and `asked` are what the sitting and the waiting pods request, for the queue's account."""
+
+    def __init__(self, group: Group, *, known: bool, lone: bool = False) -> None:
+        self.group = group
+        self.known = known  # whether the PodGroup itself was seen
+        self.lone = lone
+        self.waiting: dict[Key, Pod] = {}
+        self.gated: dict[Key, Pod] = {}
+        self.sitting: dict[Key, Pod] = {}
+        self.leaving: dict[Key, Pod] = {}
+        self.finished: dict[Key, Pod] = {}
+        self.allocated: Amounts = {}
+        self.asked: Amounts = {}
+        self.nominated: dict[Key, str] = {}
+        self._minimum: Minimum | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.group.key
+
+    @property
+    def name(self) -> str:
+        return self.group.key.name.removeprefix(LONE)
+
+    def room_of(self, pod: Pod) -> dict[Key, Pod]:
+        """The place among the five where a pod in this state is kept."""
+        if pod.state in (State.SUCCEEDED, State.FAILED):
+            return self.finished
+        if pod.node:
+            return self.leaving if pod.state is State.RELEASING else self.sitting
+        return self.gated if pod.gated or pod.state is State.RELEASING else self.waiting
+
+    def changed(self) -> None:
+        self._minimum = None
+
+    def is_empty(self) -> bool:
+        return not (self.waiting or self.gated or self.sitting or self.leaving or self.finished)
+
+    @property
+    def succeeded(self) -> int:
+        return sum(pod.state is State.SUCCEEDED for pod in self.finished.values())
+
+    @property
+    def ready(self) -> int:
+        return len(self.sitting) + self.succeeded if self.finished else len(self.sitting)
+
+    @property
+    def scheduled(self) -> int:
+        return len(self.sitting) + len(self.leaving) + len(self.finished)
+
+    def candidates(self) -> list[Pod]:
+        """Waiting pods in pod order. One made by a newer state of the job than the group we know waits for it."""
+        known = self.group.generation
+        found = [pod for pod in self.waiting.values() if pod.generation <= known]
+        return sorted(found, key=pod_order)
+
+    @property
+    def is_whole(self) -> bool:
+        """Ready in every sense: the minimum, each role's, each subgroup policy's."""
+        return self.ready >= self.group.min_member and not self.minimum()
+
+    @property
+    def is_broken(self) -> bool:
+        """Ran whole once and lost somebody since."""
+        return self.group.ran and not self.is_whole and bool(self.sitting)
+
+    def minimum(self) -> Minimum:
+        if self._minimum is None:
+            pods = tuple(self.candidates())
+            units = tuple(unit for unit in self._units(pods) if unit.must > 0)
+            self._minimum = Minimum(units, max(self.group.min_member - self.ready, 0), pods)
+        return self._minimum
+
+    def surplus(self) -> tuple[Pod, ...]:
+        """Waiting pods beyond the minimum, once that is met."""
+        return self.minimum().pods
+
+    def _units(self, pods: tuple[Pod, ...]) -> Iterable[Unit]:
+        for policy in self.group.subgroups:
+            yield self._subgroups(policy, pods)
+        sitting = self._ready_roles()
+        for role, least in self.counted_roles().items():
+            yield Unit(tuple(pod for pod in pods if pod.role == role), least - sitting[role], role)
+
+    def counted_roles(self) -> dict[str, int]:
+        """The minimum per role; roles do not count where they ask for more than the whole group's minimum."""
+        roles = self.group.min_roles
+        return dict(sorted(roles.items())) if sum(roles.values()) <= self.group.min_member else {}
+
+    def _ready_roles(self) -> Counter[str]:
+        counted = Counter(pod.role for pod in self.sitting.values())
+        counted.update(pod.role for pod in self.finished.values() if pod.state is State.SUCCEEDED)
+        return counted
+
+    def _subgroups(self, policy: Subgroups, pods: tuple[Pod, ...]) -> Unit:
+        """The subgroups that could be made whole, those already begun first."""
+        sitting = Counter(subgroup_of(policy, pod) for pod in self.sitting.values())
+        whole = sum(number >= policy.size for value, number in sitting.items() if value is not None)
+        waiting: dict[tuple[str, ...], list[Pod]] = {}
+        for pod in pods:
+            found = subgroup_of(policy, pod)
+            if found is not None:
+                waiting.setdefault(found, []).append(pod)
+        parts = []
+        for value in sorted(waiting, key=lambda value: (sitting[value] == 0, value)):
+            must = policy.size - sitting[value]
+            if 0 < must <= len(waiting[value]):
+                parts.append(Unit(tuple(waiting[value]), must, policy.name, policy.closeness))
+        return Unit((), policy.minimum - whole, policy.name, parts=tuple(parts))
+
+    def lack(self) -> tuple[str, str] | None:
+        """The reason and the words where too few pods exist for the minimum, whatever is free."""
+        group = self.group
+        exist = len(self.candidates()) + self.ready
+        if exist < group.min_member:
+            return "NotEnoughTasks", f"{exist} of the {group.min_member} pods it needs at once exist"
+        counted = self._ready_roles()
+        counted.update(pod.role for pod in self.candidates())
+        for role, least in self.counted_roles().items():
+            if counted[role] < least:
+                return "NotEnoughPodsOfTask", f"{counted[role]} of the {least} pods of {role} it needs at once exist"
+        for unit in self.minimum().units:
+            if max(len(unit.pods), len(unit.parts)) < unit.must:
+                return "NotEnoughPodsOfTask", f"pods of {unit.name} exist for too few of the subgroups it needs at once"
+        return None
+
+    def phase(self, *, unplaced: bool) -> Phase:
+        """The phase by the pods as they are; `unplaced`: a plan could not place enough of the rest."""
+        group = self.group
+        if self.scheduled >= group.min_member and self.scheduled:
+            over = not self.sitting and not self.leaving and not self.waiting
+            return Phase.COMPLETED if over else Phase.RUNNING
+        if unplaced and self.sitting:
+            return Phase.UNKNOWN
+        if group.phase in (Phase.INQUEUE, Phase.UNKNOWN):
+            return group.phase
+        return Phase.INQUEUE if self.sitting else Phase.PENDING
+
+
+LONE = "pod:"  # no group can have such a name
+
+
+def lone_group(pod: Pod) -> Group:
+    created = parse(pod.created).timestamp() if pod.created else 0.0
+    return Group(
+        Key(pod.key.namespace, f"{LONE}{pod.key.name}"),
+        uid=pod.uid,
+        created=created,
+        queue=pod.queue,
+        priority=pod.priority,
+        phase=Phase.INQUEUE,
+        generation=pod.generation,
+    )
+
+
+def pod_order(pod: Pod) -> tuple[int, int, str, Key]:
+    return -pod.priority, pod.index, pod.created, pod.key
+
+
+def subgroup_of(policy: Subgroups, pod: Pod) -> tuple[str, ...] | None:
+    """The label values that name the pod's subgroup; None where the policy is not about it."""
+    if not policy.selector.matches(pod.labels):
+        return None
+    return tuple(pod.labels.get(key, "") for key in policy.label_keys)

@@ -1,0 +1,140 @@
+"""Rules between pods: required (anti-)affinity, spread over domains, host ports.
+
+Each rule is counted per node: how many pods it chooses there, and how many pods there hold it. A pod with such a
+rule, or one that somebody's rule is about, is placed one at a time: the mask of nodes it may use is made from the
+counts as they stand, earlier members of the same gang included. A rule costs its first look at all pods and then only
+the changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shoal.scheduling.columns import Ints, Mask
+from shoal.scheduling.room import Room
+from shoal.scheduling.snapshot import Neighbours, Pod, Spread
+
+
+@dataclass(slots=True)
+class Counts:
+    """One rule: pods it chooses (`chosen`) and pods that keep others of its kind away (`holders`), per node."""
+
+    rule: Neighbours
+    chosen: Ints
+    holders: Ints
+    held: int = 0
+
+
+@dataclass(slots=True)
+class Ports:
+    used: Ints
+    pods: int = field(default=0)
+
+
+class Neighbourhood:
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._rules: dict[Neighbours, Counts] = {}
+        self._ports: dict[str, Ports] = {}
+
+    def learn(self, pod: Pod, placed: Iterable[Pod]) -> None:
+        """Begin to count for the rules of this pod; `placed` are all pods on nodes."""
+        fresh = [rule for rule in _rules_of(pod) if rule not in self._rules]
+        for rule in fresh:
+            self._rules[rule] = Counts(rule, self._zeros(), self._zeros())
+        for port in pod.ports - self._ports.keys():
+            self._ports[port] = Ports(self._zeros())
+        if fresh:
+            for other in placed:
+                row = self._room.rows.get(other.node)
+                if row is not None:
+                    self._count([self._rules[rule] for rule in fresh], other, row, 1)
+
+    def add(self, pod: Pod, row: int, sign: int) -> None:
+        """A pod sits on the node, or (sign -1) has left it."""
+        if self._rules:
+            self._count(self._rules.values(), pod, row, sign)
+        for port in pod.ports:
+            found = self._ports.setdefault(port, Ports(self._zeros()))
+            found.used = self._sized(found.used)
+            found.used[row] += sign
+
+    def forget_node(self, row: int) -> None:
+        for counts in self._rules.values():
+            for array in (counts.chosen, counts.holders):
+                if row < len(array):
+                    array[row] = 0
+        for ports in self._ports.values():
+            if row < len(ports.used):
+                ports.used[row] = 0
+
+    def concern(self, pod: Pod) -> bool:
+        """Whether somebody on a node keeps pods like this one away."""
+        return any(counts.held and _chooses(counts.rule, pod) for counts in self._rules.values())
+
+    def allowed(self, pod: Pod, able: Mask) -> Mask:
+        """Where the rules let the pod go, of the nodes that are `able` to take it otherwise."""
+        ok = np.ones(len(self._room), dtype=np.bool_)
+        for port in pod.ports:
+            ok &= self._sized(self._ports[port].used) == 0
+        for counts in self._rules.values():
+            if counts.held and _chooses(counts.rule, pod):
+                ok &= self._per_domain(counts.rule.topology_key, counts.holders) == 0
+        for rule in pod.apart:
+            ok &= self._per_domain(rule.topology_key, self._rules[rule].chosen) == 0
+        for rule in pod.together:
+            ok &= self._beside(rule, pod)
+        for spread in pod.spreads:
+            ok &= self._even(spread, able)
+        return ok
+
+    def _beside(self, rule: Neighbours, pod: Pod) -> Mask:
+        counts = self._rules[rule]
+        domains = self._room.label(rule.topology_key).codes
+        if not counts.chosen.any() and _chooses(rule, pod):
+            return domains > 0  # the first of them may begin anywhere
+        return (self._per_domain(rule.topology_key, counts.chosen) > 0) & (domains > 0)
+
+    def _even(self, spread: Spread, able: Mask) -> Mask:
+        rule = spread.neighbours
+        domains = self._room.label(rule.topology_key).codes
+        here = self._per_domain(rule.topology_key, self._rules[rule].chosen)
+        open_to_it = able & (domains > 0)
+        if not open_to_it.any():
+            return open_to_it
+        ok: Mask = open_to_it & (here + 1 - here[open_to_it].min() <= spread.max_skew)
+        return ok
+
+    def _per_domain(self, key: str, counts: Ints) -> Ints:
+        """For each node, the sum over its domain. A node without the label is no domain."""
+        codes = self._room.label(key).codes
+        sums = np.bincount(codes, weights=self._sized(counts), minlength=1)
+        sums[0] = 0
+        return sums.astype(np.int64)[codes]
+
+    def _count(self, rules: Iterable[Counts], pod: Pod, row: int, sign: int) -> None:
+        for counts in rules:
+            counts.chosen, counts.holders = self._sized(counts.chosen), self._sized(counts.holders)
+            if _chooses(counts.rule, pod):
+                counts.chosen[row] += sign
+            if counts.rule in pod.apart:
+                counts.holders[row] += sign
+                counts.held += sign
+
+    def _zeros(self) -> Ints:
+        return np.zeros(len(self._room), dtype=np.int64)
+
+    def _sized(self, counts: Ints) -> Ints:
+        more = len(self._room) - len(counts)
+        return np.pad(counts, (0, more)) if more else counts
+
+
+def _rules_of(pod: Pod) -> list[Neighbours]:
+    return [*pod.together, *pod.apart, *(spread.neighbours for spread in pod.spreads)]
+
+
+def _chooses(rule: Neighbours, pod: Pod) -> bool:
+    return pod.key.namespace in rule.namespaces and rule.selector.matches(pod.labels)

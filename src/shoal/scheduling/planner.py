@@ -1,0 +1,50 @@
+"""One plan: who starts where, who gives way, and what everybody else is told.
+
+`plan` is the whole story; each step has its own module. It reads the view, tries things in its arrays and takes all of
+them back before it returns: the same view at the same moment gives the same plan, and planning twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from shoal.scheduling.allocating import allocate
+from shoal.scheduling.cycle import Cycle
+from shoal.scheduling.enqueueing import enqueue, send_back
+from shoal.scheduling.evicting import make_room
+from shoal.scheduling.planning import Evict, Plan
+from shoal.scheduling.reserving import honour, reserve
+from shoal.scheduling.verdicts import UNDONE, conclude
+from shoal.scheduling.view import ClusterView
+
+
+def plan(view: ClusterView, now: float) -> Plan:
+    view.habits.refresh()
+    mark = view.room.mark()
+    try:
+        cycle = Cycle(view, now)
+        undo_half_bound(cycle)  # 1. gangs of which a part was bound, and the rest never
+        send_back(cycle)  # 2. admitted too long without a place
+        enqueue(cycle)  # 3. who may create pods
+        honour(cycle)  # 4. nodes kept for those who waited too long
+        allocate(cycle)  # 5. whole gangs, in their order, on what is free
+        reserve(cycle)  # 6. the next who has waited too long
+        make_room(cycle)  # 7. shrink, evict, for those who deserve it
+        return conclude(cycle)  # 8. in words
+    finally:
+        view.room.rollback(mark)
+
+
+def undo_half_bound(cycle: Cycle) -> None:
+    """Binds are single calls and some may fail. A gang that never ran holds its nodes only so long."""
+    for members in cycle.view.unsettled.values():
+        group = members.group
+        if members.lone or not members.known or group.ran or not members.sitting or members.is_whole:
+            continue
+        ends = min(pod.since for pod in members.sitting.values()) + cycle.settings.hold_seconds
+        cycle.wake(ends)
+        if cycle.now < ends:
+            continue
+        cycle.undone.add(members.key)
+        sentence = UNDONE.format(members.minimum().total)
+        for pod in members.sitting.values():
+            cycle.evictions.append(Evict(pod.key, pod.uid, sentence))
+            cycle.given_up.add(pod.key)

@@ -1,0 +1,229 @@
+"""Pods that ask for the same are one shape; a shape knows how many of itself every node can still take.
+
+`slots` says how many fit now, `later` how many once the leaving pods are gone, `key` how good each node is (score,
+then name; `NOWHERE` where none fits). All three follow the room's log: bringing a shape up to date costs the nodes
+that changed, so a gang that cannot fit is turned away by one comparison. Rules about neighbours are not in here; they
+are looked at pod by pod (`neighbours`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from shoal.scheduling.columns import ALL, Ints, Mask, Rows
+from shoal.scheduling.devices import Devices
+from shoal.scheduling.fitting import shown_taint, tolerates, untolerated
+from shoal.scheduling.fragmentation import Habits, Usual
+from shoal.scheduling.groups import Settings
+from shoal.scheduling.room import Room
+from shoal.scheduling.scoring import score
+from shoal.scheduling.snapshot import Node, Pod
+
+NO_LIMIT = 1 << 20
+RANKS = 1 << 24  # more nodes than there will be
+AT_ONCE = 1 << 52
+NOWHERE = np.iinfo(np.int64).min
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+class Shape:
+    def __init__(self, room: Room, pod: Pod, settings: Settings, devices: Devices, habits: Habits) -> None:
+        self.pod = pod  # any one of them
+        self.habits = habits
+        self.usual = usual(pod, settings.accelerators)
+        self.room = room
+        self.devices = devices
+        self.vector = room.vector(pod.requests)
+        self.gpu = next((name for name, _ in self.vector.counted if name in settings.accelerators), None)
+        self.gpu_count = 0 if self.gpu is None else max(pod.requests[self.gpu] // 1000, 1)
+        self.gpu_milli = pod.gpu_milli
+        self.packs = settings.profile == "pack" or (settings.profile == "auto" and self.gpu is not None)
+        self.weights = dict.fromkeys(settings.accelerators, settings.accelerator_weight) | {"cpu": 1, "memory": 1}
+        used = [room.column(n) for n in settings.accelerators if n in room.resources.index]
+        self.shunned = used if self.gpu is None and settings.profile == "auto" else []
+        self.preferred = pod.preferred_nodes
+        self.soft_taints = False
+        self.is_careful = bool(pod.ports or pod.together or pod.apart or pod.spreads or pod.gpu_milli)
+        self.slots: Ints = np.zeros(0, dtype=np.int64)
+        self.later: Ints = self.slots
+        self.key: Ints = self.slots
+        self.later_key: Ints = self.slots
+        self.device: Ints = self.slots  # where devices are shared: the best one on each node
+        self.eligible: Mask = np.zeros(0, dtype=np.bool_)
+        self.fits = 0  # the sum of slots
+        self.fits_later = 0
+        self.version = 0
+        self._epoch = -1
+        self._habits_version = 0
+        self._position = 0
+
+    def sync(self) -> Shape:
+        room = self.room
+        if self._epoch != room.epoch or self._habits_version != self.habits.version:
+            self._start_over()
+        elif self._position < len(room.log):
+            rows = np.unique(np.array(room.log[self._position :], dtype=np.int64))
+            self._position = len(room.log)
+            before, before_later = int(self.slots[rows].sum()), int(self.later[rows].sum())
+            self._count(rows)
+            self.fits += int(self.slots[rows].sum()) - before
+            self.fits_later += int(self.later[rows].sum()) - before_later
+            self.version += 1
+        return self
+
+    def _start_over(self) -> None:
+        room = self.room
+        self._epoch, self._position = room.epoch, len(room.log)
+        self._habits_version = self.habits.version
+        self.soft_taints = any(
+            t.get("effect") == "PreferNoSchedule" for kind in room.kinds if kind is not None for t in kind.taints
+        )
+        self.eligible = self._eligible()
+        arrays = (np.zeros(len(room), dtype=np.int64) for _ in range(5))
+        self.slots, self.later, self.key, self.later_key, self.device = arrays
+        self._count(ALL)
+        self.fits, self.fits_later = int(self.slots.sum()), int(self.later.sum())
+        self.version += 1
+
+    def _count(self, rows: Rows) -> None:
+        room = self.room
+        able = self.eligible[rows]
+        self.slots[rows] = self._room_for(room.free[:, rows], rows, later=False) * able
+        self.later[rows] = self._room_for(room.later(rows), rows, later=True) * able
+        points = score(self, room, rows) * RANKS + (RANKS - 1 - room.rank[rows])
+        self.key[rows] = np.where(self.slots[rows] > 0, points, NOWHERE)
+        # A node that can take the pod at once is better than any that must be waited for.
+        self.later_key[rows] = np.where(self.later[rows] > 0, points + (self.slots[rows] > 0) * AT_ONCE, NOWHERE)
+
+    def _room_for(self, free: Ints, rows: Rows, *, later: bool) -> Ints:
+        count: Ints = np.full(free.shape[1], NO_LIMIT, dtype=np.int64)
+        for _, column, amount in self.vector.pairs:
+            np.minimum(count, free[column] // amount, out=count)
+        if self.gpu is not None and self.devices.are_shared:
+            np.minimum(count, self.devices.slots(rows, self.gpu_count, self.gpu_milli, later=later), out=count)
+        return np.maximum(count, 0, out=count)
+
+    def _eligible(self) -> Mask:
+        return self._by_kind()[self.room.kind] & self._selected() & self._reached()
+
+    def _by_kind(self) -> Mask:
+        return np.array([barred(self.pod, kind) == "" for kind in self.room.kinds])
+
+    def _selected(self) -> Mask:
+        ok = np.ones(len(self.room), dtype=np.bool_)
+        for key, value in self.pod.node_selector.items():
+            column = self.room.label(key)
+            ok &= column.codes == column.index.get(value, -1)
+        return ok
+
+    def _near(self) -> Mask:
+        """Where required node affinity holds."""
+        terms = self.pod.node_terms
+        return np.ones(len(self.room), dtype=np.bool_) if terms is None else self._any_of(terms)
+
+    def _reached(self) -> Mask:
+        """Where, besides, every volume can be mounted."""
+        ok = self._near()
+        for terms in self.pod.volume_terms:
+            ok &= self._any_of(terms)
+        return ok
+
+    def _any_of(self, terms: Iterable[Mapping[str, Any]]) -> Mask:
+        found = np.zeros(len(self.room), dtype=np.bool_)
+        for term in terms:
+            found |= self.room.matching(term, ALL)
+        return found
+
+    def objections(self) -> Counter[str]:
+        """Why nodes are out whatever is free on them, each reason as said of one node."""
+        room, counted = self.room, Counter[str]()
+        left = (room.kind > 0) & ~self.eligible
+        by_kind = self._by_kind()
+        for kind, nodes in zip(*np.unique(room.kind[left & ~by_kind[room.kind]], return_counts=True), strict=True):
+            counted[barred(self.pod, room.kinds[kind])] += int(nodes)
+        left &= by_kind[room.kind]
+        for why, ok in (
+            ("does not match the pod's node selector", self._selected()),
+            ("does not match the pod's node affinity", self._near()),
+        ):
+            counted[why] += int(np.count_nonzero(left & ~ok))
+            left &= ok
+        counted["does not reach the pod's volumes"] += int(np.count_nonzero(left))
+        return +counted
+
+
+def barred(pod: Pod, node: Node | None) -> str:
+    """Why a node of this kind takes nobody like the pod; '' where it may."""
+    if node is None:
+        return "is gone"
+    if not node.ready:
+        return "is not ready"
+    if node.unschedulable and not tolerates(pod, CORDON):
+        return "is cordoned"
+    if taint := untolerated(pod, node):
+        return f"has the taint {shown_taint(taint)}, which the pod does not tolerate"
+    return ""
+
+
+class Shapes:
+    """Every shape that waits or lately waited."""
+
+    KEPT = 512
+
+    def __init__(self, room: Room, settings: Settings, devices: Devices, habits: Habits) -> None:
+        self._room = room
+        self._settings = settings
+        self._devices = devices
+        self._habits = habits
+        self._known: dict[Any, Shape] = {}
+
+    def of(self, pod: Pod) -> Shape:
+        key = shape_key(pod)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= self.KEPT:
+                del self._known[next(iter(self._known))]
+            found = self._known[key] = Shape(self._room, pod, self._settings, self._devices, self._habits)
+        return found
+
+    def see(self, pod: Pod) -> None:
+        """Remember what pods ask for, where devices are shared."""
+        if self._devices.are_shared:
+            self._habits.see(usual(pod, self._settings.accelerators))
+
+
+def shape_key(pod: Pod) -> Any:
+    return (
+        tuple(pod.requests.items()),
+        _frozen(pod.node_selector),
+        None if pod.node_terms is None else tuple(_frozen(term) for term in pod.node_terms),
+        tuple(_frozen(toleration) for toleration in pod.tolerations),
+        pod.gpu_milli,
+        pod.ports,
+        pod.together,
+        pod.apart,
+        pod.spreads,
+        tuple((weight, _frozen(term)) for weight, term in pod.preferred_nodes),
+        tuple(tuple(_frozen(term) for term in terms) for terms in pod.volume_terms),
+        # Neighbours choose by labels; pods without such rules of their own are told apart only where labels count.
+        (pod.key.namespace, _frozen(pod.labels)) if pod.together or pod.apart or pod.spreads else None,
+    )
+
+
+def usual(pod: Pod, accelerators: tuple[str, ...]) -> Usual:
+    """The pod as one of the kinds whose use of devices is learned."""
+    asked = sum(pod.requests.get(name, 0) for name in accelerators)
+    count = 1 if pod.gpu_milli else asked // 1000
+    return Usual(pod.requests.get("cpu", 0), pod.requests.get("memory", 0), count, pod.gpu_milli or 1000)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple((key, _frozen(inner)) for key, inner in sorted(value.items())) if value else ()
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(inner) for inner in value)
+    return value

@@ -1,0 +1,234 @@
+"""Whose turn it is and how much a queue may hold: deserved shares, ceilings, guarantees, hierarchy.
+
+Two ways to share, never both: *proportion* divides the cluster by weight among the queues that have groups, and gives
+what one does not ask for to the others; *capacity* takes each queue's word for what it deserves, with parents above
+it. The accounts are copies for one plan; what is tried is taken back with the room (`charge` notes itself there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shoal.scheduling.groups import Queue
+from shoal.scheduling.requests import Amounts
+
+if TYPE_CHECKING:
+    from shoal.scheduling.view import ClusterView
+
+ROOT = "root"
+DEPTH = 16  # more parents than anybody has; a circle ends here
+SLACK = 0.5  # half a thousandth: fractions of shares are not differences
+
+Asked = Iterable[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A queue has no more of a resource to give: `limit` is all it may hold, `used` what it does."""
+
+    queue: str
+    resource: str
+    need: int
+    used: int
+    limit: float
+
+
+@dataclass(slots=True)
+class Standing:
+    """One queue within one plan; a parent's amounts are those of everybody below it."""
+
+    queue: Queue
+    allocated: Amounts = field(default_factory=dict)
+    asked: Amounts = field(default_factory=dict)
+    inqueue: Amounts = field(default_factory=dict)
+    ceiling: dict[str, float] = field(default_factory=dict)  # absent: none
+    deserved: dict[str, float] = field(default_factory=dict)
+    line: tuple[Standing, ...] = ()  # itself and its ancestors, the nearest first
+
+
+class Shares:
+    def __init__(self, view: ClusterView) -> None:
+        self.total = {name: amount for name, amount in view.room.total.items() if name != "pods"}
+        self.by_weight = view.settings.sharing == "proportion"
+        self._room = view.room
+        self.standings = {name: Standing(queue) for name, queue in view.queues.items()}
+        for standing in self.standings.values():
+            standing.line = tuple(self._line(standing))
+        for name, account in view.accounts.items():
+            if name in self.standings:
+                for above in self.standings[name].line:
+                    _add(above.allocated, account.allocated.items())
+                    _add(above.asked, account.asked.items())
+        active = [s for n, s in self.standings.items() if n in view.accounts and view.accounts[n].groups]
+        self._set_ceilings()
+        if self.by_weight:
+            self._divide(active)
+        else:
+            self._entitle()
+
+    def _line(self, standing: Standing) -> Iterable[Standing]:
+        current: Standing | None = standing
+        for _ in range(DEPTH):
+            if current is None:
+                return
+            yield current
+            parent = current.queue.parent
+            if self.by_weight or parent == current.queue.name:
+                return
+            current = self.standings.get(parent)
+
+    def _set_ceilings(self) -> None:
+        """A queue may hold what it is allowed to, less what is kept for its siblings."""
+        kept: dict[str, Amounts] = {}
+        for standing in self.standings.values():
+            _add(kept.setdefault(_above(standing), {}), standing.queue.guarantee.items())
+        for standing in sorted(self.standings.values(), key=lambda s: len(s.line)):
+            whole: Mapping[str, float] = self.total if len(standing.line) < 2 else standing.line[1].ceiling
+            own, family = standing.queue, kept[_above(standing)]
+            for name in {*whole, *own.capability}:
+                others = family.get(name, 0) - own.guarantee.get(name, 0)
+                left = whole[name] - others if name in whole else float("inf")
+                standing.ceiling[name] = max(min(float(own.capability.get(name, float("inf"))), left), 0.0)
+
+    def _divide(self, active: list[Standing]) -> None:
+        remaining = {name: float(amount) for name, amount in self.total.items()}
+        unmet = sorted(active, key=lambda s: s.queue.name)
+        while unmet and any(amount > SLACK for amount in remaining.values()):
+            weights = sum(standing.queue.weight for standing in unmet)
+            given: dict[str, float] = {}
+            met = []
+            for standing in unmet:
+                before = dict(standing.deserved)
+                for name, amount in remaining.items():
+                    part = before.get(name, 0.0) + amount * standing.queue.weight / weights
+                    wanted = standing.allocated.get(name, 0) + standing.asked.get(name, 0)
+                    part = min(part, standing.ceiling.get(name, float("inf")), wanted)
+                    standing.deserved[name] = max(part, float(standing.queue.guarantee.get(name, 0)))
+                    given[name] = given.get(name, 0.0) + standing.deserved[name] - before.get(name, 0.0)
+                if _is_met(standing, before):
+                    met.append(standing)
+            for name, amount in given.items():
+                remaining[name] = max(remaining[name] - amount, 0.0)
+            unmet = [standing for standing in unmet if standing not in met]
+            if not any(amount > SLACK for amount in given.values()):
+                return
+
+    def _entitle(self) -> None:
+        for standing in self.standings.values():
+            queue = standing.queue
+            for name in {*queue.deserved, *queue.guarantee}:
+                wanted = min(float(queue.deserved.get(name, 0)), standing.ceiling.get(name, float("inf")))
+                standing.deserved[name] = max(float(queue.guarantee.get(name, 0)), wanted)
+
+    # Asked while planning
+
+    def order(self, name: str) -> tuple[object, ...]:
+        """Smaller goes first: priority, then shares from the top of the hierarchy down, then age and name."""
+        standing = self.standings[name]
+        path = tuple(self._share(above) for above in reversed(standing.line))
+        return -standing.queue.priority, path, standing.queue.created, name
+
+    def share(self, name: str) -> float:
+        return self._share(self.standings[name])[0]
+
+    def _share(self, standing: Standing) -> tuple[float, bool]:
+        if not self.by_weight and not standing.deserved:
+            return 1.0, True  # entitled to nothing: after those who are
+        most = 0.0
+        for name, deserved in standing.deserved.items():
+            held = standing.allocated.get(name, 0)
+            most = max(most, held / deserved if deserved else float(held > 0))
+        return most, False
+
+    def is_overused(self, name: str) -> bool:
+        """Holds all it deserves already. Only weights say so: by entitlement a queue may borrow up to its ceiling."""
+        if not self.by_weight:
+            return False
+        standing = self.standings[name]
+        deserved = {r: d for r, d in standing.deserved.items() if d > SLACK}
+        return bool(deserved) and all(standing.allocated.get(r, 0) >= d - SLACK for r, d in deserved.items())
+
+    def refusal(self, name: str, asked: Mapping[str, int], *, beyond_deserved: bool = False) -> Refusal | None:
+        """Which queue of the line has no more to give. What it deserves bounds it softly, the ceiling always."""
+        for standing in self.standings[name].line:
+            soft = self.by_weight and not beyond_deserved
+            for resource, need in asked.items():
+                used = standing.allocated.get(resource, 0)
+                limit = self._limit(standing, resource, need, soft=soft)
+                if need and used + need > limit + SLACK:
+                    return Refusal(standing.queue.name, resource, need, used, limit)
+        return None
+
+    def _limit(self, standing: Standing, resource: str, need: int, *, soft: bool) -> float:
+        """Infinite where the queue could have everything: then the cluster is too small, and not the queue's share."""
+        total = self.total.get(resource, 0)
+        limit = standing.ceiling.get(resource, float("inf"))
+        if soft and need <= total:
+            limit = min(limit, standing.deserved.get(resource, 0.0))
+        is_everything = limit >= total - SLACK and resource not in standing.queue.capability
+        return float("inf") if is_everything else limit
+
+    def may_reclaim(self, name: str, asked: Mapping[str, int]) -> bool:
+        """Whether the queue would still be within what it deserves."""
+        if self.by_weight:
+            return self.refusal(name, asked) is None
+        standing = self.standings[name]
+        if self.refusal(name, asked) is not None:
+            return False
+        within = [
+            standing.allocated.get(r, 0) + need <= standing.deserved[r] + SLACK
+            for r, need in asked.items()
+            if r in standing.deserved
+        ]
+        return any(within)
+
+    def may_lose(self, name: str, asked: Asked) -> bool:
+        """Whether others may take this much back from the queue as it stands."""
+        standing = self.standings.get(name)
+        if standing is None or not standing.queue.reclaimable:
+            return False
+        held, deserved = standing.allocated, standing.deserved
+        if self.by_weight:
+            return any(held.get(r, 0) > d + SLACK for r, d in deserved.items())
+        used = [(r, amount) for r, amount in asked if amount]
+        if any(held.get(r, 0) - a < standing.queue.guarantee.get(r, 0) for r, a in used):
+            return False
+        named = [r for r, _ in used if r in deserved]
+        return not named or any(held.get(r, 0) > deserved[r] + SLACK for r in named)
+
+    def charge(self, name: str, asked: Asked, sign: int = 1) -> None:
+        """Counted as held by the queue and everybody above it, until the room is rolled back."""
+        pairs = tuple(asked)
+        line = self.standings[name].line if name in self.standings else ()
+        for standing in line:
+            _add(standing.allocated, pairs, sign)
+        if line:
+            self._room.note(lambda: self._refund(line, pairs, sign))
+
+    def _refund(self, line: tuple[Standing, ...], pairs: tuple[tuple[str, int], ...], sign: int) -> None:
+        for standing in line:
+            _add(standing.allocated, pairs, -sign)
+
+    def dominant(self, allocated: Mapping[str, int]) -> float:
+        """A group's largest share of anything in the cluster."""
+        if not allocated:
+            return 0.0
+        return max((held / self.total[r] for r, held in allocated.items() if self.total.get(r)), default=0.0)
+
+
+def _above(standing: Standing) -> str:
+    return standing.line[1].queue.name if len(standing.line) > 1 else ""
+
+
+def _is_met(standing: Standing, before: Mapping[str, float]) -> bool:
+    asked = {r: standing.allocated.get(r, 0) + standing.asked.get(r, 0) for r in standing.deserved}
+    if all(asked[r] <= d + SLACK for r, d in standing.deserved.items()):
+        return True
+    return all(abs(d - before.get(r, 0.0)) <= SLACK for r, d in standing.deserved.items())
+
+
+def _add(amounts: Amounts, more: Asked, sign: int = 1) -> None:
+    for name, amount in more:
+        amounts[name] = amounts.get(name, 0) + sign * amount

@@ -1,0 +1,83 @@
+"""Domains of nodes that are near to each other, tier by tier: islands, racks, spines, zones.
+
+A tier is one number per node: which domain of that tier it is in. The tiers come from HyperNodes or, without any, from
+the node labels that the settings name. Tier 1 is the nearest; beyond the last tier lies the whole cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.scheduling.columns import Codes, Ints, Mask
+from shoal.scheduling.groups import HyperNode
+from shoal.scheduling.room import Room
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """`domain[row]` is an index into `names`, whose first entry, '', stands for no domain."""
+
+    word: str
+    domain: Codes
+    names: tuple[str, ...]
+
+    def mask(self, domain: int) -> Mask:
+        found: Mask = self.domain == domain
+        return found
+
+    def sums(self, slots: Ints) -> Ints:
+        """How many pods fit in each domain."""
+        found = np.bincount(self.domain, weights=slots, minlength=len(self.names))
+        found[0] = 0
+        return found.astype(np.int64)
+
+
+class Topology:
+    """Made anew when nodes or HyperNodes change; asked often in between."""
+
+    def __init__(self, room: Room, labels: tuple[str, ...]) -> None:
+        self._room = room
+        self._labels = labels
+        self._hypernodes: dict[str, HyperNode] = {}
+        self._made: tuple[Tier, ...] = ()
+        self._epoch = -1
+
+    def set_hypernode(self, domain: HyperNode) -> None:
+        self._hypernodes[domain.name] = domain
+        self._epoch = -1
+
+    def remove_hypernode(self, name: str) -> None:
+        self._hypernodes.pop(name, None)
+        self._epoch = -1
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        if self._epoch != self._room.epoch:
+            self._made = tuple(self._from_hypernodes() if self._hypernodes else self._from_labels())
+            self._epoch = self._room.epoch
+        return self._made
+
+    def _from_labels(self) -> Iterable[Tier]:
+        for key in self._labels:
+            column = self._room.label(key)
+            names = ("", *(value or "" for value in column.values[1:]))
+            yield Tier(key.rpartition("/")[2], column.codes, names)
+
+    def _from_hypernodes(self) -> Iterable[Tier]:
+        by_tier: dict[int, list[HyperNode]] = {}
+        for name in sorted(self._hypernodes):
+            found = self._hypernodes[name]
+            by_tier.setdefault(found.tier, []).append(found)
+        for tier in range(1, max(by_tier) + 1):
+            domains = by_tier.get(tier, [])
+            codes = np.zeros(len(self._room), dtype=np.int32)
+            for number, domain in enumerate(domains, start=1):
+                codes[_rows(self._room.rows, domain.nodes)] = number
+            yield Tier(f"domain of tier {tier}", codes, ("", *(domain.name for domain in domains)))
+
+
+def _rows(rows: Mapping[str, int], names: Iterable[str]) -> list[int]:
+    return [rows[name] for name in names if name in rows]

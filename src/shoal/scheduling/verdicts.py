@@ -1,0 +1,173 @@
+"""Turns what a cycle decided into the plan: binds, evictions, each group's phase and its sentence."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from shoal.kube.objects import Key
+from shoal.scheduling.cycle import Cycle, Obstacle, Standstill
+from shoal.scheduling.explaining import Explainer
+from shoal.scheduling.groups import Phase
+from shoal.scheduling.members import Members
+from shoal.scheduling.planning import Bind, Nominate, Plan, Verdict, Wait
+from shoal.scheduling.view import ClusterView
+
+Blocked = Literal["", "capacity", "quota", "queue", "pods", "order"]
+BLOCKED: dict[Obstacle, Blocked] = {
+    "capacity": "capacity",
+    "leaving": "capacity",
+    "claims": "capacity",
+    "quota": "quota",
+    "queue": "queue",
+    "backoff": "queue",
+    "pods": "pods",
+    "order": "order",
+}
+REASONS: dict[Obstacle, str] = {
+    "capacity": "NotEnoughResources",
+    "leaving": "NotEnoughResources",
+    "quota": "QueueQuota",
+}
+UNDONE = "undone: {} of its pods stayed without a place for too long after the others were bound"
+
+
+def conclude(cycle: Cycle) -> Plan:
+    explainer = Explainer(cycle)
+    waits: list[Wait] = []
+    verdicts: list[Verdict] = []
+    for members in sorted(cycle.view.unsettled.values(), key=lambda members: members.key):
+        if members.lone:
+            waits += _lone(cycle, members, explainer)
+        elif members.known:
+            verdicts.append(_verdict(cycle, members, explainer))
+        else:
+            waits += _orphans(cycle, members, explainer)
+    return Plan(
+        binds=tuple(_binds(cycle)),
+        waits=tuple(waits),
+        evictions=tuple(cycle.evictions),
+        shrinks=tuple(cycle.shrinks),
+        nominations=tuple(_nominations(cycle)),
+        groups=tuple(verdicts),
+        reservations=tuple(sorted(cycle.reservations.items())),
+        warnings=tuple(_warnings(cycle)),
+        wake_at=cycle.wake_at,
+    )
+
+
+def _binds(cycle: Cycle) -> list[Bind]:
+    return [
+        Bind(one.pod.key, one.pod.uid, _node(cycle, one.row), one.devices)
+        for placed in cycle.bound.values()
+        for one in placed
+    ]
+
+
+def _nominations(cycle: Cycle) -> list[Nominate]:
+    """Kept only where pods were asked to leave, by this plan or an earlier one, on the group's behalf."""
+    return [
+        Nominate(one.pod.key, _node(cycle, one.row))
+        for key, placed in cycle.promised.items()
+        if cycle.still[key].words or key in cycle.view.nominated
+        for one in placed
+    ]
+
+
+def _node(cycle: Cycle, row: int) -> str:
+    node = cycle.room.nodes[row]
+    assert node is not None, "a placed pod has a node"
+    return node.name
+
+
+def _lone(cycle: Cycle, members: Members, explainer: Explainer) -> list[Wait]:
+    still = cycle.still.get(members.key)
+    if still is None or members.key in cycle.bound:
+        return []
+    sentence = explainer.sentence(members, still)
+    return [Wait(pod.key, pod.uid, sentence, _pod_reason(still)) for pod in members.waiting.values()]
+
+
+def _orphans(cycle: Cycle, members: Members, explainer: Explainer) -> list[Wait]:
+    still = cycle.still.get(members.key)
+    if still is None:
+        return []
+    sentence = explainer.sentence(members, still)
+    return [Wait(pod.key, pod.uid, sentence, "Queued") for pod in members.candidates()]
+
+
+def _pod_reason(still: Standstill) -> str:
+    return "Unschedulable" if BLOCKED[still.obstacle] == "capacity" else "Queued"
+
+
+def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
+    group, record = members.group, cycle.record(members)
+    bound = len(cycle.bound.get(members.key, ()))
+    still = None if bound else cycle.still.get(members.key)
+    phase = _phase(cycle, members, bound)
+    ran = group.ran or phase in (Phase.RUNNING, Phase.COMPLETED)
+    since = None if phase is Phase.PENDING else record.inqueue_since
+    reason, sentence, blocked = "Scheduled", _started(members, bound), BLOCKED["capacity"]
+    if members.key in cycle.undone:
+        reason, sentence = "NotEnoughResources", UNDONE.format(members.minimum().total)
+    elif still is not None and (phase not in (Phase.RUNNING, Phase.COMPLETED) or members.waiting):
+        reason = still.reason or REASONS.get(still.obstacle, "NotEnoughResources")
+        sentence, blocked = explainer.sentence(members, still), BLOCKED[still.obstacle]
+    else:
+        blocked = ""
+    if phase in (Phase.RUNNING, Phase.COMPLETED) and blocked:
+        reason = "Scheduled"  # it runs; what waits is beyond its minimum
+    return Verdict(
+        group.key, phase, reason, sentence, blocked, since, record.not_before, 0 if ran else record.timeouts, ran
+    )
+
+
+def _phase(cycle: Cycle, members: Members, bound: int) -> Phase:
+    record = cycle.record(members)
+    least = members.group.min_member
+    if members.key in cycle.undone:
+        return Phase.INQUEUE
+    if bound and members.scheduled + bound >= least:
+        return Phase.RUNNING
+    phase = members.phase(unplaced=members.key in cycle.still)
+    if phase in (Phase.INQUEUE, Phase.PENDING):
+        return record.phase if record.phase in (Phase.INQUEUE, Phase.PENDING) else Phase.INQUEUE
+    return phase
+
+
+def _started(members: Members, bound: int) -> str:
+    if bound:
+        return f"{bound} {'pod' if bound == 1 else 'pods'} placed, {members.ready + bound} in all"
+    if members.sitting:
+        return f"{members.ready} pods have their places"
+    return "let into the queue; its pods may be created" if not members.finished else "its pods have finished"
+
+
+def _warnings(cycle: Cycle) -> list[str]:
+    found = []
+    total = cycle.shares.total
+    kept: dict[str, int] = {}
+    for name, queue in sorted(cycle.view.queues.items()):
+        if cycle.shares.by_weight and queue.deserved:
+            found.append(f"queue {name} says what it deserves, which counts only where sharing is by capacity")
+        for resource, amount in queue.guarantee.items():
+            kept[resource] = kept.get(resource, 0) + amount
+    for resource, amount in sorted(kept.items()):
+        if amount > total.get(resource, 0):
+            found.append(f"queues are guaranteed more {resource} than the cluster has")
+    return found
+
+
+def pod_waits(plan: Plan, view: ClusterView) -> tuple[Wait, ...]:
+    """What to tell the waiting pods of gangs, where it is theirs to know.
+
+    Only pods that more capacity would help are called Unschedulable, so that an autoscaler adds nodes for those and no
+    others. Called before `assume`; it is not part of the plan because a plan is made more often than it is told.
+    """
+    binds: set[Key] = {bind.pod for bind in plan.binds}
+    found: list[Wait] = []
+    for verdict in plan.groups:
+        if verdict.blocked:
+            reason = "Unschedulable" if verdict.blocked == "capacity" else "Queued"
+            waiting = view.groups[verdict.group].waiting.values()
+            found += [Wait(pod.key, pod.uid, verdict.sentence, reason) for pod in waiting if pod.key not in binds]
+    return tuple(found)

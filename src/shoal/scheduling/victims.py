@@ -1,0 +1,125 @@
+"""Who could give way, in the order in which they should: as steps, each of which leaves every gang whole or gone.
+
+First elastic jobs give back what they have beyond their minimum; then surplus pods of other gangs are evicted, and
+what is left of broken ones; whole gangs come last. Within each of these: the queue that is most over its share, the
+lowest priority, and then the least work lost, counted since the last checkpoint where one is known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shoal.scheduling.cycle import Cycle
+from shoal.scheduling.groups import Phase
+from shoal.scheduling.members import Members, pod_order
+from shoal.scheduling.snapshot import Pod
+
+SHRINK, SURPLUS, WHOLE = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    rank: int
+    members: Members
+    pods: tuple[Pod, ...]
+    lost: float  # seconds of work, times accelerators
+
+
+def steps_within(cycle: Cycle, members: Members) -> list[Step]:
+    """Preemption: groups of the same queue with strictly lower priority."""
+    account = cycle.view.accounts[members.group.queue]
+    mine = members.group.priority
+    weaker = (other for other in account.groups.values() if other.group.priority < mine and other is not members)
+    return _ordered(_steps(cycle, weaker), {})
+
+
+def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
+    """Reclaim: groups of other queues that hold more than they deserve; relatives first."""
+    shares = cycle.shares
+    mine = shares.standings[members.group.queue].line
+    over: dict[str, tuple[float, ...]] = {}
+    found: list[Step] = []
+    for name, account in cycle.view.accounts.items():
+        standing = shares.standings.get(name)
+        if name == members.group.queue or standing is None or not standing.queue.reclaimable:
+            continue
+        if not shares.may_lose(name, standing.allocated.items()):
+            continue
+        common = next((n for n, above in enumerate(standing.line) if above in mine), len(standing.line))
+        over[name] = (float(common), float(standing.queue.priority), -shares.share(name))
+        found += _steps(cycle, account.groups.values())
+    return _ordered(found, over)
+
+
+def steps_of_guests(cycle: Cycle, members: Members) -> list[Step]:
+    """Groups that use nodes kept for this one, and said they may be evicted at any time."""
+    nodes = cycle.reservations.get(members.key, ())
+    found = {}
+    for node in nodes:
+        for pod in cycle.view.pods_on(node):
+            other = cycle.view.members_of(pod)
+            if other.group.guest and other is not members:
+                found[other.key] = other
+    return _ordered(_steps(cycle, found.values()), {})
+
+
+def _ordered(steps: Iterable[Step], over: dict[str, tuple[float, ...]]) -> list[Step]:
+    def key(step: Step) -> tuple[object, ...]:
+        group = step.members.group
+        return step.rank, over.get(group.queue, ()), group.priority, step.lost, -group.created, group.key
+
+    return sorted(steps, key=key)  # stable: surplus pods of one group keep their order
+
+
+def _steps(cycle: Cycle, groups: Iterable[Members]) -> list[Step]:
+    found: list[Step] = []
+    for members in groups:
+        if members.sitting and members.group.preemptable:
+            found += _of_group(cycle, members)
+    return found
+
+
+def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
+    able = [pod for pod in members.sitting.values() if _is_evictable(cycle, pod)]
+    if not able:
+        return
+    broken = members.ready < members.group.min_member and members.group.phase is not Phase.COMPLETED
+    spare = [] if broken else _spare(members, able)
+    for pod in spare:
+        rank = SHRINK if members.group.elastic else SURPLUS
+        yield Step(rank, members, (pod,), _lost(cycle, pod))
+    everybody = len(able) == len([pod for pod in members.sitting.values() if pod.key not in cycle.given_up])
+    if everybody and len(spare) < len(able) and (broken or cycle.settings.evict_whole_gangs):
+        lost = sum(_lost(cycle, pod) for pod in able)
+        yield Step(SURPLUS if broken else WHOLE, members, tuple(able), lost)
+
+
+def _is_evictable(cycle: Cycle, pod: Pod) -> bool:
+    return pod.preemptable and not pod.is_critical and not pod.protected and pod.key not in cycle.given_up
+
+
+def _spare(members: Members, able: list[Pod]) -> list[Pod]:
+    """Pods the gang can lose and still be whole, the last in pod order first."""
+    gone = len(members.sitting) - len(able)
+    left = members.ready - gone - members.group.min_member
+    least = members.counted_roles()
+    roles = Counter(pod.role for pod in members.sitting.values())
+    spare: list[Pod] = []
+    if members.group.subgroups:
+        return spare  # a pod fewer may cost a whole subgroup
+    for pod in sorted(able, key=pod_order, reverse=True):
+        if left <= 0:
+            break
+        if roles[pod.role] > least.get(pod.role, 0):
+            roles[pod.role] -= 1
+            left -= 1
+            spare.append(pod)
+    return spare
+
+
+def _lost(cycle: Cycle, pod: Pod) -> float:
+    kept = pod.since if pod.checkpoint is None else max(pod.since, pod.checkpoint)
+    devices = sum(pod.requests.get(name, 0) for name in cycle.settings.accelerators) / 1000
+    return max(cycle.now - kept, 0.0) * max(devices, 1.0)

@@ -1,0 +1,132 @@
+"""A cluster on a table: nodes, queues and gangs in one line each, and cycles of the planner over them.
+
+`Board` keeps a view and a clock of its own. `cycle()` plans, writes the plan into the view as the cluster would show it
+and returns it; `starts()` lets bound pods run, `leaves()` lets evicted ones go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from shoal.kube.objects import Key
+from shoal.scheduling.groups import Group, Phase, Queue, Settings
+from shoal.scheduling.planner import plan
+from shoal.scheduling.planning import Plan, Verdict
+from shoal.scheduling.snapshot import Node, Pod, State
+from shoal.scheduling.view import ClusterView
+
+GPU = "nvidia.com/gpu"
+RACK = "topology.shoal.dev/rack"
+SPINE = "topology.shoal.dev/spine"
+NS = "team"
+
+
+def key(name: str) -> Key:
+    return Key(NS, name)
+
+
+def cores(**amounts: int) -> dict[str, int]:
+    """`cores(cpu=4, gpu=2)` in thousandths."""
+    names = {"gpu": GPU}
+    return {names.get(name, name): amount * 1000 for name, amount in amounts.items()}
+
+
+class Board:
+    def __init__(self, **settings: Any) -> None:
+        self.view = ClusterView(Settings(**settings))
+        self.now = 1000.0
+
+    def node(self, name: str, *, cpu: int = 1, gpu: int = 0, memory: int = 1000, pods: int = 110, **more: Any) -> None:
+        amounts = {"cpu": cpu * 1000, "memory": memory * 1000, "pods": pods * 1000}
+        self.view.set_node(Node(name, amounts | ({GPU: gpu * 1000} if gpu else {}), **more))
+
+    def nodes(self, count: int, **more: Any) -> None:
+        for number in range(count):
+            self.node(f"n{number}", **more)
+
+    def queue(self, name: str, **more: Any) -> None:
+        self.view.set_queue(Queue(name, **more))
+
+    def group(self, name: str, pods: int = 0, *, cpu: int = 1, gpu: int = 0, memory: int = 0, **more: Any) -> None:
+        """A gang and its waiting pods; by default all of them are its minimum."""
+        pod_fields = {field: more.pop(field) for field in list(more) if field in POD_FIELDS}
+        more.setdefault("min_member", pods)
+        more.setdefault("phase", Phase.INQUEUE)
+        more.setdefault("created", self.now)
+        more.setdefault("uid", name)
+        self.view.set_group(Group(key(name), **more))
+        self.pods(name, range(pods), cpu=cpu, gpu=gpu, memory=memory, **pod_fields)
+
+    def pods(
+        self, group: str, numbers: Iterable[int], *, cpu: int = 1, gpu: int = 0, memory: int = 0, **more: Any
+    ) -> None:
+        asked = cores(cpu=cpu, gpu=gpu, memory=memory, pods=1)
+        asked = {name: amount for name, amount in asked.items() if amount}
+        role = more.get("role", "")
+        for number in numbers:
+            name = f"{group}-{role}-{number}" if role else f"{group}-{number}"
+            self.view.set_pod(Pod(key(name), f"uid-{name}", asked, group=key(group), index=number, **more))
+
+    def running(self, name: str, pods: int, nodes: Iterable[str], **more: Any) -> None:
+        """A gang whose pods sit on these nodes, one each in turn."""
+        since = more.pop("since", self.now)
+        self.group(name, pods, phase=Phase.RUNNING, ran=True, **more)
+        places = list(nodes)
+        for number, pod in enumerate(list(self.view.groups[key(name)].waiting.values())):
+            place = places[number % len(places)]
+            self.view.set_pod(replace(pod, node=place, state=State.RUNNING, since=since))
+
+    def cycle(self, *, later: float = 0.0) -> Plan:
+        self.now += later
+        made = plan(self.view, self.now)
+        assert plan(self.view, self.now) == made, "planning changed what was planned from"
+        self.view.assume(made, self.now)
+        return made
+
+    def starts(self) -> None:
+        for pod in list(self.view.pods.values()):
+            if pod.state is State.BOUND:
+                self.view.set_pod(replace(pod, state=State.RUNNING))
+
+    def leaves(self) -> None:
+        for pod in list(self.view.pods.values()):
+            if pod.state is State.RELEASING:
+                self.view.remove_pod(pod.key)
+
+    def finishes(self, group: str) -> None:
+        for pod in list(self.view.groups[key(group)].sitting.values()):
+            self.view.remove_pod(pod.key)
+        self.view.remove_group(key(group))
+
+    def removes(self, pod: str) -> None:
+        self.view.remove_pod(key(pod))
+
+    def on_nodes(self, group: str) -> dict[str, str]:
+        """Pod to node, of those that have one and stay."""
+        members = self.view.groups.get(key(group))
+        return {} if members is None else {pod.key.name: pod.node for pod in members.sitting.values()}
+
+
+POD_FIELDS = {field for field in Pod.__dataclass_fields__ if field not in Group.__dataclass_fields__} | {"labels"}
+
+
+def binds(made: Plan) -> dict[str, str]:
+    return {bind.pod.name: bind.node for bind in made.binds}
+
+
+def evicted(made: Plan) -> list[str]:
+    return sorted(eviction.pod.name for eviction in made.evictions)
+
+
+def shrunk(made: Plan) -> list[str]:
+    return sorted(pod.name for shrink in made.shrinks for pod in shrink.pods)
+
+
+def verdict(made: Plan, group: str) -> Verdict:
+    return next(found for found in made.groups if found.group == key(group))
+
+
+def said(made: Plan, group: str) -> str:
+    return verdict(made, group).sentence

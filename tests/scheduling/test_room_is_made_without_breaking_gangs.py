@@ -1,0 +1,156 @@
+"""Scenarios 11 to 14 of the gang specification: reclaim, preemption, who gives way and who never does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kit.gangs import Board, binds, cores, evicted, key, said, shrunk
+from shoal.kube.objects import Key
+from shoal.scheduling.snapshot import Pod, State
+
+
+def lent(*, minimum: int, reclaimable: bool = True, **more: Any) -> Board:
+    """Queue a deserves 10 of 20 cores and uses 16; b deserves the other 10 and wants 8 at once."""
+    board = Board(sharing="capacity", **more)
+    board.nodes(20)
+    board.queue("a", deserved=cores(cpu=10), reclaimable=reclaimable)
+    board.queue("b", deserved=cores(cpu=10))
+    board.running("old", 16, [f"n{n}" for n in range(16)], min_member=minimum, queue="a")
+    board.group("new", 8, queue="b")
+    return board
+
+
+def test_11_just_enough_surplus_of_the_borrower_goes_and_the_whole_gang_starts() -> None:
+    board = lent(minimum=10)
+    made = board.cycle()
+    assert evicted(made) == ["old-12", "old-13", "old-14", "old-15"]
+    assert made.evictions[0].sentence == (
+        "evicted: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
+    )
+    assert said(made, "new") == "waiting: its place is being freed; it starts when 4 pods have left"
+    assert board.cycle().evictions == (), "room is made once"
+    board.leaves()
+    assert len(binds(board.cycle())) == 8
+
+
+def test_11_a_queue_that_is_not_reclaimable_keeps_what_it_borrowed() -> None:
+    made = lent(minimum=10, reclaimable=False).cycle()
+    assert (made.binds, made.evictions, made.shrinks) == ((), (), ())
+
+
+def test_12_a_gang_at_its_minimum_goes_whole() -> None:
+    board = lent(minimum=16)
+    assert len(evicted(board.cycle())) == 16
+
+
+def test_12_or_not_at_all() -> None:
+    board = lent(minimum=16, evict_whole_gangs=False)
+    assert board.cycle().evictions == ()
+
+
+def test_an_elastic_job_shrinks_before_anybody_is_evicted() -> None:
+    board = lent(minimum=10)
+    group = board.view.groups[key("old")].group
+    board.view.set_group(replace(group, elastic=True))
+    made = board.cycle()
+    assert (evicted(made), shrunk(made)) == ([], ["old-12", "old-13", "old-14", "old-15"])
+    assert made.shrinks[0].sentence == (
+        "shrunk by 4: old gives way, its queue holds more than it deserves, and room is needed for new in queue b"
+    )
+
+
+def full(**more: Any) -> Board:
+    """Six cores: a low gang of two with two surplus pods, and an equal one of two."""
+    board = Board(**more)
+    board.nodes(6)
+    board.running("low", 4, ["n0", "n1", "n2", "n3"], min_member=2, priority=1)
+    board.running("equal", 2, ["n4", "n5"], priority=5)
+    return board
+
+
+def test_13_surplus_of_the_low_goes_first() -> None:
+    board = full()
+    board.group("high", 2, priority=5)
+    assert evicted(board.cycle()) == ["low-2", "low-3"]
+
+
+def test_13_then_the_whole_low_gang() -> None:
+    board = full()
+    board.group("high", 3, priority=5)
+    assert evicted(board.cycle()) == ["low-0", "low-1", "low-2", "low-3"]
+
+
+def test_13_and_equals_never() -> None:
+    board = full()
+    board.group("high", 5, priority=5)
+    assert board.cycle().evictions == ()
+
+
+SPARED = [
+    pytest.param({"preemptable": False}, id="a pod that is not preemptable"),
+    pytest.param({"protected": True}, id="a disruption budget"),
+    pytest.param({"priority": 2_000_000_000}, id="a critical pod"),
+    pytest.param({"key": Key("kube-system", "dns")}, id="kube-system"),
+]
+
+
+@pytest.mark.parametrize("field", SPARED)
+def test_13_some_pods_are_never_evicted(field: dict[str, Any]) -> None:
+    board = Board()
+    board.nodes(1)
+    pod = Pod(key("dns"), "uid", cores(cpu=1, pods=1), node="n0", state=State.RUNNING)
+    board.view.set_pod(replace(pod, **field))
+    members = next(iter(board.view.groups.values()))
+    members.group = replace(members.group, priority=-1)
+    board.group("high", 1, priority=10)
+    assert board.cycle().evictions == ()
+
+
+def test_14_where_the_whole_gang_would_not_fit_nobody_is_evicted() -> None:
+    board = full()
+    board.group("high", 7, priority=9)
+    made = board.cycle()
+    assert (made.evictions, made.shrinks, made.nominations) == ((), (), ())
+
+
+def test_a_pod_that_never_preempts_waits() -> None:
+    board = full()
+    board.group("high", 2, priority=9, never_preempts=True)
+    assert board.cycle().evictions == ()
+
+
+def test_the_least_work_is_lost() -> None:
+    board = Board()
+    board.nodes(3)
+    board.running("long", 1, ["n0"], since=0.0)
+    board.running("saved", 1, ["n1"], since=0.0, checkpoint=995.0)
+    board.running("short", 1, ["n2"], since=900.0)
+    board.group("high", 1, priority=1)
+    assert evicted(board.cycle()) == ["saved-0"]
+
+
+def test_nobody_else_takes_the_room_while_the_victims_leave() -> None:
+    board = full()
+    board.group("high", 2, priority=5)
+    made = board.cycle()
+    assert {nomination.pod.name: nomination.node for nomination in made.nominations} == {"high-0": "n2", "high-1": "n3"}
+    board.group("quick", 1, priority=0)
+    board.view.remove_pod(key("low-2"))
+    assert board.cycle().binds == ()
+    board.leaves()
+    assert binds(board.cycle()) == {"high-0": "n2", "high-1": "n3"}
+
+
+def test_a_guest_leaves_the_kept_node_when_its_owner_can_start() -> None:
+    board = Board()
+    board.node("n", cpu=2)
+    board.running("guest", 1, ["n"], cpu=1, guest=True, created=0.0)
+    board.group("head", 1, cpu=2, created=0.0)
+    made = board.cycle(later=1800)
+    assert made.reservations == ((key("head"), ("n",)),)
+    assert evicted(made) == ["guest-0"]
+    board.leaves()
+    assert binds(board.cycle()) == {"head-0": "n"}
