@@ -63,27 +63,28 @@ def cluster_options(command: Command) -> Command:
 def connection_of(choice: Choice) -> Connection:
     from shoal.cluster.connecting import NoConnection, from_kubeconfig
 
-    path = choice.kubeconfig or (_usual_kubeconfig() if choice.context else _found(choice))
-    if path is None:
+    files = [choice.kubeconfig] if choice.kubeconfig else _usual() if choice.context else _found(choice)
+    if not files:
         folder = DataFolder(choice.folder)
         raise click.ClickException(
             f"there is no cluster to speak to: none runs in {folder.path}, and neither KUBECONFIG nor ~/.kube/config "
             f"names one. Start one with `shoal up`, or name one with --kubeconfig."
         )
     try:
-        return from_kubeconfig(path, context=choice.context)
+        return from_kubeconfig(files, context=choice.context)
     except NoConnection as problem:
-        raise click.ClickException(f"{problem}.") from None
+        raise click.ClickException(ended(problem)) from None
 
 
-def _found(choice: Choice) -> Path | None:
+def _found(choice: Choice) -> list[Path]:
     folder = DataFolder(choice.folder)
-    return folder.kubeconfig if folder.running() is not None else _usual_kubeconfig()
+    return [folder.kubeconfig] if folder.running() is not None else _usual()
 
 
-def _usual_kubeconfig() -> Path | None:
-    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return next((path for path in (*named, Path("~/.kube/config").expanduser()) if path.is_file()), None)
+def _usual() -> list[Path]:
+    from shoal.cluster.connecting import usual_files
+
+    return usual_files(os.environ)
 
 
 def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Coroutine[Any, Any, T]]) -> T:
@@ -96,6 +97,7 @@ def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Corout
 
     async def run() -> T:
         async with opened(connection) as cluster:
+            await cluster.require_supported()
             return await work(cluster, choice.namespace or connection.namespace)
 
     try:
@@ -103,15 +105,23 @@ def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Corout
     except ApiError as refused:
         raise click.ClickException(sentence_of(refused)) from None
     except (OutcomeUnknown, OSError) as broken:
-        raise click.ClickException(f"{broken}. Is the cluster up? `shoal status` says.") from None
+        raise click.ClickException(ended(broken)) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def ended(problem: object) -> str:
+    """A sentence with its end."""
+    text = str(problem)
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def sentence_of(refused: Any) -> str:
     """A refusal with every mistake on a line of its own."""
     causes = [str(cause) for cause in refused.causes]
+    if refused.code == 403 and " cannot " in refused.message:
+        return f"{ended(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:
-        return str(refused.message)
+        return ended(refused.message) if refused.code == 401 else str(refused.message)
     head = str(refused.message).partition(" is invalid: ")[0]
     return f"{head} has {len(causes)} mistakes:\n" + "\n".join(f"  {cause}" for cause in causes)

@@ -6,6 +6,7 @@ server that is not Kubernetes at all) becomes `Unreachable`, whose message a per
 
 from __future__ import annotations
 
+import os
 import ssl
 from datetime import UTC, datetime
 from typing import Any
@@ -54,7 +55,8 @@ def _no_way(problem: aiohttp.ClientConnectorError, connection: Connection) -> st
         if "WRONG_VERSION_NUMBER" in str(problem.os_error) or "record layer" in str(problem.os_error):
             return f"{url} does not speak TLS. Should the address begin with http://, or have another port?"
         return f"{url} cannot be reached: TLS failed: {problem.os_error.strerror or problem.os_error}"
-    reason = problem.os_error.strerror or str(problem.os_error) or type(problem.os_error).__name__
+    number = problem.os_error.errno
+    reason = os.strerror(number) if number else str(problem.os_error) or type(problem.os_error).__name__
     return f"{url} cannot be reached: {reason}. Is the cluster up, and is this its address?"
 
 

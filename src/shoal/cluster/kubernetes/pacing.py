@@ -18,7 +18,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Bounds:
     first: float = 16
-    least: float = 4
+    least: float = 1
+    least_when_slow: float = 4  # answers may be slow for reasons that asking less does not change
     most: float = 256
     easy: float = 4  # times the quickest answer: below it there is room for more
     slow: float = 12  # above it there are too many
@@ -40,16 +41,16 @@ class Pace:
         strain = self._strain(sort, seconds)
         if strain > self._bounds.slow:
             self._is_starting = False
-            self._move(-0.5 / self.limit)
+            self._move_to(max(self.limit - 0.5 / self.limit, min(self.limit, self._bounds.least_when_slow)))
         elif was_full and strain < self._bounds.easy:
-            self._move(1.0 if self._is_starting else 1.0 / self.limit)
+            self._move_to(self.limit + (1.0 if self._is_starting else 1.0 / self.limit))
 
     def was_too_much(self, *, sent_at: float, now: float) -> None:
         """The server turned a request away. A burst that is turned away together counts once."""
         self._is_starting = False
         if sent_at >= self._halved_at:
             self._halved_at = now
-            self._move(-self.limit / 2)
+            self._move_to(self.limit / 2)
 
     def _strain(self, sort: str, seconds: float) -> float:
         """How much longer answers take now than the quickest; the quickest is forgotten slowly."""
@@ -58,8 +59,8 @@ class Pace:
         self._quickest[sort], self._usual[sort] = quickest, usual + (seconds - usual) * 0.1
         return self._usual[sort] / max(quickest, 1e-4)
 
-    def _move(self, by: float) -> None:
-        self.limit = min(max(self.limit + by, self._bounds.least), self._bounds.most)
+    def _move_to(self, limit: float) -> None:
+        self.limit = min(max(limit, self._bounds.least), self._bounds.most)
 
 
 class Line:

@@ -8,6 +8,7 @@ came of that. Time and chance are passed in.
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -75,7 +76,7 @@ class Wire:
         self.pace = Pace(self.settings.bounds)
         self._line = Line(self.pace)
         self._fetching = asyncio.Lock()
-        self._proxy, self._proxy_auth = _proxy(connection.proxy)
+        self._proxy = _proxy(connection.proxy)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=_probed_socket),
             headers={
@@ -210,9 +211,7 @@ class Wire:
         way: dict[str, Any] = {"ssl": shown.trust or True}
         if self.connection.server_name:
             way["server_hostname"] = self.connection.server_name
-        if self._proxy is not None:
-            way |= {"proxy": self._proxy, "proxy_auth": self._proxy_auth}
-        return way
+        return way | self._proxy
 
     def _moment(self) -> float:
         return self._clock.now().timestamp()
@@ -239,12 +238,15 @@ class Wire:
         return other != rejected
 
 
-def _proxy(given: str) -> tuple[URL | None, aiohttp.BasicAuth | None]:
+def _proxy(given: str) -> dict[str, Any]:
+    """A user and password in the proxy's address are shown to the proxy and to nobody else."""
     if not given:
-        return None, None
+        return {}
     url = URL(given)
-    auth = aiohttp.BasicAuth(url.user, url.password or "") if url.user else None
-    return url.with_user(None), auth
+    if not url.user:
+        return {"proxy": url}
+    pair = base64.b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
+    return {"proxy": url.with_user(None), "proxy_headers": {"Proxy-Authorization": f"Basic {pair}"}}
 
 
 def _probed_socket(address: Any) -> socket.socket:

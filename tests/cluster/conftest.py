@@ -1,0 +1,58 @@
+"""One port, four places: every test that asks for `place` runs on each of them, as kit/places.py describes them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from kit import control_plane, places
+from kit.api_server import Running, serve
+from kit.control_plane import ControlPlane
+from kit.places import Place, Reached
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import opened
+
+KUBERNETES = pytest.param("kubernetes", marks=pytest.mark.kubernetes)
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    base = tmp_path_factory.getbasetemp()
+    if base.name.startswith("popen-"):  # one of several workers: they share the folder above
+        base = base.parent
+    with control_plane.shared(base / "control-plane") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with serve(tmp_path_factory.mktemp("served")) as running:
+        yield running
+
+
+@pytest.fixture(params=["simulated", "embedded", "served", KUBERNETES])
+async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    match request.param:
+        case "simulated":
+            opening = places.simulated()
+        case "embedded":
+            opening = places.embedded()
+        case "served":
+            opening = places.served(request.getfixturevalue("served"))
+        case _:
+            opening = places.kubernetes(request.getfixturevalue("plane"))
+    async with opening as made:
+        yield made
+
+
+@pytest.fixture(params=["served", KUBERNETES])
+async def reached(request: pytest.FixtureRequest) -> AsyncIterator[Reached]:
+    """For what only the client of real clusters has."""
+    if request.param == "served":
+        kubeconfig = request.getfixturevalue("served").kubeconfig
+    else:
+        kubeconfig = Path(request.getfixturevalue("plane").kubeconfig)
+    async with opened(from_kubeconfig(kubeconfig)) as cluster:
+        yield Reached(request.param, cluster, await places.new_namespace(cluster), kubeconfig)

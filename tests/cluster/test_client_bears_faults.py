@@ -1,0 +1,273 @@
+"""What a server or the way to it may do wrong, played by a scripted server, and what the client makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.cluster_objects import config_map
+from kit.scripted_server import (
+    ScriptedServer,
+    answer,
+    bookmark,
+    end,
+    event,
+    half_close,
+    hang_up,
+    refusal,
+    reset,
+    scripted,
+    silence,
+    stream,
+)
+from shoal.cluster.clock import Timer
+from shoal.cluster.connecting import Connection
+from shoal.cluster.connecting.tokens import TokenFile
+from shoal.cluster.kubernetes import KubernetesCluster, Settings, opened
+from shoal.cluster.port import LogOptions, OutcomeUnknown
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP
+
+CM = CONFIG_MAP
+FOUND = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+BUSY = refusal(429, "TooManyRequests", retry_after="7")
+
+
+class Hurried:
+    """A clock on which every pause is over at once and is noted; deadlines are left out, or are all there is."""
+
+    def __init__(self, *, deadline: float = 60.0) -> None:
+        self.deadline = deadline
+        self.pauses: list[float] = []
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def call_later(self, seconds: float, call: Any) -> Timer:
+        loop = asyncio.get_running_loop()
+        if seconds == self.deadline:
+            return loop.call_later(999, call)
+        self.pauses.append(seconds)
+        return loop.call_soon(call)
+
+
+@asynccontextmanager
+async def client(server: ScriptedServer, clock: Any = None, **more: Any) -> AsyncIterator[KubernetesCluster]:
+    connection = Connection(server.url, **more)
+    async with opened(connection, clock=clock or Hurried(), chance=random.Random(1)) as cluster:
+        yield cluster
+
+
+def asked(server: ScriptedServer) -> list[str]:
+    return [str(request) for request in server.received]
+
+
+GET = "GET /api/v1/namespaces/default/configmaps/a"
+POST = "POST /api/v1/namespaces/default/configmaps"
+
+
+async def test_a_storm_of_429_is_waited_out() -> None:
+    clock = Hurried()
+    async with scripted(BUSY, BUSY, BUSY, answer(201, FOUND)) as server, client(server, clock) as cluster:
+        before = cluster.wire.pace.limit
+        assert await cluster.create(CM, config_map("a"), "default") == FOUND
+        assert cluster.wire.pace.limit == before / 8
+    assert [7 < pause < 8 for pause in clock.pauses] == [True] * 3  # as long as asked, and a little more
+    assert len({request.body for request in server.received}) == 1
+
+
+async def test_a_storm_that_does_not_end_is_an_answer() -> None:
+    async with scripted(*[BUSY] * 20) as server, client(server) as cluster:
+        with pytest.raises(ApiError) as caught:
+            await cluster.create(CM, config_map("a"), "default")
+        assert (caught.value.code, len(server.received)) == (429, 8)
+
+
+@pytest.mark.parametrize("step", [reset, hang_up, refusal(503, "ServiceUnavailable"), answer(502, b"bad gateway")])
+async def test_a_read_is_asked_again(step: Any) -> None:
+    async with scripted(step, step, answer(200, FOUND)) as server, client(server) as cluster:
+        assert await cluster.get(CM, "a", "default") == FOUND
+        assert set(asked(server)) == {GET}
+
+
+async def test_a_write_whose_answer_got_lost_is_not_sent_again() -> None:
+    async with scripted(reset, answer(201, FOUND)) as server, client(server) as cluster:
+        with pytest.raises(OutcomeUnknown, match="POST /api/v1/namespaces/default/configmaps was not answered"):
+            await cluster.create(CM, config_map("a"), "default")
+        assert asked(server) == [POST]
+
+
+async def test_a_write_to_an_ailing_server_is_not_sent_again() -> None:
+    async with scripted(refusal(503, "ServiceUnavailable"), answer(201)) as server, client(server) as cluster:
+        with pytest.raises(ApiError) as caught:
+            await cluster.create(CM, config_map("a"), "default")
+        assert (caught.value.code, asked(server)) == (503, [POST])
+
+
+async def test_an_eviction_that_a_budget_forbids_is_an_answer() -> None:
+    why = {"causes": [{"reason": "DisruptionBudget", "message": "needs 2"}]}
+    steps = (refusal(429, "TooManyRequests", "not now", details=why, retry_after="10"), answer(201))
+    async with scripted(*steps) as server, client(server) as cluster:
+        before = cluster.wire.pace.limit
+        with pytest.raises(ApiError, match="not now"):
+            await cluster.evict("p", "default")
+        assert (len(server.received), cluster.wire.pace.limit) == (1, before)
+
+
+async def test_a_head_that_does_not_come_is_not_waited_for() -> None:
+    settings = Settings(deadline_seconds=0.05)
+    async with scripted(silence, silence) as server, opened(Connection(server.url), settings=settings) as cluster:
+        with pytest.raises(OutcomeUnknown, match=r"GET .* was not answered by http://.* within 0\.05 s"):
+            await cluster.get(CM, "a", "default")
+        with pytest.raises(OutcomeUnknown, match=r"GET .* was not answered by http://.* within 0\.05 s"):
+            await anext(cluster.watch(CM, "default"))
+
+
+async def test_a_token_that_ran_out_is_read_again(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old")
+
+    async def renew(request: Any, writer: Any) -> None:
+        token.write_text("renewed")
+        await refusal(401, "Unauthorized")(request, writer)
+
+    steps = (renew, answer(201, FOUND))
+    async with scripted(*steps) as server, client(server, credentials=TokenFile(token)) as cluster:
+        assert await cluster.create(CM, config_map("a"), "default") == FOUND
+    assert [request.headers["authorization"] for request in server.received] == ["Bearer old", "Bearer renewed"]
+
+
+async def test_a_token_that_is_wrong_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("wrong")
+    steps = (refusal(401, "Unauthorized"), answer(200, FOUND))
+    credentials = TokenFile(tmp_path / "token")
+    async with scripted(*steps) as server, client(server, credentials=credentials, who="user me") as cluster:
+        with pytest.raises(ApiError, match="does not let in user me: its credentials are wrong") as caught:
+            await cluster.get(CM, "a", "default")
+        assert (caught.value.code, caught.value.reason, len(server.received)) == (401, "Unauthorized", 1)
+    assert "wrong" not in server.url
+
+
+# Watches
+
+
+async def heard(cluster: KubernetesCluster, **more: Any) -> list[tuple[str, str]]:
+    """Everything until the stream ends."""
+    async with aclosing(cluster.watch(CM, "default", **more)) as events:
+        return [(each.type.value, each.resource_version) async for each in events]
+
+
+ONE, TWO = event("ADDED", "a", 11), event("MODIFIED", "a", 12)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "then"),
+    [
+        ((ONE, TWO), end),
+        ((ONE, TWO), hang_up),
+        ((ONE, TWO), reset),
+        ((ONE, TWO), half_close),
+        ((ONE + TWO + b'{"type":"DEL',), hang_up),
+        ((ONE[:7], ONE[7:20], ONE[20:] + TWO[:-1], TWO[-1:]), end),
+        ((b"\n", ONE + b"\n" + TWO), end),
+    ],
+    ids=["ended", "hung up", "reset", "half closed", "cut within a line", "in crumbs", "with empty lines"],
+)
+async def test_a_stream_ends_quietly_however_it_ends(pieces: tuple[bytes, ...], then: Any) -> None:
+    async with scripted(stream(*pieces, then=then)) as server, client(server) as cluster:
+        assert await heard(cluster, resource_version="10") == [("ADDED", "11"), ("MODIFIED", "12")]
+
+
+async def test_a_line_may_be_longer_than_any_buffer() -> None:
+    long = event("ADDED", "a", 11, annotations={"x": "y" * 3_000_000})
+    pieces = [long[at : at + 70_000] for at in range(0, len(long), 70_000)]
+    async with scripted(stream(*pieces, then=end)) as server, client(server) as cluster:
+        assert await heard(cluster) == [("ADDED", "11")]
+
+
+async def test_a_watch_that_falls_silent_ends() -> None:
+    settings = Settings(quiet_seconds=0.05)
+    steps = stream(ONE, then=silence)
+    async with scripted(steps) as server, opened(Connection(server.url), settings=settings) as cluster:
+        assert await heard(cluster) == [("ADDED", "11")]
+
+
+async def test_an_error_in_a_stream_is_raised() -> None:
+    gone = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
+    async with scripted(stream(ONE, gone, then=end)) as server, client(server) as cluster:
+        with pytest.raises(ApiError, match="too old") as caught:
+            await heard(cluster)
+    assert caught.value.code == 410
+
+
+def page(*names: str, version: int, token: str = "") -> Any:
+    items = [{"metadata": {"name": name, "resourceVersion": "5"}} for name in names]
+    meta = {"resourceVersion": str(version), **({"continue": token} if token else {})}
+    return answer(200, {"kind": "ConfigMapList", "metadata": meta, "items": items})
+
+
+NO_STREAMING = refusal(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden")
+
+
+async def test_where_lists_do_not_stream_they_come_in_pages() -> None:
+    steps = (
+        NO_STREAMING,
+        page("a", version=9, token="t"),
+        page("b", version=9),
+        stream(TWO, then=end),
+        page(version=9),
+    )
+    async with scripted(*steps, stream(then=end)) as server, client(server) as cluster:
+        told = await heard(cluster, initial_events=True)
+        assert told == [("ADDED", "5"), ("ADDED", "5"), ("BOOKMARK", "9"), ("MODIFIED", "12")]
+        assert "resourceVersion=9" in server.received[3].path
+        await heard(cluster, initial_events=True)  # the server is not asked for the impossible again
+        assert "sendInitialEvents" not in server.received[4].path
+
+
+async def test_pages_of_a_forgotten_moment_are_thrown_away() -> None:
+    steps = (
+        NO_STREAMING, page("gone", version=9, token="t"), refusal(410, "Expired"), page("a", "b", version=20),
+        stream(then=end),
+    )  # fmt: skip
+    async with scripted(*steps) as server, client(server) as cluster:
+        assert await heard(cluster, initial_events=True) == [("ADDED", "5"), ("ADDED", "5"), ("BOOKMARK", "20")]
+        assert "limit" not in server.received[3].path
+
+
+async def test_a_copy_goes_on_where_it_was_and_misses_no_deletion() -> None:
+    """Cut, resumed at the last bookmark, told that this is too old, listed again: what is gone is told."""
+    gone = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
+    told: asyncio.Queue[Change] = asyncio.Queue()
+    steps = (
+        stream(event("ADDED", "a", 5), event("ADDED", "b", 6), bookmark(9, ends_list=True), bookmark(15), then=reset),
+        stream(event("MODIFIED", "a", 16), then=hang_up),
+        stream(gone, then=end),
+        stream(event("ADDED", "a", 30), bookmark(31, ends_list=True), then=silence),
+    )
+    async with scripted(*steps) as server, client(server) as cluster:
+        reflector = Reflector(cluster, CM, "default", on_change=told.put_nowait, clock=Hurried())
+        running = asyncio.create_task(reflector.run())
+        changes = [await told.get() for _ in range(5)]
+        running.cancel()
+    assert [(change.key.name, bool(change.old), bool(change.new)) for change in changes] == [
+        ("a", False, True), ("b", False, True), ("a", True, True), ("b", True, False), ("a", True, True),
+    ]  # fmt: skip
+    versions = [request.path.partition("resourceVersion=")[2].partition("&")[0] for request in server.received[1:3]]
+    assert versions == ["15", "16"]
+
+
+async def test_a_log_that_breaks_off_says_so() -> None:
+    async with scripted(stream(b"one\n", then=reset)) as server, client(server) as cluster:
+        said = cluster.logs("p", "default", LogOptions(follow=True))
+        assert await anext(said) == b"one\n"
+        with pytest.raises(OutcomeUnknown, match="the log of pod default/p broke off"):
+            await anext(said)

@@ -1,0 +1,119 @@
+"""Whatever the cluster is: a watch tells everything that is and everything that changes, and a copy stays true."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from kit.cluster_objects import config_map
+from kit.places import Place, define_widgets
+from shoal.cluster.port import EventType, WatchEvent
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP
+from shoal.kube.objects import Key, name_of
+
+CM = CONFIG_MAP
+OURS = "app=ours"
+
+
+def ours(name: str, mode: str = "fast") -> dict[str, Any]:
+    return config_map(name, {"mode": mode}, labels={"app": "ours"})
+
+
+def told(event: WatchEvent) -> tuple[str, str]:
+    return event.type.value, name_of(event.object)
+
+
+async def test_a_watch_begins_with_what_there_is(place: Place) -> None:
+    cluster, namespace = place.cluster, place.namespace
+    for name in "ab":
+        await cluster.create(CM, ours(name), namespace)
+    heard = []
+    async with aclosing(cluster.watch(CM, namespace, initial_events=True, labels=OURS)) as events:
+        async for event in events:
+            heard.append(told(event))
+            if event.ends_initial_list:
+                await cluster.patch(CM, "a", namespace, patch={"data": {"mode": "slow"}})
+                await cluster.delete(CM, "b", namespace)
+            if event.type is EventType.DELETED:
+                break
+    assert (sorted(heard[:2]), heard[2:]) == (
+        [("ADDED", "a"), ("ADDED", "b")],
+        [("BOOKMARK", ""), ("MODIFIED", "a"), ("DELETED", "b")],
+    )
+
+
+async def test_a_watch_goes_on_from_a_version(place: Place) -> None:
+    cluster, namespace = place.cluster, place.namespace
+    made = await cluster.create(CM, ours("a"), namespace)
+    changed = await cluster.patch(CM, "a", namespace, patch={"data": {"mode": "slow"}})
+    gone = await cluster.create(CM, ours("b"), namespace)
+    await cluster.delete(CM, "b", namespace)
+    version = made["metadata"]["resourceVersion"]
+    heard = []
+    async with aclosing(cluster.watch(CM, namespace, resource_version=version, labels=OURS)) as events:
+        async for event in events:
+            heard.append(event)
+            if event.type is EventType.DELETED:
+                break
+    assert [told(event) for event in heard] == [("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "b")]
+    assert [event.object for event in heard[:2]] == [changed, gone]
+    versions = [int(event.resource_version) for event in heard]
+    assert versions == sorted(versions)
+
+
+async def test_what_leaves_the_selection_is_told_as_gone(place: Place) -> None:
+    cluster, namespace = place.cluster, place.namespace
+    made = await cluster.create(CM, ours("a"), namespace)
+    await cluster.patch(CM, "a", namespace, patch={"metadata": {"labels": {"app": "theirs"}}})
+    version = made["metadata"]["resourceVersion"]
+    async with aclosing(cluster.watch(CM, namespace, resource_version=version, labels=OURS)) as events:
+        assert told(await anext(events)) == ("DELETED", "a")
+
+
+async def test_a_version_that_is_not_kept_is_expired(place: Place) -> None:
+    kind = await define_widgets(place.cluster)
+    await place.forget()
+    with pytest.raises(ApiError) as caught:
+        async for _ in place.cluster.watch(kind, place.namespace, resource_version="1"):
+            pass
+    assert caught.value.code == 410
+
+
+class Copy:
+    """A reflector at work, and what it told."""
+
+    def __init__(self, place: Place) -> None:
+        self.told: asyncio.Queue[Change] = asyncio.Queue()
+        self.reflector = Reflector(place.cluster, CM, place.namespace, labels=OURS, on_change=self.told.put_nowait)
+
+    async def __aenter__(self) -> Copy:
+        self._task = asyncio.create_task(self.reflector.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def next(self) -> tuple[str, str | None, str | None]:
+        change = await self.told.get()
+        modes = [obj and obj["data"]["mode"] for obj in (change.old, change.new)]
+        return change.key.name, modes[0], modes[1]
+
+
+async def test_a_copy_is_kept_true(place: Place) -> None:
+    cluster, namespace = place.cluster, place.namespace
+    await cluster.create(CM, ours("a"), namespace)
+    async with Copy(place) as copy:
+        await copy.reflector.synced.wait()
+        await cluster.create(CM, ours("b"), namespace)
+        await cluster.patch(CM, "a", namespace, patch={"data": {"mode": "slow"}})
+        await cluster.delete(CM, "b", namespace)
+        assert [await copy.next() for _ in range(4)] == [
+            ("a", None, "fast"), ("b", None, "fast"), ("a", "fast", "slow"), ("b", "fast", None),
+        ]  # fmt: skip
+        assert copy.reflector.objects == {Key(namespace, "a"): await cluster.get(CM, "a", namespace)}
