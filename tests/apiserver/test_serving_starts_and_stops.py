@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from kit.certificates import nameless
 from kit.node_services import ScriptedNode
 from shoal.apiserver import certificates
 from shoal.apiserver.app import build
@@ -112,6 +113,22 @@ def test_a_certificate_that_cannot_be_used_is_said_so(tmp_path: Path) -> None:
     file.write_text("no certificate")
     with pytest.raises(ServingRefused, match="cannot use the certificate"):
         tls_context(file, file)
+
+
+def test_a_certificate_knows_whom_it_is_for(tmp_path: Path) -> None:
+    made = certificates.ensure(tmp_path, "*.lab.example")
+    assert made.names() == ("localhost", "127.0.0.1", "::1", "*.lab.example")
+    assert [made.is_for(host) for host in ("127.0.0.1", "LOCALHOST", "a.lab.example", "0.0.0.0")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_certificate_without_names_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(ServingRefused, match=r"has no subjectAltName, and clients refuse .* -addext"):
+        nameless(tmp_path).names()
 
 
 async def test_a_body_cut_short_is_not_taken_for_a_whole_one(server: Server, cluster: EmbeddedCluster) -> None:

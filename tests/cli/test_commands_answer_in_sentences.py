@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from kit.certificates import nameless
 from shoal.cli.folders import DataFolder, Running
 from shoal.cli.main import COMMANDS, shoal
 
@@ -105,6 +106,13 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert result.output.startswith(
         f"Error: cannot use {tmp_path}/file/below as the cluster's folder: Not a directory."
     )
+
+
+def test_up_refuses_a_certificate_that_every_client_would_refuse(tmp_path: Path) -> None:
+    made = nameless(tmp_path)
+    result = said("up", "--data", f"{tmp_path}/d", "--tls-cert", str(made.certificate), "--tls-key", str(made.key))
+    assert result.exit_code == 2
+    assert f"the certificate {made.certificate} has no subjectAltName" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("name", ["up", "down", "status", "kubeconfig"])

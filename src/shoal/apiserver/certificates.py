@@ -11,6 +11,7 @@ import os
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,24 @@ class Certificate:
         """For a server; ServingRefused where the two cannot be used together."""
         return tls_context(self.certificate, self.key)
 
+    def names(self) -> tuple[str, ...]:
+        """The names and addresses it is for. ServingRefused where it says none: every client would refuse it."""
+        from cryptography import x509
+
+        try:
+            found = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+            alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (ValueError, x509.ExtensionNotFound):
+            raise ServingRefused(
+                f"the certificate {self.certificate} has no subjectAltName, and clients refuse a server whose "
+                'certificate has none. Make one with it: openssl req ... -addext "subjectAltName=IP:ADDRESS,DNS:NAME"'
+            ) from None
+        return tuple(str(name.value) for name in alternatives)
+
+    def is_for(self, host: str) -> bool:
+        """Whether a client that asks for `host` takes it."""
+        return any(fnmatchcase(host.lower(), name.lower()) for name in self.names())
+
 
 def ensure(folder: Path, host: str, *, now: datetime | None = None) -> Certificate:
     """The certificate in `folder`, made anew where it is missing, nearly over, or made for other names."""
@@ -59,10 +78,9 @@ def _serves(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
     try:
         found = x509.load_pem_x509_certificate(made.certificate.read_bytes())
         made.context()  # the key belongs to it
+        said = set(made.names())
     except (ValueError, ServingRefused):
         return False
-    alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    said = {str(name.value) for name in alternatives}
     return set(names) <= said and now + RENEW_BEFORE < found.not_valid_after_utc
 
 

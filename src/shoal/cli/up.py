@@ -94,6 +94,8 @@ def configured(options: dict[str, Any]) -> HostConfig:
         click.echo(f"Warning: {loaded.images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
     network = options["network"] or settings.network
     certificate = certificate_of(options["tls_cert"], options["tls_key"])
+    if certificate is not None:
+        _check_names(certificate, options["bind"])
     try:
         open_to_others = not is_loopback(options["bind"])
     except ServingRefused as refused:
@@ -129,6 +131,22 @@ def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | 
     except ServingRefused as refused:
         raise click.UsageError(str(refused)) from None
     return given
+
+
+def _check_names(certificate: Certificate, host: str) -> None:
+    """A certificate no client would take is refused; one that the kubeconfig's readers will not is warned of."""
+    from shoal.apiserver.serving import ServingRefused
+
+    try:
+        is_for_us = certificate.is_for(host)
+    except ServingRefused as refused:
+        raise click.UsageError(str(refused)) from None
+    if not is_for_us:
+        click.echo(
+            f"Warning: the certificate {certificate.certificate} is for {', '.join(certificate.names())} and not for "
+            f"{host}, which the kubeconfig will name: clients refuse it until `server` in theirs is one of those.",
+            err=True,
+        )
 
 
 def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, began: float) -> None:
