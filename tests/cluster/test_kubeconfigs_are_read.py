@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.certificates import Authority
+from kit.authorities import Authority
 from shoal.cluster.connecting import Connection, NoConnection, contexts, from_kubeconfig, in_cluster, usual_files
 
 URL = "https://10.0.0.1:6443"

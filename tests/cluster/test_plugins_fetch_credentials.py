@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.certificates import Authority
+from kit.authorities import Authority
 from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig
 from shoal.cluster.connecting.entries import Entry
 from shoal.cluster.connecting.plugins import Plugin, PluginCredentials
