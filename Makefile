@@ -28,10 +28,10 @@ check: setup ## style, types and the layers between rooms
 	$(BIN)/lint-imports --no-cache
 
 unit: setup control-plane ## the tests alone
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not disturbed"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-disturb: setup ## every job scenario again and again, with one thing going wrong at a time (long)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m disturbed tests/scenarios
+disturb: setup ## every job scenario with everything that may go wrong, and with many seeds of chance (long)
+	SHOAL_SEEDS=$${SHOAL_SEEDS:-200} $(BIN)/pytest -n $(WORKERS) --dist worksteal -m disturbed tests/scenarios
 
 control-plane: ## build the real control plane that tests compare with (once)
 	@tools/control-plane >/dev/null

@@ -14,9 +14,11 @@ from kit.fates import Fate, fate_of
 from shoal.cluster.clock import Clock, pause
 from shoal.cluster.port import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.framework import DIALECT
+from shoal.dialects.framework.barrier import TIMED_OUT, progress
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
 from shoal.kube.times import rfc3339
 
 NODE = "node-1"
@@ -76,9 +78,15 @@ class FakeKubelet:
                 await self._cluster.bind(name_of(pod), namespace_of(pod), node=NODE, uid=uid)
             await pause(self._clock, self.step_seconds)
             self._addresses += 1
-            address = f"10.0.{self._addresses // 250}.{self._addresses % 250 + 1}"
+            address = {"podIP": f"10.0.{self._addresses // 250}.{self._addresses % 250 + 1}", "hostIP": "10.1.0.1"}
             self.running[uid] = name_of(pod)
-            await self._tell(pod, phase="Running", podIP=address, hostIP="10.1.0.1", containerStatuses=[_runs(pod)])
+            if fate.barrier_seconds is not None:
+                await self._tell(pod, phase="Pending", **address)
+                if not await self._passes_barrier(pod, fate.barrier_seconds):
+                    self.running.pop(uid, None)
+                    await self._tell(pod, **self._ended(pod, fate, TIMED_OUT))
+                    return
+            await self._tell(pod, phase="Running", **address, containerStatuses=[_runs(pod)])
             if fate.after is None:
                 return
             await pause(self._clock, fate.after)
@@ -88,6 +96,26 @@ class FakeKubelet:
         except ApiError as refused:
             if refused.code not in NOBODY_COMPLAINS:
                 raise
+
+    async def _passes_barrier(self, pod: Obj, seconds: float) -> bool:
+        """What the init container does: look at the Framework whenever it changes, until all have an address."""
+        over = asyncio.get_running_loop().create_future()
+
+        def look(change: Change) -> None:
+            if change.new is not None and progress(change.new).is_passed and not over.done():
+                over.set_result(True)
+
+        selected = f"metadata.name={annotations_of(pod)['FC_FRAMEWORK_NAME']}"
+        copy = Reflector(
+            self._cluster, DIALECT.kind, namespace_of(pod), fields=selected, on_change=look, clock=self._clock
+        )
+        looking = asyncio.create_task(copy.run())
+        timer = self._clock.call_later(seconds, lambda: over.done() or over.set_result(False))
+        try:
+            return bool(await over)
+        finally:
+            looking.cancel()
+            timer.cancel()
 
     async def _end(self, pod: Obj) -> None:
         fate, uid = fate_of(pod), uid_of(pod)

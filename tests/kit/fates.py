@@ -24,6 +24,7 @@ class Fate:
     leaves_after: float = 0.0  # how long it takes to go once told
     leaves_with: int = 143
     unplaced: bool = False  # no node has room for it
+    barrier_seconds: float | None = None  # how long it waits behind the barrier at most, before it begins
     message: str = ""  # its last words
     reason: str = ""  # of the container, instead of Completed or Error
     pod_reason: str = ""  # the pod fails with that reason, without any container

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from kit.disturbing import scenario
-from kit.fates import Rule, exits, pod_with, runs
+from kit.fates import Rule, pod_with, runs
 from kit.frameworks import role as plain_role
 from kit.frameworks_of_scenarios import fw, role
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, World
 from shoal.cluster.port import LogOptions
+from shoal.dialects.framework.barrier import addresses, injector
 from shoal.kube.objects import Obj
 from shoal.node.sandbox.port import Network
 
@@ -56,8 +57,28 @@ def has_begun(world: World, pod: str) -> bool:
     return any((status.get("state") or {}).get("running") for status in statuses)
 
 
+def is_running(world: World, pod: str) -> bool:
+    return (world.pods.get(pod, {}).get("status") or {}).get("phase") == "Running"
+
+
+@scenario(real=False)
+async def test_scenario_44_barrier_pass(world: World) -> None:
+    behind = runs(barrier_seconds=600)
+    await world.submit(fw("gang", role("server", 2, fate=behind), role("worker", 2, fate=behind)))
+    pods = [f"gang-{name}-{index}" for name in ("server", "worker") for index in (0, 1)]
+    await world.until(lambda: any(is_running(world, pod) for pod in pods))
+    found = addresses(world.frameworks["gang"])
+    assert {name: len(ips) for name, ips in found.items()} == {"server": 2, "worker": 2}
+    await world.running("gang", 2, "server")
+    await world.running("gang", 2, "worker")
+    script = injector(world.frameworks["gang"])
+    assert f"export FB_SERVER_IPS={','.join(found['server'])}\n" in script
+    workers = ",".join(f"{address}:${{FB_WORKER_PORT}}" for address in found["worker"])
+    assert f"export FB_WORKER_ADDRESSES={workers}\n" in script
+
+
 @pytest.mark.processes
-async def test_scenario_44_barrier_pass(tmp_path: Path) -> None:
+async def test_scenario_44_barrier_pass_with_real_pods(tmp_path: Path) -> None:
     async with RealWorld(tmp_path, network=Network.LOOPBACK) as world:
         await world.submit(fw("gang", waiting(world, "server", 2), waiting(world, "worker", 2)))
         pods = [f"gang-{name}-{index}" for name in ("server", "worker") for index in (0, 1)]
@@ -79,7 +100,7 @@ async def test_scenario_44_barrier_pass(tmp_path: Path) -> None:
 
 @scenario(real=False, config=DELAYS)
 async def test_scenario_45_barrier_gang_timeout(world: World) -> None:
-    gang = role("worker", 3, of={2: runs(unplaced=True)}, fate=exits(201, after=60))
+    gang = role("worker", 3, of={2: runs(unplaced=True)}, fate=runs(barrier_seconds=60))
     await world.submit(fw("gang", gang, retry=(True, 0)))
     await world.until(lambda: world.status("gang").get("retryPolicyStatus", {}).get("retryDelaySec") is not None)
     completion = world.attempt("gang")["completionStatus"]
@@ -92,8 +113,19 @@ async def test_scenario_45_barrier_gang_timeout(world: World) -> None:
     await world.completed("gang")
 
 
+@scenario(real=False)
+async def test_scenario_46_barrier_and_scale_down(world: World) -> None:
+    behind = runs(barrier_seconds=600)
+    await world.submit(fw("gang", role("worker", 2, fate=behind), role("server", 1, fate=runs(unplaced=True))))
+    await world.until(lambda: len(addresses(world.frameworks["gang"])["worker"]) == 2)
+    await world.rest(60)
+    assert not any(is_running(world, f"gang-worker-{index}") for index in (0, 1))
+    await world.rescale("gang", 0, role=1)
+    await world.running("gang", 2, "worker")
+
+
 @pytest.mark.processes
-async def test_scenario_46_barrier_and_scale_down(tmp_path: Path) -> None:
+async def test_scenario_46_barrier_and_scale_down_with_real_pods(tmp_path: Path) -> None:
     async with RealWorld(tmp_path, network=Network.LOOPBACK) as world:
         server = waiting(world, "server", 1, nodeSelector={"there": "none"})
         await world.submit(fw("gang", waiting(world, "worker", 2), server))
