@@ -1,0 +1,54 @@
+"""A real API server is killed and comes back: watches go on, and nothing that happened meanwhile is missed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kit.api import Api
+from kit.cluster_objects import config_map
+from kit.restarting import restarting
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import Unreachable, opened
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.kinds import CONFIG_MAP
+from shoal.kube.objects import Key
+
+CM = CONFIG_MAP
+MAPS = "/api/v1/namespaces/default/configmaps"
+OURS = {"app": "ours"}
+
+
+@pytest.mark.kubernetes
+async def test_a_copy_stays_true_while_the_api_server_is_restarted(tmp_path: Path) -> None:
+    told: asyncio.Queue[Change] = asyncio.Queue()
+    with restarting(tmp_path) as keeper:
+        async with opened(from_kubeconfig(Path(keeper.plane.kubeconfig))) as cluster:
+            for name in ("stays", "goes"):
+                await cluster.create(CM, config_map(name, labels=OURS), "default")
+            copy = Reflector(cluster, CM, "default", labels="app=ours", on_change=told.put_nowait)
+            running = asyncio.create_task(copy.run())
+            await copy.synced.wait()
+            keeper.kill()
+            with pytest.raises(Unreachable, match="cannot be reached: Connection refused"):
+                await cluster.create(CM, config_map("never"), "default")
+            keeper.start_again()
+            other = Api(keeper.plane.url, keeper.plane.token, keeper.plane.ca_file)
+            other.delete(f"{MAPS}/goes").ok()
+            other.post(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **config_map("comes", labels=OURS)}).ok()
+            changes = [await told.get() for _ in range(4)]
+            await cluster.patch(CM, "stays", "default", patch={"data": {"mode": "slow"}})
+            changes.append(await told.get())
+            running.cancel()
+            listed = (await cluster.list(CM, "default", labels="app=ours")).items
+    assert {key: obj["data"]["mode"] for key, obj in copy.objects.items()} == {
+        Key("default", "stays"): "slow",
+        Key("default", "comes"): "fast",
+    }
+    assert sorted(copy.objects) == [Key("default", item["metadata"]["name"]) for item in listed]
+    heard = [(change.key.name, change.old is not None, change.new is not None) for change in changes]
+    assert sorted(heard[:2]) == [("goes", False, True), ("stays", False, True)]
+    assert sorted(heard[2:4]) == [("comes", False, True), ("goes", True, False)]
+    assert heard[4] == ("stays", True, True)
