@@ -50,6 +50,12 @@ class LocalCluster:
         self._process.kill()
         self._process.communicate()
 
+    def wait(self) -> tuple[int, str]:
+        """Until it has ended by itself; its code and what it printed."""
+        assert self._process is not None
+        output, _ = self._process.communicate()
+        return self._process.returncode, output.decode()
+
     def stop(self) -> str:
         """Ask nicely and wait; what it printed."""
         assert self._process is not None

@@ -20,6 +20,8 @@ from typing import IO
 import click
 
 VARIABLE = "SHOAL_DATA"
+LOCK, STORE, SANDBOXES = "lock", "store.sqlite", "sandboxes"
+ESSENTIAL = {LOCK, STORE, SANDBOXES}  # nobody removes one of these who does not mean the cluster
 
 
 def default_folder() -> Path:
@@ -82,7 +84,7 @@ class DataFolder:
 
     @property
     def store(self) -> Path:
-        return self.path / "store.sqlite"
+        return self.path / STORE
 
     @property
     def kubeconfig(self) -> Path:
@@ -98,7 +100,7 @@ class DataFolder:
 
     @property
     def sandboxes(self) -> Path:
-        return self.path / "sandboxes"
+        return self.path / SANDBOXES
 
     @property
     def volumes(self) -> Path:
@@ -106,7 +108,7 @@ class DataFolder:
 
     @property
     def _lock(self) -> Path:
-        return self.path / "lock"
+        return self.path / LOCK
 
     def command(self, name: str) -> str:
         """How to type a command about this cluster: with --data unless it is the one meant anyway."""

@@ -24,7 +24,7 @@ from shoal.apiserver import kubeconfig
 from shoal.apiserver.app import Application, build
 from shoal.apiserver.certificates import Certificate, ensure
 from shoal.apiserver.serving import Server, ServingRefused
-from shoal.cli.folders import DataFolder, Running
+from shoal.cli.folders import ESSENTIAL, DataFolder, Running
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
@@ -36,6 +36,7 @@ from shoal.node.config import NodeConfig, split
 from shoal.node.host import Host
 from shoal.node.images import Images
 from shoal.node.machine import measure
+from shoal.node.sandbox import linux
 from shoal.node.sandbox.keepers import Keepers
 from shoal.node.sandbox.port import Network
 from shoal.operator.jobs import job_loops, prepare
@@ -88,6 +89,10 @@ class NodesWouldBeLost(Exception):
     """The cluster was split another way before, and pods live on nodes that would be no more."""
 
 
+class FolderRemoved(Exception):
+    """Somebody removed the cluster's folder while it ran; nobody could find it any more."""
+
+
 async def host(
     data: DataFolder,
     config: HostConfig,
@@ -98,7 +103,7 @@ async def host(
     """Run until SIGTERM or SIGINT, then stop the pods' processes; a second SIGINT leaves them to the next start.
     Whether they were all stopped."""
     stop, hurry = _signalled()
-    async with running(data, config) as hosted:
+    async with running(data, config) as hosted, _while_there_is(data):
         log.info("cluster is up", url=hosted.url, nodes=len(hosted.nodes), network=str(hosted.network))
         on_ready(hosted)
         await hosted.unless_broken(stop.wait())
@@ -205,6 +210,37 @@ def own_address() -> str:
 def node_name(hostname: str) -> str:
     """The machine's name as a label can have it, with room for the number of a node."""
     return re.sub(r"[^a-z0-9-]+", "-", hostname.lower())[:LONGEST_NODE_NAME].strip("-") or "node"
+
+
+@asynccontextmanager
+async def _while_there_is(data: DataFolder) -> AsyncIterator[None]:
+    """End the body with FolderRemoved when the kernel tells that something essential in the folder was deleted, as
+    `rm -r` does. The pods' keepers hear of it in the same way, and end their pods."""
+    body = asyncio.current_task()
+    assert body is not None
+    deletions = linux.watch_deletions(str(data.path))
+    is_removed = False
+
+    def hear() -> None:
+        nonlocal is_removed
+        if not is_removed and ESSENTIAL & set(linux.deleted(deletions)):
+            is_removed = True
+            log.warning("the cluster's folder was removed: stopping", folder=str(data.path))
+            body.cancel()
+
+    asyncio.get_running_loop().add_reader(deletions, hear)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not is_removed:
+            raise
+        body.uncancel()
+        raise FolderRemoved(
+            f"{data.path} was removed while its cluster ran. The cluster has stopped, and its pods with it."
+        ) from None
+    finally:
+        asyncio.get_running_loop().remove_reader(deletions)
+        os.close(deletions)
 
 
 async def _known_nodes(cluster: EmbeddedCluster) -> list[str]:

@@ -153,7 +153,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     import asyncio
 
     from shoal.apiserver.serving import ServingRefused
-    from shoal.cli.hosting import NodesWouldBeLost, host
+    from shoal.cli.hosting import FolderRemoved, NodesWouldBeLost, host
     from shoal.cli.logging import log_to
     from shoal.cluster.store.journal import StoreBroken, StoreInUse
     from shoal.node.heartbeat import NodeRefused
@@ -174,7 +174,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
 
     refusals = (
         ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, SandboxFailed, NodeRefused,
-        NodesWouldBeLost,
+        NodesWouldBeLost, FolderRemoved,
     )  # fmt: skip
     with data.held(), log_to(data.log):
         try:

@@ -31,14 +31,15 @@ SOCKET = "fabric"
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
     """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
-    _settle(config["folder"])
     agent = wire.Channel(socket.socket(fileno=fds[0]))
-    outside = doorway.start(os.getpid(), closing=fds) if config["isolated"] else None
     try:
+        _settle(config["folder"])
+        outside = doorway.start(os.getpid(), closing=fds) if config["isolated"] else None
         namespaces = _enter(config, fds[1:])
         bridge = _build(config) if config["isolated"] else None
     except OSError as error:
-        agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
+        with suppress(wire.Closed):  # nobody waits for it any more
+            agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
         return
     asyncio.run(Fabric(config, bridge, namespaces).run(agent, outside))
 

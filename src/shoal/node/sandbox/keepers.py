@@ -238,7 +238,8 @@ class Keepers:
             _log.warning("service address %s", sentence)
 
     async def close(self) -> None:
-        is_empty = not any(path.is_dir() for path in self._folder.iterdir())  # not adopted is not the same as none
+        # Not adopted is not the same as none; but with the folder everything in it was removed.
+        is_empty = not self._folder.exists() or not any(path.is_dir() for path in self._folder.iterdir())
         for sandbox in self._sandboxes.values():
             sandbox.leave()
         if is_empty:
