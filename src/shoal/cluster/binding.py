@@ -9,9 +9,10 @@ from shoal.cluster.records import Deleted, Stored
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
 from shoal.kube.defaults import pods as pod_defaults
-from shoal.kube.errors import ApiError, Cause, bad_request, conflict, invalid
+from shoal.kube.errors import ApiError, bad_request, conflict, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, at_path
+from shoal.kube.validation import validate_binding
 
 _BINDING = Kind("", "v1", "Binding", "bindings")
 _POD_BINDING = Kind("", "v1", "Pod", "pods/binding")
@@ -67,14 +68,9 @@ def _target(binding: Obj, key: Key) -> str:
     name = at_path(binding, "metadata", "name", default="")
     if name and name != key.name:
         raise bad_request("name in URL does not match name in Binding object")
-    kind = at_path(binding, "target", "kind", default="")
-    if kind not in ("", "Node"):
-        message = f'Unsupported value: "{kind}": supported values: "Node", "<empty>"'
-        raise invalid(_BINDING, key.name, [Cause("FieldValueNotSupported", message, "target.kind")])
-    node = at_path(binding, "target", "name", default="")
-    if not node:
-        raise invalid(_BINDING, key.name, [Cause("FieldValueRequired", "Required value", "target.name")])
-    return str(node)
+    if mistakes := validate_binding(binding):
+        raise invalid(_BINDING, key.name, mistakes)
+    return str(binding["target"]["name"])
 
 
 def _check_free(pod: Obj, name: str) -> None:

@@ -43,7 +43,3 @@ def with_condition(
     if before is None:
         return [*kept, after]
     return [after if c is before else c for c in kept]
-
-
-def without_condition(conditions: Iterable[Obj] | None, claim: str) -> list[Obj]:
-    return [c for c in conditions or () if c.get("type") != claim]

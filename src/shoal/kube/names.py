@@ -157,13 +157,6 @@ def env_var_name(value: str) -> list[str]:
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 
 
-def path_segment(value: str) -> list[str]:
-    """What any name in a URL must satisfy."""
-    if value in (".", ".."):
-        return [f"may not be '{value}'"]
-    return [f"may not contain '{letter}'" for letter in "/%" if letter in value]
-
-
 def port_name(value: str) -> list[str]:
     found = [too_long(15)] if _length(value) > 15 else []
     if not re.fullmatch("[-a-z0-9]+", value):

@@ -39,13 +39,8 @@ def owner_reference(owner: Mapping[str, Any], controller: bool = True, block: bo
     return reference
 
 
-def is_owned_by(obj: Mapping[str, Any], owner: Mapping[str, Any] | str) -> bool:
-    """Whether one of the object's references carries the uid of `owner` (an object, or the uid itself)."""
-    uid = owner if isinstance(owner, str) else uid_of(owner)
-    return bool(uid) and any(reference.get("uid") == uid for reference in owners_of(obj))
-
-
 def is_controlled_by(obj: Mapping[str, Any], owner: Mapping[str, Any] | str) -> bool:
+    """Whether the reference that says `controller` carries the uid of `owner` (an object, or the uid itself)."""
     uid = owner if isinstance(owner, str) else uid_of(owner)
     controller = controller_of(obj)
     return bool(uid) and controller is not None and controller.get("uid") == uid

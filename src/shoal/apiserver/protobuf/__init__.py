@@ -154,8 +154,3 @@ _SCALARS: dict[str, Callable[[int | bytes], Any]] = {
     "double": _double,
     "bytes": lambda value: base64.b64encode(_bytes(value)).decode(),
 }
-
-
-def known_messages() -> Iterator[str]:
-    """Names of every message that can be read; for tests."""
-    return iter(_messages())
