@@ -13,7 +13,9 @@ from shoal.cli.describe import surroundings
 from shoal.cli.jobs import Found
 from shoal.cli.stories import story
 from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
+from shoal.cluster.port import PatchType
 from shoal.dialects.framework import DIALECT
+from shoal.kube.kinds import POD
 
 
 async def found(world: SimulatedWorld, name: str) -> Found:
@@ -64,6 +66,19 @@ async def test_the_story_of_a_job_that_waits_says_for_what() -> None:
         await world.until(lambda: world.state("later") == "AttemptCreationPending")
         page = await told(world, "later")
     assert "The Framework waits for executionType Start." in page
+
+
+async def test_the_story_of_a_container_that_keeps_ending_says_so() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("loops", role("worker", fate=runs())))
+        await world.running("loops", 1)
+        waiting = {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}
+        status = {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}
+        await world.user.patch(
+            POD, "loops-worker-0", NAMESPACE, patch={"status": status}, patch_type=PatchType.MERGE, subresource="status"
+        )
+        page = await told(world, "loops")
+    assert "  worker-0  running, CrashLoopBackOff: back-off 10s restarting failed container, on node-1" in page
 
 
 async def test_the_story_of_a_delayed_retry_says_when() -> None:

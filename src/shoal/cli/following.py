@@ -49,7 +49,8 @@ class Follower:
         self.jobs = {uid_of(job.manifest): job for job in jobs}
         self._open = set(self.jobs)
         self._over = asyncio.Event()
-        self._logs: dict[str, asyncio.Task[None]] = {}
+        self._logs: dict[tuple[str, int], asyncio.Task[None]] = {}  # by pod and restarts of its container
+        self._heard: dict[str, str] = {}  # by pod, the time of the last line
 
     async def run(self) -> list[Found]:
         copies = [self._jobs_of(kind_and_namespace) for kind_and_namespace in self._places()]
@@ -96,24 +97,37 @@ class Follower:
 
     def _pod_changed(self, change: Change, *, is_late: bool) -> None:
         pod = change.new
-        if pod is None or uid_of(pod) in self._logs or (pod.get("status") or {}).get("phase") not in _SPEAKING:
+        if pod is None or (pod.get("status") or {}).get("phase") not in _SPEAKING:
+            return
+        life = (uid_of(pod), restarts_of(pod, self._options.container))
+        if life in self._logs:
             return
         for job in self.jobs.values():
             ref = task_of(job, pod)
             if ref is not None and self._hears(ref):
                 options = replace(self._options, tail_lines=None) if is_late else self._options
-                self._logs[uid_of(pod)] = asyncio.create_task(self._listen(job, str(ref), change.key, options))
+                self._logs[life] = asyncio.create_task(self._listen(job, str(ref), change.key, life, options))
 
-    async def _listen(self, job: Found, task: str, key: Key, options: LogOptions) -> None:
-        assert self._on_line is not None
+    async def _listen(self, job: Found, task: str, key: Key, life: tuple[str, int], options: LogOptions) -> None:
+        before = [heard for (uid, number), heard in self._logs.items() if uid == life[0] and number < life[1]]
+        await asyncio.gather(*before)
         try:
-            async for line in lines(self._cluster, key, options):
-                self._on_line(job, task, line)
+            await self._hear(job, task, key, life[0], options)
         except ApiError as refused:
             if refused.code != 404:  # else the pod has gone, and its words with it
                 self._on_refusal(task, refused)
         except (OutcomeUnknown, OSError):
             return
+
+    async def _hear(self, job: Found, task: str, key: Key, uid: str, options: LogOptions) -> None:
+        """Line by line. Whoever asks late may have got the log of the next start already: nothing is told twice."""
+        assert self._on_line is not None
+        told = self._heard.get(uid, "")
+        async for line in lines(self._cluster, key, replace(options, timestamps=True)):
+            stamp, _, text = line.partition(" ")
+            if stamp > told:
+                self._heard[uid] = stamp
+                self._on_line(job, task, line if options.timestamps else text)
 
 
 def task_of(job: Found, pod: Obj) -> TaskRef | None:
@@ -123,6 +137,13 @@ def task_of(job: Found, pod: Obj) -> TaskRef | None:
         return None
     body = job.dialect.body(pod, job.manifest)
     return TaskRef(body.role, body.index or 0) if body is not None and body.owned else None
+
+
+def restarts_of(pod: Obj, container: str) -> int:
+    """How often the container was started again in its pod; without a name, the first one."""
+    name = container or pod["spec"]["containers"][0]["name"]
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return next((int(each.get("restartCount") or 0) for each in statuses if each.get("name") == name), 0)
 
 
 async def lines(cluster: Cluster, key: Key, options: LogOptions) -> AsyncIterator[str]:

@@ -115,9 +115,9 @@ def _tasks(state: JobState, world: World) -> Iterator[str]:
         if view.retries:
             words.append(f"retried {view.retries} times" if view.retries > 1 else "retried once")
         pod = pods.get(view.pod_uid or "")
-        if pod is not None and view.word in ("preparing", "created"):
+        if pod is not None and view.word in ("preparing", "created", "running"):
             words.append(_waits(pod))
-        elif view.node:
+        if view.node and view.word not in ("preparing", "created"):
             words.append(f"on {view.node}")
         yield f"{view.name.ljust(width)}  {', '.join(word for word in words if word)}"
 
