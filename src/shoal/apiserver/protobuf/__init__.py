@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
