@@ -108,12 +108,13 @@ class Turns:
             await asyncio.sleep(0)  # every task runs as far as it can
 
     async def _hold(self, name: str) -> None:
-        async with self.line.turn():
-            self.holding.append(name)
-            try:
-                await self._go[name].wait()
-            finally:
-                self.holding.remove(name)
+        await self.line.enter()
+        self.holding.append(name)
+        try:
+            await self._go[name].wait()
+        finally:
+            self.holding.remove(name)
+            self.line.leave()
 
 
 async def test_turns_are_taken_in_order() -> None:

@@ -146,6 +146,7 @@ class KubernetesCluster:
         )  # fmt: skip
 
     async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
+        """Asked once more where a kept connection broke at once; a 404 then says as well that it is gone."""
         return await self._ask(kind, "DELETE", path_of(kind, namespace, name), deletion(options))
 
     async def delete_collection(

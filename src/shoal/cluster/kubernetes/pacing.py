@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 
@@ -75,16 +73,8 @@ class Line:
     def is_full(self) -> bool:
         return self._on_their_way >= int(self._pace.limit)
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[None, None]:
-        await self._enter()
-        try:
-            yield
-        finally:
-            self._on_their_way -= 1
-            self._admit()
-
-    async def _enter(self) -> None:
+    async def enter(self) -> None:
+        """Wait for a turn; whoever has one gives it back with `leave`."""
         if not self.is_full and not self._waiting:
             self._on_their_way += 1
             return
@@ -94,11 +84,11 @@ class Line:
             await mine
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():  # the turn came and cannot be taken
-                self._on_their_way -= 1
-                self._admit()
+                self.leave()
             raise
 
-    def _admit(self) -> None:
+    def leave(self) -> None:
+        self._on_their_way -= 1
         while self._waiting and not self.is_full:
             first = self._waiting.popleft()
             if not first.done():

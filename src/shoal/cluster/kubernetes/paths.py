@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from urllib.parse import quote, urlencode
 
 from shoal.cluster.port import DeleteOptions
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
+_is_plain = re.compile(r"[a-z0-9][a-z0-9.-]*").fullmatch  # nearly every name there is
 
+
+@cache
 def root_of(kind: Kind) -> str:
     return f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
 
@@ -17,16 +22,18 @@ def path_of(kind: Kind, namespace: str | None, name: str = "", subresource: str 
     """Where objects of the kind are; `namespace` None or '' means all of them. A name may be any text."""
     path = root_of(kind)
     if kind.namespaced and namespace:
-        path = f"{path}/namespaces/{quote(namespace, safe='')}"
+        path = f"{path}/namespaces/{_spelled(namespace)}"
     path = f"{path}/{kind.plural}"
     if name:
-        path = f"{path}/{quote(name, safe='') if name.strip('.') else quote_dots(name)}"
+        path = f"{path}/{_spelled(name)}"
     return f"{path}/{subresource}" if subresource else path
 
 
-def quote_dots(name: str) -> str:
+def _spelled(name: str) -> str:
     """`..` would be taken for the folder above; spelled out it is a name that no object can have."""
-    return name.replace(".", "%2E")
+    if _is_plain(name):
+        return name
+    return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
 def asked(path: str, **parameters: str | None) -> str:
@@ -44,7 +51,12 @@ def number(value: int | None) -> str:
 
 
 def writing(path: str, manager: str, *, dry_run: bool, force: bool = False) -> str:
-    return asked(path, fieldManager=manager, dryRun="All" if dry_run else "", force=truth(force))
+    return path + _who_writes(manager, dry_run, force)
+
+
+@cache
+def _who_writes(manager: str, dry_run: bool, force: bool) -> str:
+    return asked("", fieldManager=manager, dryRun="All" if dry_run else "", force=truth(force))
 
 
 def deletion(options: DeleteOptions | None) -> Obj:

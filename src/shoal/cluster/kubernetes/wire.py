@@ -76,6 +76,7 @@ class Wire:
         self.pace = Pace(self.settings.bounds)
         self._line = Line(self.pace)
         self._fetching = asyncio.Lock()
+        self._last: tuple[Shown, Shown] | None = None
         self._proxy = _proxy(connection.proxy)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=_probed_socket),
@@ -167,21 +168,23 @@ class Wire:
     async def _once(self, request: Request, send: Send[T], shown: Shown) -> T:
         if request.urgent:
             return await self._sent(request, send, shown)
-        async with self._line.turn():
-            was_full, began = self._line.is_full, self._moment()
-            try:
-                answer = await self._sent(request, send, shown)
-            except Failure as failure:
-                if failure.is_overload:
-                    self.pace.was_too_much(sent_at=began, now=self._moment())
-                raise
-            if request.sort:
-                self.pace.took(request.sort, self._moment() - began, was_full=was_full)
-            return answer
+        await self._line.enter()
+        was_full, began = self._line.is_full, self._moment()
+        try:
+            answer = await self._sent(request, send, shown)
+        except Failure as failure:
+            if failure.is_overload:
+                self.pace.was_too_much(sent_at=began, now=self._moment())
+            raise
+        finally:
+            self._line.leave()
+        if request.sort:
+            self.pace.took(request.sort, self._moment() - began, was_full=was_full)
+        return answer
 
     async def _sent(self, request: Request, send: Send[T], shown: Shown) -> T:
         try:
-            return await send(request, self.connection.completed(shown))
+            return await send(request, self._completed(shown))
         except (aiohttp.ClientError, OSError) as problem:
             raise explaining.broken(problem, self.connection, str(request)) from None
 
@@ -227,6 +230,12 @@ class Wire:
                 if shown is None:
                     shown = await asyncio.to_thread(credentials.fetch)
         return shown
+
+    def _completed(self, shown: Shown) -> Shown:
+        """With what every request carries; put together once for as long as the credentials are the same."""
+        if self._last is None or self._last[0] is not shown:
+            self._last = (shown, self.connection.completed(shown))
+        return self._last[1]
 
     async def _renewed(self, rejected: Shown) -> bool:
         """Whether there are other credentials than those the server just rejected."""
