@@ -24,12 +24,15 @@ from kit import control_plane
 from kit.control_plane import ControlPlane
 
 NODE = "shore"
+CONFIG = "shoal.yaml"
 PROGRAMS = ("kube-controller-manager", "kube-scheduler")
 CONTROLLERS = (
     *control_plane.CONTROLLERS,
+    "deployment-controller",
     "endpointslice-controller",
     "node-lifecycle-controller",
     "pod-garbage-collector-controller",
+    "replicaset-controller",
     "root-ca-certificate-publisher-controller",
     "taint-eviction-controller",
 )
@@ -50,7 +53,7 @@ def kubernetes_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contr
 
 @contextmanager
 def shared(folder: Path) -> Iterator[ControlPlane]:
-    """The Kubernetes of `folder`, started if nobody did yet."""
+    """The Kubernetes of `folder`, started if nobody did yet. A shoal.yaml there says what its node has for images."""
     with control_plane.shared(folder, programs=PROGRAMS, keeper=__file__) as plane:
         yield plane
 
@@ -108,6 +111,8 @@ class WorldKeeper(control_plane.Keeper):
         write_client_certificates(self.folder / "clients")
         plane = super().start(programs)
         options = [option for amount in ROOM for option in ("--capacity", amount)]
+        if (self.folder / CONFIG).exists():
+            options += ["--config", str(self.folder / CONFIG)]
         node = NodeProcess(plane.kubeconfig, self.folder / "node", "--name", NODE, *options)
         node.start()
         self.stack.callback(node.stop)

@@ -185,6 +185,18 @@ def test_service_links_can_be_declined() -> None:
     assert declared(stored(pod("p", holder, enableServiceLinks=False)), holder, around) == {}
 
 
+def test_the_way_to_the_api_is_told_whether_links_are_wanted_or_not() -> None:
+    api = {
+        "metadata": {"name": "kubernetes", "namespace": "default"},
+        "spec": {**WEB["spec"], "clusterIP": "10.96.0.1"},
+    }
+    around = Surroundings("n1", "", "", "p", services=(WEB, api))
+    holder = container("main")
+    told = declared(stored(pod("p", holder, enableServiceLinks=False)), holder, around)
+    assert (told["KUBERNETES_SERVICE_HOST"], told["KUBERNETES_SERVICE_PORT"]) == ("10.96.0.1", "80")
+    assert not [name for name in told if not name.startswith("KUBERNETES_")]
+
+
 LAYERS: dict[str, tuple[tuple[int, ...] | None, str | None]] = {
     "a node without GPUs leaves the variable to the container": (None, "mine"),
     "a container without GPUs sees none": ((), ""),

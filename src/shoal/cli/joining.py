@@ -65,6 +65,7 @@ class JoinConfig:
     network: Network | None = None  # None: the better one that works here
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
+    api: tuple[str, int] | None = None  # where pods find the API; None: where the cluster says
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
             capacity=config.capacity, labels={**LABEL, **config.labels}, taints=config.taints, images=config.images,
             kubelet_port=listener.getsockname()[1], caller_env=_shown_to_pods(), working_dir="/",
         )  # fmt: skip
-        host = Host(cluster, sandboxes, accounts=Accounts(cluster))
+        host = Host(cluster, sandboxes, accounts=Accounts(cluster), api=config.api)
         agent = Agent(cluster, sandboxes, settings, host=host)
         tls = (config.certificate or ensure(data.certificates, address)).context()
         running = asyncio.create_task(_run(agent, host, cluster, listener, tls))

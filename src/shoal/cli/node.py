@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -106,7 +108,8 @@ def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int |
         raise click.UsageError(f"--data is the folder of the cluster that {VARIABLE} names; a node needs its own.")
     data = DataFolder(folder)
     data.make()
-    _run(data, _connection(kubeconfig, context), configured(options), ready_fd)
+    connection = _connection(kubeconfig, context)
+    _run(data, connection, replace(configured(options), api=_place_of(connection)), ready_fd)
 
 
 def configured(options: dict[str, Any]) -> JoinConfig:
@@ -147,6 +150,14 @@ def _connection(kubeconfig: Path | None, context: str) -> Connection:
         return from_kubeconfig(files, context=context)
     except NoConnection as problem:
         raise click.ClickException(f"{problem}.") from None
+
+
+def _place_of(connection: Connection) -> tuple[str, int] | None:
+    """Where the API is; None where only a proxy can say."""
+    place = urlsplit(connection.url)
+    if connection.proxy or not place.hostname:
+        return None
+    return place.hostname, place.port or (443 if place.scheme == "https" else 80)
 
 
 def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd: int | None) -> None:

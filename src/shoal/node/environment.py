@@ -20,6 +20,7 @@ from shoal.node.references import Lookup, NotThere
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+API = ("default", "kubernetes")
 CUDA_DEVICES = "CUDA_VISIBLE_DEVICES"
 # Indices are NVML's, in the order of the bus; left to itself CUDA counts the fastest device first.
 CUDA_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -134,9 +135,10 @@ def _from_source(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]:
 
 
 def _service_links(pod: Obj, services: Iterable[Obj]) -> Iterable[tuple[str, str]]:
-    if pod["spec"].get("enableServiceLinks") is False:
-        return
+    only_api = pod["spec"].get("enableServiceLinks") is False
     for service in sorted(services, key=name_of):
+        if only_api and (namespace_of(service), name_of(service)) != API:
+            continue  # the way to the API is told whatever the pod says: client libraries look for it
         spec = service.get("spec") or {}
         address, ports = spec.get("clusterIP"), spec.get("ports") or []
         if not address or address == "None" or not ports or spec.get("type") == "ExternalName":

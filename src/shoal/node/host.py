@@ -28,10 +28,17 @@ class Found:
 class Host:
     """Run `run` in a task beside the agents that use it."""
 
-    def __init__(self, cluster: Cluster, sandboxes: Sandboxes, *, accounts: Accounts | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        sandboxes: Sandboxes,
+        *,
+        accounts: Accounts | None = None,
+        api: tuple[str, int] | None = None,
+    ) -> None:
         self.cluster = cluster
         self.sandboxes = sandboxes
-        self.names = Names(cluster, sandboxes)
+        self.names = Names(cluster, sandboxes, api=api)
         self.references = References(cluster)
         self.accounts = accounts  # None where the cluster issues no tokens
         self.nodes: set[str] = set()  # the names of the agents that share this

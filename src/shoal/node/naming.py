@@ -18,13 +18,13 @@ from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, without_bookkeeping
 from shoal.logs import Logger
+from shoal.node.environment import API
 from shoal.node.resolving import Directory, Neighbour, Table, directory, hosts_file, service_lines, service_table
 from shoal.node.sandbox.port import Sandboxes
 
 log = Logger(__name__)
 
 SERVE_AGAIN_SECONDS = 5.0
-API = Key("default", "kubernetes")
 
 
 def rewrite(path: Path, text: str) -> None:
@@ -47,10 +47,12 @@ class _Registered:
 
 
 class Names:
-    """Run `run` in a task; `synced` is set once the Services are known."""
+    """Run `run` in a task; `synced` is set once the Services are known. `api` is where the node itself finds the API:
+    its Service leads there too, because a server may name itself by an address that is of no use on this machine."""
 
-    def __init__(self, cluster: Cluster, sandboxes: Sandboxes) -> None:
+    def __init__(self, cluster: Cluster, sandboxes: Sandboxes, *, api: tuple[str, int] | None = None) -> None:
         self._sandboxes = sandboxes
+        self._api = api
         self._services = Reflector(cluster, SERVICE, on_change=self._changed, trim=without_bookkeeping)
         self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=without_bookkeeping)
         self._files: dict[str, _Registered] = {}
@@ -62,8 +64,8 @@ class Names:
     def services(self, namespace: str) -> tuple[Obj, ...]:
         """Those of the namespace, and the way to the API itself, which every pod is told of."""
         found = {name_of(s): s for s in self._services.objects.values() if namespace_of(s) == namespace}
-        if (api := self._services.objects.get(API)) is not None:
-            found.setdefault(API.name, api)
+        if (api := self._services.objects.get(Key(*API))) is not None:
+            found.setdefault(name_of(api), api)
         return tuple(found.values())
 
     async def synced(self) -> None:
@@ -121,8 +123,15 @@ class Names:
             except OSError as refused:
                 log.warning("hosts file not written", path=str(registered.path), error=str(refused))
 
+    def _way_to_api(self) -> Table:
+        service = self._services.objects.get(Key(*API))
+        if self._api is None or service is None:
+            return {}
+        spec = service["spec"]
+        return {(spec["clusterIP"], int(port["port"])): (self._api,) for port in spec.get("ports") or ()}
+
     async def _serve(self) -> None:
-        table = service_table(self._known())
+        table = service_table(self._known()) | self._way_to_api()
         if table == self._table:
             return
         try:
