@@ -37,6 +37,18 @@ images:
     assert config.images.mounts("acme/trainer:1")[0].source == tmp_path / "trainer"
 
 
+def test_the_file_is_named_so_that_it_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, "images: {x: {}}")
+    monkeypatch.chdir(tmp_path)
+    assert load(Path("shoal.yaml")).images.config_file == f"{tmp_path}/shoal.yaml"
+    written(tmp_path, "images: {x: {comand: [a]}}")
+    with pytest.raises(click.ClickException) as refused:
+        load(Path("shoal.yaml"))
+    assert refused.value.message.splitlines()[1:] == [
+        '  images."x".comand: there is no such key; did you mean `command`?'
+    ]
+
+
 def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
     assert load(written(tmp_path, "")).settings == load(None).settings == Settings()
     assert load(written(tmp_path, "nodes:\ncapacity:\nport:\nimages:\n")).settings == Settings()

@@ -99,9 +99,10 @@ def load(path: Path | None) -> Config:
         mistakes += [line.removeprefix(".") for line in sentences(invalid, Settings, also=["images"])]
     entries = Images()
     try:
-        entries = read_images(images, config_file=str(path), base=path.absolute().parent)
+        # Pods will name the file, to people who may be anywhere.
+        entries = read_images(images, config_file=str(path.absolute()), base=path.absolute().parent)
     except ImagesInvalid as invalid_images:
-        mistakes += [line.removeprefix(f"{path}: ") for line in str(invalid_images).splitlines()]
+        mistakes += [line.removeprefix(f"{path.absolute()}: ") for line in str(invalid_images).splitlines()]
     if mistakes:
         listed = "\n".join(f"  {mistake}" for mistake in mistakes)
         raise click.ClickException(f"{path} has {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}:\n{listed}")
