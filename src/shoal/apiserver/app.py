@@ -145,7 +145,7 @@ class Application:
             await _refuse_websocket(_refusal(error, request), send)
             return
         await send({"type": "websocket.accept", "subprotocol": protocol})
-        await self._streaming(executing.Session(receive, send, asked).run(services, pod, command))
+        await self._streaming(executing.converse(receive, send, asked, services=services, pod=pod, request=command))
 
     async def _streaming(self, work: Awaitable[None]) -> None:
         """Run what may last long as a task of its own, so that a closing server can end it."""

@@ -22,7 +22,9 @@ log = Logger(__name__)
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 STDIN, STDOUT, STDERR, ENDING, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
-_MOST_UNREAD = 64  # messages of stdin held for a slow reader before the client has to wait
+# What is held of stdin for a command that does not read. While the client has to wait nobody listens to it, and its
+# leaving is heard of only when the command writes or ends: so it is more than any person types.
+UNREAD_BYTES = 1 << 20
 
 Hear = Callable[[], Awaitable[bytes | None]]  # the next message; None when the client has gone
 Say = Callable[[bytes], Awaitable[None]]
@@ -36,17 +38,19 @@ class Session:
         self._say = say
         self._wanted = wanted
         self._tty = tty
-        self._stdin: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_UNREAD)
+        self._stdin = _Input()
         self._sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
 
-    async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> None:
-        """Until the command ends or the client goes away, whichever is first; the other is then stopped."""
+    async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> bool:
+        """Until the command ends or the client goes away, whichever is first; the other is then stopped. Whether it
+        was the command."""
         command = asyncio.ensure_future(self._execute(services, pod, request))
         listening = asyncio.ensure_future(self._listen())
         try:
             await asyncio.wait({command, listening}, return_when=asyncio.FIRST_COMPLETED)
             if command.done():
                 await self._say(bytes([ENDING]) + msgspec.json.encode(command.result()))
+            return command.done()
         finally:
             for task in (command, listening):
                 task.cancel()
@@ -65,7 +69,7 @@ class Session:
         return Streams(
             stdout=lambda data: self._output(STDOUT, "stdout", data),
             stderr=lambda data: self._output(STDERR, "stderr", data),
-            stdin=_until_none(self._stdin) if "stdin" in self._wanted else None,
+            stdin=self._stdin.read() if "stdin" in self._wanted else None,
             resize=_until_none(self._sizes) if self._tty else None,
         )
 
@@ -82,9 +86,36 @@ class Session:
         if channel == STDIN and data:
             await self._stdin.put(data)
         elif channel == CLOSE and data[:1] == bytes([STDIN]):
-            await self._stdin.put(None)
+            await self._stdin.put(b"")
         elif channel == RESIZE and (size := size_of(data)) is not None:
             await self._sizes.put(size)
+
+
+class _Input:
+    """What the client wrote and the command has not read yet; an empty piece is its end."""
+
+    def __init__(self) -> None:
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
+        self._unread_bytes = 0
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+
+    async def put(self, data: bytes) -> None:
+        await self._has_room.wait()
+        self._pieces.put_nowait(data)
+        self._count(len(data))
+
+    async def read(self) -> AsyncIterator[bytes]:
+        while data := await self._pieces.get():
+            self._count(-len(data))
+            yield data
+
+    def _count(self, change: int) -> None:
+        self._unread_bytes += change
+        if self._unread_bytes < UNREAD_BYTES:
+            self._has_room.set()
+        else:
+            self._has_room.clear()
 
 
 async def _until_none(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:
