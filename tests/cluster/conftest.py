@@ -10,10 +10,12 @@ import pytest
 from kit import control_plane, places
 from kit.api_server import Running, serve
 from kit.control_plane import ControlPlane
+from kit.kubernetes_plane import kubernetes_plane
 from kit.places import Place, Reached
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 
+__all__ = ["kubernetes_plane"]
 KUBERNETES = pytest.param("kubernetes", marks=pytest.mark.kubernetes)
 
 
