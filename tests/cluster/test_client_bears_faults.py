@@ -28,13 +28,14 @@ from kit.scripted_server import (
     stream,
 )
 from shoal.cluster.clock import Timer
-from shoal.cluster.connecting import Connection
+from shoal.cluster.connecting import Connection, Shown
 from shoal.cluster.connecting.tokens import TokenFile
 from shoal.cluster.kubernetes import KubernetesCluster, Settings, opened
+from shoal.cluster.kubernetes.pacing import Bounds
 from shoal.cluster.port import LogOptions, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import CONFIG_MAP
+from shoal.kube.kinds import CONFIG_MAP, LEASE
 
 CM = CONFIG_MAP
 FOUND = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
@@ -154,6 +155,49 @@ async def test_a_token_that_is_wrong_is_told_once(tmp_path: Path) -> None:
             await cluster.get(CM, "a", "default")
         assert (caught.value.code, caught.value.reason, len(server.received)) == (401, "Unauthorized", 1)
     assert "wrong" not in server.url
+
+
+class Counted:
+    """Credentials that are fetched in a thread, and are another token each time."""
+
+    def __init__(self) -> None:
+        self.fetched = 0
+        self._shown: Shown | None = None
+
+    def at_hand(self) -> Shown | None:
+        return self._shown
+
+    def fetch(self) -> Shown:
+        self.fetched += 1
+        self._shown = Shown({"Authorization": f"Bearer {self.fetched}"})
+        return self._shown
+
+
+async def test_many_that_are_turned_away_fetch_credentials_once() -> None:
+    async def let_in_the_second(request: Any, writer: Any) -> None:
+        is_second = request.headers["authorization"] == "Bearer 2"
+        await (answer(200, FOUND) if is_second else refusal(401, "Unauthorized"))(request, writer)
+
+    credentials = Counted()
+    async with scripted(*[let_in_the_second] * 20) as server, client(server, credentials=credentials) as cluster:
+        found = await asyncio.gather(*(cluster.get(CM, "a", "default") for _ in range(10)))
+    assert (found, credentials.fetched) == ([FOUND] * 10, 2)
+
+
+async def test_a_lease_does_not_wait_in_line() -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "me"}}
+    settings = Settings(bounds=Bounds(first=1, most=1))
+    async with (
+        scripted(silence, answer(200, lease)) as server,
+        opened(Connection(server.url), settings=settings, clock=Hurried()) as cluster,
+    ):
+        stuck = [asyncio.create_task(cluster.get(CM, "a", "default")) for _ in range(3)]
+        assert str(await server.arrived.get()) == GET
+        assert await cluster.patch(LEASE, "me", "default", patch={"spec": {}}) == lease
+        assert len(server.received) == 2  # one that is stuck, two that wait behind it, and the lease
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
 
 
 # Watches

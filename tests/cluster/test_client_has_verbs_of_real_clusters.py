@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,13 @@ async def test_shapes_leave_out_what_nobody_reads(reached: Reached) -> None:
     kept = {name: value for name, value in whole["metadata"].items() if name != "managedFields"}
     assert listed == watched == {**whole, "metadata": kept}
     assert got == whole  # one object is read whole
+
+
+async def test_long_answers_may_come_compressed(reached: Reached) -> None:
+    whole = await reached.cluster.create(CONFIG_MAP, config_map("long", {"text": "word " * 60_000}), reached.namespace)
+    near = from_kubeconfig(reached.kubeconfig)
+    async with opened(replace(near, compresses=True)) as cluster:
+        assert (near.compresses, await cluster.get(CONFIG_MAP, "long", reached.namespace)) == (False, whole)
 
 
 # Commands and logs, where there is a node: the embedded cluster's

@@ -95,6 +95,34 @@ def test_certificates_come_from_files_or_data(tmp_path: Path) -> None:
         assert trust.check_hostname
 
 
+def test_a_certificate_in_files_may_be_renewed(tmp_path: Path) -> None:
+    authority = Authority.make()
+    old, new = authority.sign("old"), authority.sign("new")
+    certificate, key = tmp_path / "me.crt", tmp_path / "me.key"
+    certificate.write_bytes(old.certificate)
+    key.write_bytes(old.key)
+    user = {"client-certificate": "me.crt", "client-key": "me.key"}
+    connection = from_kubeconfig(write(tmp_path / "config", user=user))
+    first, again = connection.shown().trust, connection.shown().trust
+    certificate.write_bytes(new.certificate)
+    half = connection.shown().trust  # not a pair yet
+    key.write_bytes(new.key)
+    renewed = connection.shown().trust
+    assert (first is again, first is half, first is renewed, renewed is None) == (True, True, False, False)
+
+
+def test_secrets_are_not_shown_by_accident(tmp_path: Path) -> None:
+    cluster = {"server": URL, "proxy-url": "http://me:hush@proxy"}
+    connection = from_kubeconfig(write(tmp_path / "config", user={"token": "hush"}, cluster=cluster))
+    assert (
+        "secret" in connection.shown().headers["Authorization"],
+        "secret" in f"{connection} {connection.shown()}",
+    ) == (
+        True,
+        False,
+    )
+
+
 def test_a_server_may_be_believed_blindly_or_under_another_name(tmp_path: Path) -> None:
     blind = from_kubeconfig(write(tmp_path / "a", cluster={"server": URL, "insecure-skip-tls-verify": True}))
     named = from_kubeconfig(write(tmp_path / "b", cluster={"server": URL, "tls-server-name": "kubernetes"}))
@@ -139,6 +167,11 @@ MISTAKES: list[Any] = [
     pytest.param({"users": "u"}, "{file} cannot be used: users should be a list, not text", id="users is text"),
     pytest.param({"cluster": {}}, "clusters[0].cluster.server is missing", id="no server"),
     pytest.param({"cluster": {"server": "ftp://x"}}, "clusters[0].cluster.server should be an address", id="ftp"),
+    pytest.param({"cluster": {"server": "https://a b"}}, "clusters[0].cluster.server should be an address", id="a b"),
+    pytest.param({"cluster": {"server": "https://x:0"}}, "cluster.server should be an address", id="port 0"),
+    pytest.param({"cluster": {"server": "https://x:99999"}}, "cluster.server should be an address", id="port 99999"),
+    pytest.param({"cluster": {"server": "https://me:secret@x"}}, "users and passwords have no place", id="with a user"),
+    pytest.param({"user": {"token": "two\nlines"}}, "users[0].user.token should be one line", id="two lines"),
     pytest.param({"cluster": {"server": 5}}, "clusters[0].cluster.server should be text, not a number", id="number"),
     pytest.param(
         {"cluster": {"server": URL, "proxy-url": "socks5://x"}},

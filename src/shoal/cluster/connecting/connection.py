@@ -21,7 +21,7 @@ class NoConnection(ConnectionError):
 class Shown:
     """What a request carries besides what every request does; `trust` stands in for the connection's own."""
 
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # a token is nobody's business
     trust: ssl.SSLContext | None = None
 
 
@@ -54,11 +54,11 @@ class Connection:
     """Where the server is, what to show it, and how to know it. `trust` is None for plain HTTP."""
 
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     trust: ssl.SSLContext | None = None
     namespace: str = "default"
     credentials: Credentials = field(default=FIXED, compare=False)
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)  # may hold a password
     server_name: str = ""  # the name to look for in the server's certificate, where it is not the address
     compresses: bool = field(default=False, compare=False)  # long answers, which is worth it over slow lines only
     who: str = field(default="", compare=False)  # for sentences: the user and the file that names it

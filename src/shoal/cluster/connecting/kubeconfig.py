@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from urllib.request import getproxies_environment, proxy_bypass
 from shoal.cluster.connecting.connection import FIXED, Connection, Credentials, NoConnection
 from shoal.cluster.connecting.entries import Entry, read
 from shoal.cluster.connecting.plugins import Plugin, PluginCredentials
-from shoal.cluster.connecting.tokens import TokenFile, bearer
-from shoal.cluster.connecting.trusting import Trust
+from shoal.cluster.connecting.tokens import TokenFile, bearer, is_token
+from shoal.cluster.connecting.trusting import CertificateFiles, Trust
 
 _PROXIES = ("http", "https")
 
@@ -103,10 +104,21 @@ def _server_of(cluster: Entry) -> str:
     if not given:
         raise cluster.mistake("server", "is missing; give the server's address, such as https://10.0.0.1:6443")
     url = _url(given)
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if "@" in url:
+        raise cluster.mistake("server", "should be an address only: users and passwords have no place in it")
+    if not _is_address(url):
         raise cluster.mistake("server", f"should be an address such as https://10.0.0.1:6443, not {given!r}")
     return url
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    is_host = re.fullmatch(r"[\w.-]+|[0-9a-fA-F:.]+(%\w+)?", parts.hostname or "") is not None
+    return parts.scheme in ("http", "https") and is_host and has_port and not parts.query and not parts.fragment
 
 
 def _url(given: str) -> str:
@@ -154,10 +166,19 @@ def _credentials(user: Entry, cluster: Entry, url: str, trust: Trust | None) -> 
         file.fetch()
         return headers, file
     if token := user.text("token"):
-        return {**headers, **bearer(token)}, FIXED
+        if not is_token(token):
+            raise user.mistake("token", "should be one line of plain characters")
+        return {**headers, **bearer(token)}, _renewed_files(user, trust) or FIXED
     if (told := user.below("exec")) is not None:
         return headers, PluginCredentials(Plugin.read(told, cluster, url), trust.showing if trust else _plain)
-    return headers, FIXED
+    return headers, _renewed_files(user, trust) or FIXED
+
+
+def _renewed_files(user: Entry, trust: Trust | None) -> Credentials | None:
+    """Where the certificate is in files, others may renew them."""
+    certificate, key = user.file_named("client-certificate"), user.file_named("client-key")
+    in_files = not user.text("client-certificate-data") and not user.text("client-key-data")
+    return CertificateFiles(certificate, key, trust.showing) if trust and certificate and key and in_files else None
 
 
 def _plain(_: bytes, __: bytes) -> ssl.SSLContext:

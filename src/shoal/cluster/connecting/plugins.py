@@ -39,7 +39,7 @@ class Interactive(StrEnum):
 class Plugin:
     command: str
     args: tuple[str, ...]
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
     api_version: str
     interactive: Interactive
     where: str  # the file and path of its entry, for sentences

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,11 @@ from shoal.cluster.connecting.connection import NoConnection, Shown
 
 def bearer(token: str) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+def is_token(text: str) -> bool:
+    """Whether it can be shown to a server at all: line breaks would be headers of their own."""
+    return re.fullmatch(r"[ -~]+", text) is not None
 
 
 class TokenFile:
@@ -39,8 +45,8 @@ class TokenFile:
             token = self._path.read_text().strip()
         except (OSError, UnicodeDecodeError) as problem:
             raise self._unreadable(problem) from None
-        if not token or "\n" in token:
-            what = "is empty" if not token else "holds several lines where a token is one"
+        if not is_token(token):
+            what = "holds more than a token" if token else "is empty"
             raise NoConnection(f"the token file {self._path} {what}; have it written anew")
         self._shown = Shown(bearer(token))
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from shoal.cluster.connecting.connection import NoConnection, Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,33 @@ class Trust:
         made = self.context()
         _show(made, certificate, key)
         return made
+
+
+class CertificateFiles:
+    """A client certificate in files that others renew: read again when they have changed, for new connections."""
+
+    def __init__(self, certificate: Path, key: Path, showing: Callable[[bytes, bytes], ssl.SSLContext]) -> None:
+        self._files = (certificate, key)
+        self._showing = showing
+        self._seen: object = None
+        self._shown = Shown()
+
+    def at_hand(self) -> Shown:
+        try:
+            signature = [(found.st_ino, found.st_mtime_ns) for found in (file.stat() for file in self._files)]
+            if signature != self._seen:
+                self._shown = Shown(trust=self._showing(*(file.read_bytes() for file in self._files)))
+                self._seen = signature
+        except (OSError, ssl.SSLError) as problem:
+            if self._seen is None:
+                certificate, key = self._files
+                told = f"the client certificate {certificate} with its key {key} cannot be used: {problem}"
+                raise NoConnection(told) from None
+            # Else they are just being renewed, one after the other, and are no pair yet: the next request sees.
+        return self._shown
+
+    def fetch(self) -> Shown:
+        return self.at_hand()
 
 
 def _show(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
