@@ -11,7 +11,7 @@ import click
 import yaml
 
 from shoal.cli.operator import read_dialects
-from shoal.cli.reaching import sentence_of
+from shoal.cli.reaching import ended, sentence_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -73,9 +73,8 @@ def working(kubeconfig: Path | None, context: str, work: Callable[[Any], Corouti
     try:
         asyncio.run(run())
     except (NotInstalled, Unserved, OutcomeUnknown, OSError) as problem:
-        raise click.ClickException(f"{str(problem).rstrip('.')}.") from None
+        raise click.ClickException(ended(str(problem))) from None
     except ApiError as refused:
-        hint = " An administrator can do this." if refused.code == 403 else ""
-        raise click.ClickException(sentence_of(refused) + hint) from None
+        raise click.ClickException(ended(sentence_of(refused))) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -24,6 +24,7 @@ from shoal.logs import JsonLines, KeyValues, Logger
 from shoal.operator.health import Address, Answer, answering, health_pages, metrics_pages, serving
 from shoal.operator.history import dropped, to_log_covered
 from shoal.operator.jobs.telling import History, to_log
+from shoal.operator.leading import Terms
 from shoal.operator.metrics import Metrics
 from shoal.operator.program import Duties, Identity, Operator
 
@@ -45,6 +46,7 @@ class Orders:
     job_class: str = ""
     shards: int = 1
     elects: bool = True
+    lease_duration: int = 15
     history: str = "covered"
     metrics_address: Address | None = None
     health_address: Address | None = None
@@ -111,7 +113,8 @@ def _duties(orders: Orders) -> Duties:
 
 
 def _identity(orders: Orders, connection: Connection) -> Identity:
-    return Identity(f"{socket.gethostname()}_{secrets.token_hex(4)}", connection.namespace, elects=orders.elects)
+    name = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    return Identity(name, connection.namespace, elects=orders.elects, terms=Terms.of(orders.lease_duration))
 
 
 @asynccontextmanager

@@ -74,6 +74,14 @@ def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
     show_default=True,
     help="Wait until no other replica leads. Without it there must be no other.",
 )
+@_option(
+    "--lease-duration",
+    default=15,
+    show_default=True,
+    type=click.IntRange(3, 600),
+    metavar="SECONDS",
+    help="Without a word from the leader for so long, another takes over.",
+)
 @_option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Settings: the `dialects` of a shoal.yaml.")
 @_option(
     "--history",
@@ -125,7 +133,7 @@ def _run(orders: Any) -> None:
     import asyncio
 
     from shoal.cli.operating import operate
-    from shoal.cli.reaching import sentence_of
+    from shoal.cli.reaching import ended, sentence_of
     from shoal.cluster.port import OutcomeUnknown
     from shoal.kube.errors import ApiError
     from shoal.operator.definitions import Unserved
@@ -135,6 +143,6 @@ def _run(orders: Any) -> None:
     try:
         asyncio.run(operate(orders))
     except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:
-        raise click.ClickException(f"{str(problem).rstrip('.')}.") from None
+        raise click.ClickException(ended(str(problem))) from None
     except ApiError as refused:
-        raise click.ClickException(sentence_of(refused)) from None
+        raise click.ClickException(ended(sentence_of(refused))) from None

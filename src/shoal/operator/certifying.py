@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from shoal.apiserver.certificates import generate
-from shoal.cluster.clock import Clock, SystemClock, pause
+from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect
@@ -150,12 +150,16 @@ class Certifier:
                 await synced.wait()
             while True:
                 self._news.clear()
-                try:
-                    renewal = await self._certify(cluster, [obj for copy in copies for obj in copy.objects.values()])
-                    await self._news_before(renewal)
-                except (ApiError, OutcomeUnknown, OSError) as problem:
-                    log.warning("webhook not certified", problem=str(problem))
-                    await pause(self._clock, AGAIN_SECONDS)
+                await self._news_before(await self._next_look(cluster, copies))
+
+    async def _next_look(self, cluster: Cluster, copies: list[Reflector]) -> datetime:
+        """Certify, and say when to look again without news."""
+        try:
+            return await self._certify(cluster, [obj for copy in copies for obj in copy.objects.values()])
+        except (ApiError, OutcomeUnknown, OSError) as problem:
+            if not isinstance(problem, ApiError) or problem.code != 409:  # a copy is late, and news is on its way
+                log.warning("webhook not certified", problem=str(problem))
+            return self._clock.now() + timedelta(seconds=AGAIN_SECONDS)
 
     async def _certify(self, cluster: Cluster, configurations: list[Obj]) -> datetime:
         """A good certificate in the Secret, and trust in it; when it has to be renewed."""

@@ -5,6 +5,7 @@ Three small pages on one or two addresses. Nothing on them is secret, and nothin
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -118,4 +119,4 @@ async def _start(site: web.TCPSite, what: str, address: Address) -> None:
     try:
         await site.start()
     except OSError as problem:
-        raise AddressRefused(f"cannot listen on {address} for {what}: {problem.strerror or problem}") from None
+        raise AddressRefused(f"cannot listen on {address} for {what}: {os.strerror(problem.errno or 0)}") from None

@@ -37,6 +37,11 @@ class Terms:
     deadline: float = 10.0  # without a renewal for so long, the leader stops
     renewal: float = 2.0  # between renewals, and between tries
 
+    @classmethod
+    def of(cls, duration: int) -> Terms:
+        """In the same proportions."""
+        return cls(duration, duration * 2 / 3, duration * 2 / 15)
+
 
 def elapsed() -> float:
     """Seconds that go on while this process, or the machine, is asleep."""
@@ -57,8 +62,9 @@ class Leadership:
         clock: Clock | None = None,
         seconds: Callable[[], float] = elapsed,
         patience: Callable[[], float] = lambda: 0.0,
+        on_leader: Callable[[], None] = lambda: None,
     ) -> None:
-        """`patience`: how many seconds others may go first when the Lease is free."""
+        """`patience`: how many seconds others may go first when the Lease is free. `on_leader`: there is another."""
         self.identity = identity
         self.leader = ""  # as last seen
         self.follows = False  # whether the Lease has been seen, so that waiting for it means something
@@ -69,6 +75,7 @@ class Leadership:
         self._clock = clock or SystemClock()
         self._seconds = seconds
         self._patience = patience
+        self._on_leader = on_leader
         self._until = 0.0  # we lead before this moment
         self._lease: Obj | None = None
         self._changed_at = seconds()
@@ -103,7 +110,13 @@ class Leadership:
 
     def _see(self, lease: Obj | None) -> None:
         self._lease, self._changed_at = lease, self._seconds()
-        self.leader = _holder(lease)
+        before, self.leader = self.leader, _holder(lease)
+        self._news.set()
+        if self.leader != before:
+            self._on_leader()
+
+    def reconsider(self) -> None:
+        """How patient we are may have changed."""
         self._news.set()
 
     # Waiting

@@ -136,7 +136,8 @@ class Operator:
         identity = self._identity
         return Leadership(
             self._cluster, self._duties.lease(number), identity.namespace,
-            identity=identity.name, terms=identity.terms, clock=self._clock, patience=lambda: turn.patience(number),
+            identity=identity.name, terms=identity.terms, clock=self._clock,
+            patience=lambda: turn.patience(number), on_leader=turn.reconsider,
         )  # fmt: skip
 
     def readiness(self) -> list[Readiness]:

@@ -37,3 +37,8 @@ class Turn:
         held = [other for other in self._order if other != shard and self.leaderships[other].is_held]
         liked_better = [other for other in before if not self.leaderships[other].leader]
         return PATIENCE_SECONDS * len({*held, *liked_better})
+
+    def reconsider(self) -> None:
+        """Somebody else has a shard, or has one no more."""
+        for leadership in self.leaderships:
+            leadership.reconsider()

@@ -1,0 +1,167 @@
+"""The webhook on a real API server: its certificate makes itself, jobs are checked and completed as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from kit import operated
+from kit.frameworks_of_scenarios import fw, role
+from kit.installed import FRAMEWORK, Ground, until
+from kit.noting import Call, Noting, first
+from kit.operators import OperatorProcess, operator, rights_without, user_of
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import opened
+from shoal.cluster.port import PatchType
+from shoal.dialects.framework import DIALECT
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import SECRET, Kind
+from shoal.kube.objects import Obj
+from shoal.operator.certifying import Certifier, Pair
+from shoal.operator.deployment import render
+from shoal.operator.preflight import NotFit, check_rights
+from shoal.operator.rights import MUTATING, VALIDATING, Right, secret_rights, webhook_rights
+
+pytestmark = pytest.mark.kubernetes
+
+RIGHTS = [*secret_rights("s"), *webhook_rights("w")]
+
+
+def impossible(name: str) -> Obj:
+    """The definition takes any pod template; only the language knows better."""
+    made = fw(name, role())
+    made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"] = "none"
+    return made
+
+
+@asynccontextmanager
+async def webhook(ground: Ground) -> AsyncIterator[OperatorProcess]:
+    """An operator whose webhook the server can call: no Service leads to it here, so the server calls its address."""
+    await ground.install(webhook=True)
+    words = [*ground.flags, "--webhook-address", "127.0.0.1:0"]
+    async with operator(ground.kubeconfig(), *words) as running:
+        url = f"https://127.0.0.1:{await running.port('webhook')}"
+        await running.says("certificate shown")
+        for kind, path in ((VALIDATING, "/validate"), (MUTATING, "/mutate")):
+            client = [{"op": "replace", "path": "/webhooks/0/clientConfig", "value": {"url": url + path}}]
+            name = ground.options.name
+            await ground.admin.patch(kind, name, patch=client, patch_type=PatchType.JSON)
+            await until(ground.admin, kind, name, None, is_trusted)
+        await is_heard(ground)
+        yield running
+
+
+def is_trusted(configuration: Obj | None) -> bool:
+    return all("caBundle" in entry["clientConfig"] for entry in (configuration or {}).get("webhooks") or ())
+
+
+async def is_heard(ground: Ground) -> None:
+    """Until the server calls the webhook: it says to nobody when it has read its configuration."""
+    while True:
+        try:
+            await ground.admin.create(FRAMEWORK, impossible("probe"), ground.jobs, dry_run=True)
+        except ApiError:
+            return
+
+
+async def test_jobs_are_refused_with_every_mistake_and_completed(ground: Ground) -> None:
+    async with webhook(ground):
+        with pytest.raises(ApiError) as refused:
+            await ground.submit(impossible("wrong"))
+        made = await ground.submit(fw("right", role()))
+    mistakes = DIALECT.admit(impossible("wrong"))
+    assert refused.value.code == 422
+    assert [(cause.field, cause.message) for cause in refused.value.causes] == [
+        (mistake.field, mistake.message) for mistake in mistakes
+    ]
+    assert made["spec"] == DIALECT.default(fw("right", role()))["spec"]
+
+
+async def test_the_certificate_is_for_the_names_it_is_called_by_and_trusted(ground: Ground) -> None:
+    async with webhook(ground):
+        secret = await ground.admin.get(SECRET, f"{ground.options.name}-webhook", ground.own)
+        configuration = await ground.admin.get(VALIDATING, ground.options.name)
+    pair = Pair.of(secret)
+    assert pair is not None
+    assert pair.renewal(["127.0.0.1", f"{ground.options.name}.{ground.own}.svc"]).year > 2000
+    trusted = configuration["webhooks"][0]["clientConfig"]["caBundle"]
+    assert trusted == pair.data()["ca.crt"]
+
+
+# --- its rights ----------------------------------------------------------------------------------------------------
+
+
+def call_of(right: Right) -> Call:
+    return right.verb, right.resource
+
+
+async def certifies(ground: Ground, cluster: Noting) -> None:
+    """Everything the webhook ever writes: a certificate into the Secret, and trust in it."""
+    certifier = Certifier(ground.options.name, ground.own)
+
+    async def done() -> None:
+        for kind in (VALIDATING, MUTATING):
+            await until(ground.admin, kind, ground.options.name, None, is_trusted)
+        await until(ground.admin, SECRET, certifier.secret_name, ground.own, lambda found: Pair.of(found) is not None)
+
+    await first(certifier.follow(cluster), certifier.run(cluster), done())  # type: ignore[arg-type]
+
+
+async def test_the_webhook_uses_every_right_it_has(ground: Ground) -> None:
+    await ground.install(webhook=True)
+    await settles(ground, RIGHTS, granted=True)
+    async with opened(from_kubeconfig(ground.kubeconfig())) as account:
+        cluster = Noting(account)
+        await certifies(ground, cluster)
+    asked = operated.requests(ground.plane, user_of(ground.options.name, ground.own))
+    used = {(entry["verb"], entry["objectRef"]["resource"]) for entry in asked}
+    assert cluster.refused == []
+    assert used - {("create", "selfsubjectaccessreviews")} == {call_of(right) for right in RIGHTS}
+
+
+@pytest.mark.parametrize("right", RIGHTS, ids=str)
+async def test_the_webhook_misses_each_right_that_is_taken_away(ground: Ground, right: Right) -> None:
+    await ground.install(webhook=True)
+    wanted = (right.group, right.resource, right.verb)
+    for obj in rights_without(render(ground.options), lambda *found: found == wanted):
+        if obj["kind"] in ROLES:
+            kind, place = ROLES[obj["kind"]], obj["metadata"].get("namespace", "")
+            await ground.admin.patch(kind, obj["metadata"]["name"], place, patch={"rules": deepcopy(obj["rules"])})
+    await settles(ground, [right], granted=False)
+    missed = asyncio.Event()
+    async with opened(from_kubeconfig(ground.kubeconfig())) as account:
+        cluster = Noting(account, on_refusal=lambda call: missed.set() if call == call_of(right) else None)
+        await first(certifies(ground, cluster), missed.wait())
+        assert call_of(right) in [call for call, _ in cluster.refused]
+
+
+ROLES = {
+    kind: Kind("rbac.authorization.k8s.io", "v1", kind, plural, kind == "Role")
+    for kind, plural in (("Role", "roles"), ("ClusterRole", "clusterroles"))
+}
+
+
+async def settles(ground: Ground, rights: list[Right], *, granted: bool) -> None:
+    """The server learns of roles a moment after they are written, and tells nobody when."""
+    name = ground.options.name
+    wanted = [
+        (ground.own, replace(right, names=(f"{name}-webhook",)))
+        if right.resource == "secrets"
+        else ("", replace(right, names=(name,)))
+        for right in rights
+    ]
+    async with opened(from_kubeconfig(ground.kubeconfig())) as account:
+        while True:
+            try:
+                await check_rights(account, wanted)
+            except NotFit:
+                if not granted:
+                    return
+            else:
+                if granted:
+                    return

@@ -1,0 +1,49 @@
+"""A job language whose definition somebody else made, without a status subresource: jobs run all the same."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prometheus_client import CollectorRegistry
+
+from kit.fates import exits
+from kit.frameworks_of_scenarios import fw, role
+from kit.hollow import HollowNodes
+from shoal.cluster.clock import SystemClock
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.dialects.framework import DIALECT
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
+from shoal.operator.definitions import Standing, ensure, established, without_status
+from shoal.operator.deployment import marked
+from shoal.operator.jobs.loop import JobLoop
+from shoal.operator.metrics import Metrics
+
+
+async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:
+    cluster = await EmbeddedCluster.open(":memory:")
+    theirs = DIALECT.crd()
+    del theirs["spec"]["versions"][0]["subresources"]
+    await cluster.create(CUSTOM_RESOURCE_DEFINITION, theirs)
+    await established(cluster, theirs["metadata"]["name"])
+    standing = await ensure(cluster, marked(DIALECT.crd()))
+    assert standing == Standing(
+        theirs["metadata"]["name"], "left alone", has_status=False,
+        remark="it was made by somebody else and stays as it is; "
+        "it has no status subresource, so the status is written with the job",
+    )  # fmt: skip
+    dialect = without_status(DIALECT)
+    loop = JobLoop(cluster, dialect, clock=SystemClock(), metrics=Metrics(CollectorRegistry()))
+    running = asyncio.create_task(loop.run())
+    try:
+        async with HollowNodes(cluster).running():
+            await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, "default")
+            await cluster.create(dialect.kind, fw("plain", role(number=2, fate=exits(0, after=0.05))), "default")
+            async for event in cluster.watch(dialect.kind, "default", initial_events=True):
+                status = event.object.get("status") or {}
+                if status.get("state") == "Completed":
+                    break
+        assert status["attemptStatus"]["completionStatus"]["type"]["name"] == "Succeeded"
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await cluster.close()
