@@ -123,6 +123,8 @@ class Keeper:
         self.stack = stack
         self.deadline = time.monotonic() + START_SECONDS
         self.token = secrets.token_hex(16)
+        self.running: dict[str, tuple[subprocess.Popen[bytes], Sequence[str]]] = {}
+        self.url = ""
 
     def start(self, programs: Sequence[str]) -> ControlPlane:
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)  # of an earlier control plane here
@@ -131,7 +133,7 @@ class Keeper:
         self._wait(f"http://127.0.0.1:{etcd_port}/health", etcd)
         flags = [*apiserver_flags(self.folder, etcd_port, port, self.token), *self.more_flags("kube-apiserver")]
         apiserver = self._run("kube-apiserver", flags)
-        url = f"https://127.0.0.1:{port}"
+        url = self.url = f"https://127.0.0.1:{port}"
         self._wait(f"{url}/readyz", apiserver)
         forget(f"http://127.0.0.1:{etcd_port}", FORGOTTEN)
         kubeconfig = write_kubeconfig(self.folder, url, self.token)
@@ -145,11 +147,23 @@ class Keeper:
         """What those that start more add to a program's flags."""
         return ()
 
+    def kill(self, program: str) -> None:
+        """At once, with nothing said; for tests that keep a control plane of their own."""
+        process, _ = self.running[program]
+        process.kill()
+        process.wait()
+
+    def restart_apiserver(self) -> None:
+        """Another one in the place of one that was killed, on what etcd has."""
+        _, flags = self.running["kube-apiserver"]
+        self._wait(f"{self.url}/readyz", self._run("kube-apiserver", flags))
+
     def _run(self, program: str, flags: Sequence[str]) -> subprocess.Popen[bytes]:
         log = self.stack.enter_context((self.folder / f"{program}.log").open("w"))
         process = subprocess.Popen(
             [self.bin / program, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent
         )
+        self.running[program] = (process, flags)
         self.stack.callback(process.wait)
         self.stack.callback(process.kill)
         return process

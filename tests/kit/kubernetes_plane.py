@@ -92,8 +92,15 @@ class NodeProcess:
 
     def stop(self) -> None:
         """As Ctrl-C does: its pods end first."""
+        self._end(signal.SIGINT)
+
+    def leave(self) -> None:
+        """As a service manager does: its pods go on."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, by: signal.Signals) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGINT)
+        self._process.send_signal(by)
         said = self._process.communicate()[1].decode()
         assert self._process.returncode == 0, f"{said}\n{self.log()}"
 

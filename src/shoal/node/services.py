@@ -38,19 +38,18 @@ class Services:
 
     # Logs
 
-    async def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
+    def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
+        """Refuses at once; so whoever asks may begin his answer before there is a line to pass on."""
         worker = self._worker(pod)
         name = _container_name(pod, options.container)
         run = _run_for_logs(worker, name, previous=options.previous)
-        chunks = read_log(
+        return read_log(
             worker.folder.log_file(name, run.attempt),
             options,
             now=datetime.fromtimestamp(self._config.clock(), UTC),
             is_over=lambda: run.is_over or worker.is_torn_down or worker.record.container(name).run is not run,
             subscribe=worker.subscribe,
         )
-        async for chunk in chunks:
-            yield chunk
 
     def _worker(self, pod: Obj) -> PodWorker:
         worker = self._workers.get(uid_of(pod))

@@ -106,12 +106,8 @@ class Kubelet:
         pod = self._pod(request)
         chunks = self._node.logs(pod, log_options(request.query, request.match_info["container"]))
         response = web.StreamResponse(headers={"Content-Type": "text/plain", "Transfer-Encoding": "chunked"})
+        await response.prepare(request)  # a container may be silent for long; who asks knows that he is heard
         async with aclosing(cast(Any, chunks)) as told:
-            first = await anext(told, None)  # what is refused is refused before the answer begins
-            if first is None:
-                return web.Response(body=b"", content_type="text/plain")
-            await response.prepare(request)
-            await response.write(first)
             async for chunk in told:
                 await response.write(chunk)
         await response.write_eof()

@@ -1,0 +1,112 @@
+"""`kubectl logs` and `kubectl exec` work with pods of the node, and nobody else may ask it."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import aiohttp
+import pytest
+
+from kit import control_plane
+from kit.control_plane import ControlPlane
+from kit.kubernetes_plane import NODE
+from kit.pods import phase_is, wait_for_pod
+from kit.shore import ended, log_of, pod, reached
+from shoal.cluster.port import LogOptions
+from shoal.kube import kinds
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD, SERVICE_ACCOUNT, Kind
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
+
+CLUSTER_ROLE = Kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+BINDING = Kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+
+
+def kubectl(plane: ControlPlane, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    program = str(control_plane.binaries(["kubectl"]) / "kubectl")
+    return subprocess.run([program, "--kubeconfig", plane.kubeconfig, *words], capture_output=True, text=True, **more)
+
+
+async def test_logs_are_followed_to_the_end(kubernetes_plane: ControlPlane) -> None:
+    async with reached(kubernetes_plane) as (cluster, namespace):
+        await cluster.create(POD, pod("talks", "for i in 1 2 3; do echo line $i; sleep 0.2; done"), namespace)
+        await wait_for_pod(cluster, "talks", phase_is("Running", "Succeeded"), namespace)
+        assert await log_of(cluster, namespace, "talks") == ["line 1", "line 2", "line 3"]
+        assert await ended(cluster, namespace, "talks") == "Succeeded"
+        done = kubectl(kubernetes_plane, "logs", "-n", namespace, "talks", "--tail=1")
+        assert (done.stdout, done.returncode) == ("line 3\n", 0)
+
+
+async def test_the_logs_of_a_container_that_waits_are_refused_with_its_reason(kubernetes_plane: ControlPlane) -> None:
+    needs = {"name": "n", "configMap": {"name": "missing"}}
+    async with reached(kubernetes_plane) as (cluster, namespace):
+        await cluster.create(POD, pod("waits", "true", volumes=[needs]), namespace)
+        await wait_for_pod(cluster, "waits", lambda p: bool(p and p["status"].get("containerStatuses")), namespace)
+        with pytest.raises(ApiError) as caught:
+            async for _ in cluster.logs("waits", namespace, LogOptions()):
+                pass
+        assert (caught.value.code, "is waiting to start: ContainerCreating" in caught.value.message) == (400, True)
+
+
+async def test_commands_run_in_the_container_and_end_with_their_code(kubernetes_plane: ControlPlane) -> None:
+    async with reached(kubernetes_plane) as (cluster, namespace):
+        await cluster.create(POD, pod("stays", "exec sleep 1000"), namespace)
+        await wait_for_pod(cluster, "stays", phase_is("Running"), namespace)
+        words = ("exec", "-n", namespace, "-i", "stays", "--", "sh", "-c", "hostname; cat; echo no >&2; exit 3")
+        done = kubectl(kubernetes_plane, *words, input="given\n")
+        assert (done.stdout, done.returncode) == ("stays\ngiven\n", 3)
+        assert done.stderr == "no\ncommand terminated with exit code 3\n"
+
+
+async def test_nobody_is_answered_whom_the_cluster_does_not_let(kubernetes_plane: ControlPlane) -> None:
+    async with reached(kubernetes_plane) as (cluster, namespace):
+        await cluster.create(POD, pod("talks", "echo secret"), namespace)
+        await ended(cluster, namespace, "talks")
+        node = await cluster.get(kinds.NODE, NODE)
+        port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+        place = f"https://127.0.0.1:{port}/containerLogs/{namespace}/talks/main"
+        role = {
+            "metadata": {"name": namespace},
+            "rules": [{"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]}],
+        }
+        await cluster.create(CLUSTER_ROLE, role)
+        for name, may in (("may", True), ("maynot", False)):
+            await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": name}}, namespace)
+            if may:
+                await cluster.create(BINDING, binding(namespace, name))
+        answers = [
+            await asked(place, token)
+            for token in (
+                "",
+                "wrong",
+                await token_of(cluster, namespace, "maynot"),
+                await token_of(cluster, namespace, "may"),
+            )
+        ]
+        refused = (
+            f"system:serviceaccount:{namespace}:maynot may not get nodes/proxy of {NODE}; a ClusterRole can allow it\n"
+        )
+        unknown = "show a client certificate of the cluster, or a token of it\n"
+        assert answers == [(401, unknown), (401, unknown), (403, refused), (200, "secret\n")]
+        command = place.replace("containerLogs", "exec") + "?command=id&output=1"
+        assert (await asked(command, await token_of(cluster, namespace, "may")))[0] == 403
+
+
+def binding(namespace: str, name: str) -> dict[str, Any]:
+    who = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace}
+    return {"metadata": {"name": namespace}, "roleRef": role, "subjects": [who]}
+
+
+async def token_of(cluster: Any, namespace: str, account: str) -> str:
+    kind = Kind("", "v1", "TokenRequest", f"serviceaccounts/{account}/token")
+    wish = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {}, "spec": {}}
+    return str((await cluster.create(kind, wish, namespace))["status"]["token"])
+
+
+async def asked(place: str, token: str) -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with aiohttp.ClientSession() as client, client.get(place, headers=headers, ssl=False) as answer:
+        return answer.status, await answer.text()
