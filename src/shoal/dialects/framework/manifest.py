@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from copy import deepcopy
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
@@ -199,9 +198,10 @@ def _repeated_roles(spec: Any) -> list[Cause]:
 def default(manifest: Obj) -> Obj:
     """The manifest as it is stored: defaults filled in, fields of the pod templates under their proper names."""
     from shoal.dialects.framework.definition import schema
+    from shoal.kube.patching.values import clone
     from shoal.kube.structural import apply_defaults
 
-    made = deepcopy(manifest)
+    made: Obj = clone(manifest)
     apply_defaults(schema(), made)
     for _, task in tasks_of(made):
         if isinstance(task.get("pod"), dict):
