@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -30,8 +31,9 @@ from kit.scripted_server import (
 from shoal.cluster.clock import Timer
 from shoal.cluster.connecting import Connection, Shown
 from shoal.cluster.connecting.tokens import TokenFile
-from shoal.cluster.kubernetes import KubernetesCluster, Settings, opened
+from shoal.cluster.kubernetes import KubernetesCluster, Settings, Unreachable, opened
 from shoal.cluster.kubernetes.pacing import Bounds
+from shoal.cluster.kubernetes.shapes import Ordinary
 from shoal.cluster.port import LogOptions, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
@@ -307,6 +309,27 @@ async def test_a_copy_goes_on_where_it_was_and_misses_no_deletion() -> None:
     ]  # fmt: skip
     versions = [request.path.partition("resourceVersion=")[2].partition("&")[0] for request in server.received[1:3]]
     assert versions == ["15", "16"]
+
+
+@pytest.mark.parametrize("ask", ["list", "watch"])
+async def test_a_page_for_people_is_no_list_and_no_watch(ask: str) -> None:
+    page = answer(200, b"<html>\nLog in first\n</html>\n", content_type="text/html")
+    async with scripted(page) as server, client(server) as cluster:
+        with pytest.raises(Unreachable, match="configmaps is no JSON object"):
+            await (cluster.list(CM, "default") if ask == "list" else heard(cluster))
+
+
+async def test_an_odd_object_is_read_whole_instead_of_not_at_all() -> None:
+    odd = {"metadata": {"name": "a", "resourceVersion": "5", "labels": None}}
+    listed = answer(200, {"metadata": {"resourceVersion": "9"}, "items": [odd]})
+    line = json.dumps({"type": "ADDED", "object": odd}).encode() + b"\n"
+    async with (
+        scripted(listed, stream(line, then=end)) as server,
+        opened(Connection(server.url), shapes={CM: Ordinary}) as cluster,
+    ):
+        page = await cluster.list(CM, "default")
+        assert page.items == [{"apiVersion": "v1", "kind": "ConfigMap", **odd}]
+        assert [event.object async for event in cluster.watch(CM, "default")] == [odd]
 
 
 async def test_a_log_that_breaks_off_says_so() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.kubernetes.explaining import Unreachable
+from shoal.cluster.kubernetes.explaining import Unreachable, no_json
 from shoal.cluster.kubernetes.wire import Request, Wire
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import BUILT_IN, Kind
@@ -139,8 +139,5 @@ def decoded(body: bytes, wire: Wire, path: str) -> Obj:
     except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     if not isinstance(found, dict):
-        url = wire.connection.url
-        raise Unreachable(
-            f"{url} does not answer as a Kubernetes API server: {path} is no JSON object. Check the address"
-        )
+        raise no_json(wire.connection, path)
     return found

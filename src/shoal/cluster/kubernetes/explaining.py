@@ -128,8 +128,10 @@ def _wait_seconds(answer: aiohttp.ClientResponse) -> float | None:
     return float(given) if given.isdigit() else None
 
 
-def not_kubernetes(answer: aiohttp.ClientResponse, body: bytes, connection: Connection, what: str) -> Unreachable:
-    return Unreachable(_not_kubernetes(answer, body, connection, what))
+def no_json(connection: Connection, what: str) -> Unreachable:
+    """A success whose words are not Kubernetes'."""
+    url = connection.url
+    return Unreachable(f"{url} does not answer as a Kubernetes API server: {what} is no JSON object. Check the address")
 
 
 def _not_kubernetes(answer: aiohttp.ClientResponse, body: bytes, connection: Connection, what: str) -> str:
@@ -164,5 +166,5 @@ def _ran_out(certificate: bytes) -> datetime | None:
     return end if end < datetime.now(UTC) else None
 
 
-def too_late(connection: Connection, what: str, seconds: float) -> OutcomeUnknown:
-    return OutcomeUnknown(f"{what} was not answered by {connection.url} within {seconds:g} s")
+def too_late(connection: Connection, what: str, seconds: float) -> Failure:
+    return Failure(OutcomeUnknown(f"{what} was not answered by {connection.url} within {seconds:g} s"))

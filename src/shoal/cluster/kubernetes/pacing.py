@@ -17,7 +17,7 @@ from dataclasses import dataclass
 class Bounds:
     first: float = 16
     least: float = 1
-    least_when_slow: float = 4  # answers may be slow for reasons that asking less does not change
+    least_when_slow: float = 8  # answers may be slow for reasons that asking less does not change
     most: float = 256
     easy: float = 4  # times the quickest answer: below it there is room for more
     slow: float = 12  # above it there are too many
@@ -52,7 +52,7 @@ class Pace:
 
     def _strain(self, sort: str, seconds: float) -> float:
         """How much longer answers take now than the quickest; the quickest is forgotten slowly."""
-        quickest = min(self._quickest.get(sort, seconds) * 1.001, seconds)
+        quickest = min(self._quickest.get(sort, seconds) * 1.002, seconds)
         usual = self._usual.get(sort, seconds)
         self._quickest[sort], self._usual[sort] = quickest, usual + (seconds - usual) * 0.1
         return self._usual[sort] / max(quickest, 1e-4)

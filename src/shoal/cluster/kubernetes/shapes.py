@@ -66,7 +66,7 @@ class _Told(msgspec.Struct, Generic[Shape]):
 
 
 class Decoder:
-    """For one kind."""
+    """For one kind. What is no JSON, or not a list or a change at all, raises msgspec.DecodeError."""
 
     def __init__(self, shape: Any) -> None:
         self._items: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[shape])
@@ -74,23 +74,32 @@ class Decoder:
 
     def items(self, body: bytes) -> tuple[list[Obj], ListMeta]:
         with _uncollected(len(body) > _LARGE_BYTES):
-            found = self._items.decode(body)
+            try:
+                found = self._items.decode(body)
+            except msgspec.ValidationError:  # an odd object, such as one with a null for its labels
+                found = _ALL_ITEMS.decode(body)
         return cast(list[Obj], found.items or []), cast(ListMeta, found.metadata)
 
     def told(self, line: bytes) -> tuple[str, Obj]:
         """The type of a change and its object, whole where it is a bookmark or an error."""
         if line.startswith((b'{"type":"BOOKMARK"', b'{"type":"ERROR"')):
             return _whole(line)
-        found = self._told.decode(line)
+        try:
+            found = self._told.decode(line)
+        except msgspec.ValidationError:
+            return _whole(line)
         return _whole(line) if found.type in ("BOOKMARK", "ERROR") else (found.type, cast(Obj, found.object))
 
 
+_ALL_ITEMS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[dict[str, Any]])
+
+
 def _whole(line: bytes) -> tuple[str, Obj]:
-    found = _ANY.decode(line)
-    return found["type"], found["object"]
+    found = _ANY_TOLD.decode(line)
+    return found.type, found.object
 
 
-_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_ANY_TOLD: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Told[dict[str, Any]])
 _EVERYTHING = Decoder(dict[str, Any])
 
 

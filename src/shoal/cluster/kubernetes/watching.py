@@ -12,8 +12,9 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 import aiohttp
+import msgspec
 
-from shoal.cluster.kubernetes.explaining import refusal
+from shoal.cluster.kubernetes.explaining import no_json, refusal
 from shoal.cluster.kubernetes.paths import asked, path_of, truth
 from shoal.cluster.kubernetes.shapes import Decoders
 from shoal.cluster.kubernetes.wire import Request, Wire
@@ -76,8 +77,12 @@ class Watcher:
             path_of(kind, namespace), labelSelector=labels, fieldSelector=fields, limit=str(limit or ""),
             resourceVersion=resource_version, **{"continue": continue_token},
         )  # fmt: skip
-        body = await self._wire.ask(Request("GET", path, repeatable=True))
-        items, about = self._decoders.of(kind).items(body)
+        request = Request("GET", path, repeatable=True)
+        body = await self._wire.ask(request)
+        try:
+            items, about = self._decoders.of(kind).items(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise no_json(self._wire.connection, str(request)) from None
         for item in items:  # a list says once what its items are
             item["apiVersion"], item["kind"] = kind.api_version, kind.kind
         return Page(items, about.resource_version, about.continue_token, about.remaining)
@@ -143,7 +148,10 @@ class Watcher:
             lines = _lines(content)
             while (several := await _next(lines)) is not None:
                 for line in several:
-                    kind, obj = decoder.told(line)
+                    try:
+                        kind, obj = decoder.told(line)
+                    except (msgspec.DecodeError, UnicodeDecodeError):
+                        raise no_json(self._wire.connection, str(request)) from None
                     if kind == "ERROR":
                         raise refusal(obj)
                     yield WatchEvent(_TYPES[kind], obj)

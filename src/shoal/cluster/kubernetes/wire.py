@@ -131,38 +131,46 @@ class Wire:
     # Attempts
 
     async def _persist(self, request: Request, send: Send[T]) -> T:
-        last: list[Failure] = []
+        """Credentials are fetched outside of the deadline: a person may be logging in."""
+        shown = await self._shown()
+        try:
+            return await self._in_time(request, send)
+        except Failure as failed:
+            if failed.code != 401 or not await self._renewed(shown):
+                raise failed.error from None
+        try:
+            return await self._in_time(request, send)
+        except Failure as failed:
+            raise failed.error from None
+
+    async def _in_time(self, request: Request, send: Send[T]) -> T:
+        """Raises Failure where the attempts that make sense did not help."""
+        failures: list[Failure] = []
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as scope:
                 timer = self._clock.call_later(self.settings.deadline_seconds, lambda: scope.reschedule(loop.time()))
                 try:
-                    return await self._tried(request, send, last)
+                    return await self._tried(request, send, failures)
                 finally:
                     timer.cancel()
         except TimeoutError:
-            if last and last[-1].code:  # it was waiting to be let in again
-                raise last[-1].error from None
+            if failures and failures[-1].code:  # it was waiting to be let in again
+                raise failures[-1] from None
             raise explaining.too_late(self.connection, str(request), self.settings.deadline_seconds) from None
 
     async def _tried(self, request: Request, send: Send[T], failures: list[Failure]) -> T:
         while True:
-            shown = await self._shown()
             try:
-                return await self._once(request, send, shown)
+                return await self._once(request, send, await self._shown())
             except Failure as failed:
-                failure = failed
-            failures.append(failure)
-            if failure.code == 401 and not any(earlier.code == 401 for earlier in failures[:-1]):
-                if await self._renewed(shown):
-                    continue
-                raise failure.error from None
-            seconds = pause_after(
-                failure, tries=len(failures), repeatable=request.repeatable,
-                patience=self.settings.patience, chance=self._chance,
-            )  # fmt: skip
-            if seconds is None:
-                raise failure.error from None
+                failures.append(failed)
+                seconds = pause_after(
+                    failed, tries=len(failures), repeatable=request.repeatable,
+                    patience=self.settings.patience, chance=self._chance,
+                )  # fmt: skip
+                if seconds is None:
+                    raise
             await pause(self._clock, seconds)
 
     async def _once(self, request: Request, send: Send[T], shown: Shown) -> T:
