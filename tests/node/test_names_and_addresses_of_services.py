@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from kit.pods import container, pod
 from shoal.kube.objects import Obj
 from shoal.node.naming import rewrite
-from shoal.node.resolving import directory, hostname_of, hosts_file, neighbour, service_lines, service_table
+from shoal.node.resolving import (
+    directory,
+    hostname_of,
+    hosts_file,
+    neighbour,
+    service_lines,
+    service_table,
+    within_reach,
+)
 
 
 def service(name: str, namespace: str = "default", **spec: Any) -> Obj:
@@ -98,6 +106,17 @@ def test_the_table_leads_each_port_to_the_pods_behind_it() -> None:
         ("10.96.0.1", 80): (("10.77.1.2", 8001), ("10.77.1.9", 8000), ("10.77.1.10", 8000)),
         ("10.96.0.1", 5): (),
     }
+
+
+def test_pods_of_other_machines_are_left_out_only_where_their_addresses_are_ours() -> None:
+    ours, theirs, routed, unplaced = (
+        {**at("10.77.1.1"), "nodeName": "here"},
+        {**at("10.77.1.1"), "nodeName": "there"},
+        {**at("10.8.0.9"), "nodeName": "there"},
+        at("10.77.1.9"),
+    )
+    found = within_reach(piece("web", ours, theirs, routed, unplaced, _=80), {"here"}, "10.77.0.0/16")
+    assert found == piece("web", ours, routed, unplaced, _=80)
 
 
 def test_headless_and_external_services_have_no_place_in_the_table() -> None:

@@ -36,7 +36,7 @@ from shoal.node.images import Images
 from shoal.node.kubelet.callers import Authorities, Callers
 from shoal.node.kubelet.serving import Kubelet
 from shoal.node.machine import Machine, measure
-from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.keepers import Keepers, NetworkNotToBeHad
 from shoal.node.sandbox.port import Network
 
 log = Logger(__name__)
@@ -62,7 +62,6 @@ class JoinConfig:
     capacity: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Obj, ...] = ()
-    network: Network | None = None  # None: the better one that works here
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
     api: tuple[str, int] | None = None  # where pods find the API; None: where the cluster says
@@ -73,7 +72,6 @@ class Joined:
     """A node that is registered and runs its pods."""
 
     config: NodeConfig
-    network: Network
     agent: Agent
     broken: asyncio.Task[None]  # ends only when a part of the node breaks
 
@@ -90,7 +88,7 @@ async def join(
     second SIGINT leaves them too. Whether they were stopped."""
     leave, stop = _signalled()
     async with joined(data, cluster, config) as node:
-        log.info("node has joined", node=node.config.name, network=str(node.network))
+        log.info("node has joined", node=node.config.name)
         on_ready(node)
         await _first_of(node.broken, leave.wait(), stop.wait())
         if leave.is_set():
@@ -107,7 +105,7 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
     machine = measure(data.path, host_ip=address)
     name = config.name or node_name(machine.hostname)
     await check_may_join(cluster, name, machine, now=datetime.now(UTC))  # 1. nobody else is this node
-    sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 2. where pods can live
+    sandboxes = await _sandboxes(data)  # 2. where pods can live
     listener = _listen(address, config.port)
     try:
         settings = NodeConfig(
@@ -121,7 +119,7 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
         running = asyncio.create_task(_run(agent, host, cluster, listener, tls))
         try:
             await _first_of(running, agent.ready.wait())  # 3. registered, every pod has its worker
-            yield Joined(settings, sandboxes.network, agent, running)
+            yield Joined(settings, agent, running)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -137,6 +135,16 @@ async def _run(agent: Agent, host: Host, cluster: Cluster, listener: socket.sock
         group.create_task(Authorities(cluster, tls).run())
         group.create_task(host.run())
         group.create_task(agent.run())
+
+
+async def _sandboxes(data: DataFolder) -> Keepers:
+    try:
+        return await Keepers.open(data.sandboxes, network=Network.ISOLATED)
+    except NetworkNotToBeHad as refused:
+        raise CannotJoin(
+            f"{str(refused).partition('. Choose')[0]}. A node of a cluster that runs elsewhere needs them: an API "
+            "server takes no 127.x.y.z address for a Service's pods. `shoal doctor` says what would allow them."
+        ) from None
 
 
 def _listen(address: str, port: int | None) -> socket.socket:

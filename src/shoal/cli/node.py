@@ -78,7 +78,6 @@ def _because(problems: list[str]) -> str:
     "--taint", "taints", multiple=True, metavar="NAME=VALUE:EFFECT", callback=taints_of,
     help="Taint of the node, set when it is registered for the first time: --taint lab=true:NoSchedule",
 )  # fmt: skip
-@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
 @click.option(
     "--address", default="", metavar="ADDRESS",
     help="Where the API server reaches this machine, for logs and commands.  [default: the one of its default route]",
@@ -118,13 +117,11 @@ def configured(options: dict[str, Any]) -> JoinConfig:
     from shoal.cli.joining import JoinConfig
     from shoal.cli.up import certificate_of
     from shoal.kube import names
-    from shoal.node.sandbox.port import Network
 
     loaded = load(options["file"] or default_file())
     problems = names.dns_subdomain(options["name"]) if options["name"] else []
     if problems:
         raise click.UsageError(f"--name {options['name']!r} cannot be the name of a node{_because(problems)}")
-    network = options["network"] or loaded.settings.network
     return JoinConfig(
         name=options["name"],
         address=options["address"],
@@ -132,7 +129,6 @@ def configured(options: dict[str, Any]) -> JoinConfig:
         capacity={**loaded.settings.capacity, **options["capacity"]},
         labels=options["labels"],
         taints=options["taints"],
-        network=None if network == "auto" else Network(network),
         certificate=certificate_of(options["tls_cert"], options["tls_key"]),
         images=loaded.images,
     )
@@ -170,7 +166,7 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
     from shoal.cluster.kubernetes import opened
     from shoal.cluster.port import OutcomeUnknown
     from shoal.kube.errors import ApiError
-    from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad
+    from shoal.node.sandbox.keepers import FolderInUse
     from shoal.node.sandbox.zygote_link import ZygoteFailed
 
     def ready(joined: Joined) -> None:
@@ -187,7 +183,7 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
     with data.held(), log_to(data.log):
         try:
             has_stopped_pods = asyncio.run(run())
-        except (CannotJoin, ServingRefused, FolderInUse, NetworkNotToBeHad, ZygoteFailed) as refused:
+        except (CannotJoin, ServingRefused, FolderInUse, ZygoteFailed) as refused:
             raise click.ClickException(str(refused)) from None
         except ApiError as refused:
             raise click.ClickException(sentence_of(refused)) from None
@@ -202,7 +198,7 @@ def _greet(data: DataFolder, joined: Joined, connection: Connection) -> None:
     gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
     click.echo(f"{click.style(f'Node {node.name} has joined', fg='green')} {connection.url}")
     click.echo(f"  room: {room['cpu']} cpu, {room['memory']} memory{gpus}")
-    click.echo(f"  pods: {joined.network} network; what is kept: {data.path}")
+    click.echo(f"  what is kept: {data.path}")
     click.echo(f"  logs and commands: {node.machine.host_ip} port {node.kubelet_port}")
     click.echo("Ctrl-C stops it and its pods; SIGTERM leaves the pods running.")
 

@@ -48,7 +48,11 @@ class NodeConfig:
         return devices_of(self.machine, self.capacity, self.index)
 
     def range_for(self, network: Network) -> str:
-        return self.pod_range or (ISOLATED_RANGE if network is Network.ISOLATED else LOOPBACK_RANGE)
+        return self.pod_range or usual_range(network)
+
+
+def usual_range(network: Network) -> str:
+    return ISOLATED_RANGE if network is Network.ISOLATED else LOOPBACK_RANGE
 
 
 def split(config: NodeConfig, count: int) -> list[NodeConfig]:

@@ -38,10 +38,10 @@ class Host:
     ) -> None:
         self.cluster = cluster
         self.sandboxes = sandboxes
-        self.names = Names(cluster, sandboxes, api=api)
+        self.nodes: set[str] = set()  # the names of the agents that share this
+        self.names = Names(cluster, sandboxes, here=self.nodes, api=api)
         self.references = References(cluster)
         self.accounts = accounts  # None where the cluster issues no tokens
-        self.nodes: set[str] = set()  # the names of the agents that share this
         self._adopting = asyncio.Lock()
         self._found: dict[str, Found] | None = None
 

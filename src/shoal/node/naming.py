@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,18 @@ from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, without_bookkeeping
 from shoal.logs import Logger
+from shoal.node.config import usual_range
 from shoal.node.environment import API
-from shoal.node.resolving import Directory, Neighbour, Table, directory, hosts_file, service_lines, service_table
+from shoal.node.resolving import (
+    Directory,
+    Neighbour,
+    Table,
+    directory,
+    hosts_file,
+    service_lines,
+    service_table,
+    within_reach,
+)
 from shoal.node.sandbox.port import Sandboxes
 
 log = Logger(__name__)
@@ -48,10 +59,19 @@ class _Registered:
 
 class Names:
     """Run `run` in a task; `synced` is set once the Services are known. `api` is where the node itself finds the API:
-    its Service leads there too, because a server may name itself by an address that is of no use on this machine."""
+    its Service leads there too, because a server may name itself by an address that is of no use on this machine.
+    `here` are the nodes of this machine, which may become more."""
 
-    def __init__(self, cluster: Cluster, sandboxes: Sandboxes, *, api: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        sandboxes: Sandboxes,
+        *,
+        here: Collection[str] = (),
+        api: tuple[str, int] | None = None,
+    ) -> None:
         self._sandboxes = sandboxes
+        self._here = here
         self._api = api
         self._services = Reflector(cluster, SERVICE, on_change=self._changed, trim=without_bookkeeping)
         self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=without_bookkeeping)
@@ -95,7 +115,9 @@ class Names:
 
     def _known(self) -> Directory:
         if self._directory is None:
-            self._directory = directory(self._services.objects.values(), self._slices.objects.values())
+            own = usual_range(self._sandboxes.network)
+            pieces = [within_reach(piece, self._here, own) for piece in self._slices.objects.values()]
+            self._directory = directory(self._services.objects.values(), pieces)
         return self._directory
 
     def _lines_for(self, namespace: str) -> str:

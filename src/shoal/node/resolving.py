@@ -10,7 +10,8 @@ comment line. Wildcards, SRV and reverse records do not exist here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import ipaddress
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from shoal.kube.objects import Obj, labels_of, name_of, namespace_of
@@ -46,6 +47,25 @@ def directory(services: Iterable[Obj], slices: Iterable[Obj]) -> Directory:
         by_service.setdefault((namespace_of(piece), labels_of(piece).get(SERVICE_NAME, "")), []).append(piece)
     ordered = tuple(sorted(services, key=lambda s: (namespace_of(s), name_of(s))))
     return Directory(ordered, {key: tuple(found) for key, found in by_service.items()})
+
+
+def within_reach(piece: Obj, here: Collection[str], own_range: str) -> Obj:
+    """The slice without pods of other machines that give out the same addresses as this one: the address alone would
+    lead to a pod of ours. `here` are the nodes of this machine."""
+    ours = ipaddress.ip_network(own_range)
+
+    def is_reachable(endpoint: Obj) -> bool:
+        node = endpoint.get("nodeName")
+        return not node or node in here or not any(_is_in(a, ours) for a in endpoint.get("addresses") or ())
+
+    return {**piece, "endpoints": [each for each in piece.get("endpoints") or () if is_reachable(each)]}
+
+
+def _is_in(address: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    try:
+        return ipaddress.ip_address(address) in network
+    except ValueError:
+        return False  # a name
 
 
 def neighbour(pod: Obj, ip: str) -> Neighbour:
