@@ -16,7 +16,8 @@ from kit.control_plane import ROOT, binaries
 from kit.installed import Ground
 from shoal.cluster.port import PatchType
 from shoal.dialects import NAMES
-from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, name_of, namespace_of
 from shoal.operator.definitions import established
 from shoal.operator.deployment import Options, definitions, render
@@ -85,6 +86,30 @@ async def test_a_real_server_accepts_every_object(ground: Ground, chosen: dict[s
             kind, name_of(obj), namespace_of(obj),
             patch=obj, patch_type=PatchType.APPLY, field_manager="test", force=True, dry_run=True,
         )  # fmt: skip
+
+
+@pytest.mark.kubernetes
+async def test_the_operators_pod_passes_where_pods_are_restricted(ground: Ground) -> None:
+    """The namespace that is installed enforces the strictest rules Kubernetes has."""
+    await ground.install(webhook=True)
+    (deployment,) = [obj for obj in render(ground.options) if obj["kind"] == "Deployment"]
+    template = deployment["spec"]["template"]
+    pod = {"metadata": {"name": "try", **template["metadata"]}, "spec": template["spec"]}
+    made = await ground.admin.create(POD, pod, ground.own, dry_run=True)
+    assert made["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"]
+    with pytest.raises(ApiError, match='violates PodSecurity "restricted:latest"'):
+        await ground.admin.create(POD, {"metadata": {"name": "try"}, "spec": LOOSE}, ground.own, dry_run=True)
+
+
+LOOSE = {"containers": [{"name": "main", "image": "any"}]}
+
+
+def test_the_image_runs_as_the_user_the_deployment_names() -> None:
+    lines = (ROOT / "deploy/Dockerfile").read_text().splitlines()
+    (deployment,) = [obj for obj in render(Options()) if obj["kind"] == "Deployment"]
+    context = deployment["spec"]["template"]["spec"]["securityContext"]
+    assert f"USER {context['runAsUser']}:{context['runAsGroup']}" in lines
+    assert 'ENTRYPOINT ["shoal"]' in lines
 
 
 async def define_service_monitors(ground: Ground) -> None:

@@ -34,6 +34,7 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
 
     Applies the kinds of jobs, a service account with the rights the operator needs and no others, and the operator
     itself. Running it again upgrades in place: jobs go on. Kinds that somebody else defined stay as they are.
+    An installation is called shoal, or shoal-NAMESPACE-CLASS where it serves those alone; --name calls it otherwise.
     """
     options = _options(said)
     if output:
@@ -52,8 +53,9 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
 
 
 def _options(said: dict[str, Any]) -> Any:
-    from shoal.operator.deployment import Options
+    from shoal.operator.deployment import Options, usual_name
 
+    said["name"] = said["name"] or usual_name(said["watch_namespace"] or "", said["job_class"] or "")
     spelled = {
         "watch_namespace": "watchNamespace",
         "job_class": "jobClass",

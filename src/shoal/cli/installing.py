@@ -26,7 +26,7 @@ def installation_options(command: Command) -> Command:
         click.option(
             "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME", help="The operator's own."
         ),
-        click.option("--name", default="shoal", show_default=True, metavar="NAME", help="Of this installation."),
+        click.option("--name", default="", metavar="NAME", help="Of this installation."),
         click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
         click.option(
             "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),

@@ -60,7 +60,12 @@ def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
     metavar="NAME",
     help="Serve jobs with the label shoal.dev/class=NAME.  [default: those without that label]",
 )
-@_option("--name", default="shoal", show_default=True, metavar="NAME", help="Of Leases, Secret and webhooks.")
+@_option(
+    "--name",
+    default="",
+    metavar="NAME",
+    help="Of Leases, Secret and webhooks; the same for replicas.  [default: shoal, with namespace and class]",
+)
 @_option(
     "--shards",
     default=1,
@@ -113,11 +118,13 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     cluster together with the rights it needs.
     """
     from shoal.cli.operating import Orders, log_to_stderr
+    from shoal.operator.deployment import usual_name
     from shoal.operator.health import Address
 
     if webhook and said["webhook_address"] is None:
         said["webhook_address"] = Address("", 9443)
     said["elects"] = said.pop("leader_election")
+    said["name"] = said["name"] or usual_name(said["namespace"], said["job_class"])
     orders = Orders(settings=_settings(config), **said)
     log_to_stderr(log_format)
     _run(orders)

@@ -33,7 +33,7 @@ def command(
     from shoal.operator.applying import uninstall
     from shoal.operator.deployment import Options
 
-    options = Options(name=name, namespace=namespace, dialects=dialects)
+    options = Options(name=name or "shoal", namespace=namespace, dialects=dialects)
     working(kubeconfig, context, lambda cluster: uninstall(cluster, options, progress, crds=crds, dry_run=dry_run))
     click.echo(
         "Nothing was changed." if dry_run else "Uninstalled." if crds else "Uninstalled; kinds and jobs are kept."

@@ -66,13 +66,9 @@ class Pair:
         return {name: base64.b64encode(content).decode() for name, content in parts.items()}
 
     def renewal(self, names: Iterable[str]) -> datetime:
-        """When it has to be replaced: now, as it were, where it is for other names or cannot be read."""
-        try:
-            found = x509.load_pem_x509_certificate(self.certificate)
-            said = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except (ValueError, x509.ExtensionNotFound):
-            return datetime.min.replace(tzinfo=UTC)
-        if not set(names) <= {str(name.value) for name in said}:
+        """When it has to be replaced: long ago, where it is for other names or cannot be read."""
+        found = _read(self.certificate)
+        if found is None or not set(names) <= _names_in(found):
             return datetime.min.replace(tzinfo=UTC)
         return found.not_valid_before_utc + (found.not_valid_after_utc - found.not_valid_before_utc) * 2 / 3
 
@@ -80,7 +76,23 @@ class Pair:
 def issue(names: tuple[str, ...], now: datetime, before: Pair | None) -> Pair:
     """A new pair; the certificate before it stays trusted, because some replica may still show it."""
     key, certificate = generate(names, now, lifetime=LIFETIME)
-    return Pair(key, certificate, certificate + (before.certificate if before is not None else b""))
+    is_shown = before is not None and _read(before.certificate) is not None
+    return Pair(key, certificate, certificate + (before.certificate if before is not None and is_shown else b""))
+
+
+def _read(certificate: bytes) -> x509.Certificate | None:
+    try:
+        return x509.load_pem_x509_certificate(certificate)
+    except ValueError:
+        return None
+
+
+def _names_in(certificate: x509.Certificate) -> set[str]:
+    try:
+        said = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return set()
+    return {str(name.value) for name in said}
 
 
 class Certifier:

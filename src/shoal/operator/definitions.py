@@ -18,7 +18,10 @@ from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
+from shoal.logs import Logger
 from shoal.operator.deployment import PART_OF, marked
+
+log = Logger(__name__)
 
 MANAGER = "shoal-install"
 _SHOWN = 5
@@ -79,6 +82,7 @@ async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
         if refused.code != 403:
             raise
         return await _as_discovered(cluster, dialect, refused)
+    log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
     if standing.has_status:
         return dialect
     return without_status(dialect)

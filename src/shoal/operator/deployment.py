@@ -7,6 +7,7 @@ whether something is ours to change or to remove.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ PART_OF = "app.kubernetes.io/part-of"
 INSTANCE = "app.kubernetes.io/instance"
 CLASS_LABEL = "shoal.dev/class"
 METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT = 8080, 8081, 9443
+LONGEST_NAME = 53  # a Service has 63 letters, and names are lengthened a little
 _USER = 65532  # as the image has it
 
 _SELECTION = {"app.kubernetes.io/name": "shoal-operator", INSTANCE: "${name}"}
@@ -49,6 +51,12 @@ class Options:
     def values(self) -> dict[str, Any]:
         """With those that are other values as text, which an environment is made of."""
         return {**asdict(self), "dialectNames": ",".join(self.dialects), "shardCount": str(self.shards)}
+
+
+def usual_name(namespace: str = "", job_class: str = "") -> str:
+    """Of an installation; what it serves alone is part of it, so that neighbours have Leases of their own."""
+    words = re.sub(r"[^a-z0-9]+", "-", "-".join(("shoal", namespace, job_class)).lower())
+    return words[:LONGEST_NAME].strip("-")
 
 
 def definitions(dialects: tuple[str, ...]) -> list[Obj]:

@@ -1,0 +1,60 @@
+"""The history log: the object as it was, with the values of its variables covered."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from shoal.dialects.dialect import Snapshot
+from shoal.operator.history import covered, to_log_covered
+
+POD = {
+    "metadata": {"name": "a", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "x"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "main",
+                "command": ["train"],
+                "env": [
+                    {"name": "PASSWORD", "value": "swordfish"},
+                    {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "key", "key": "word"}}},
+                ],
+            }
+        ]
+    },
+}
+SHOWN = {
+    "metadata": {"name": "a", "annotations": {"team": "x"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "main",
+                "command": ["train"],
+                "env": [
+                    {"name": "PASSWORD", "value": "(covered)"},
+                    {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "key", "key": "word"}}},
+                ],
+            }
+        ]
+    },
+}
+
+
+def test_values_are_covered_and_the_rest_stays() -> None:
+    assert covered(POD) == SHOWN
+    assert covered({"spec": {"taskRoles": [{"task": {"pod": POD}}]}}) == {
+        "spec": {"taskRoles": [{"task": {"pod": SHOWN}}]}
+    }
+
+
+def test_odd_objects_are_no_trouble() -> None:
+    assert covered({"env": "none", "list": [None, 1]}) == {"env": "none", "list": [None, 1]}
+    assert covered({"env": ["text", {"name": "A"}]}) == {"env": ["text", {"name": "A"}]}
+
+
+def test_the_log_has_the_covered_object(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "shoal.history"):
+        to_log_covered(Snapshot("team/job", "OnPodDeletion", POD))
+    assert "team/job: OnPodDeletion: ObjectSnapshot: {" in caplog.text
+    assert "swordfish" not in caplog.text
