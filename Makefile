@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check unit disturb bench docs control-plane clean
+.PHONY: help setup demo test check unit disturb bench docs control-plane helm deploy clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -27,7 +27,7 @@ check: setup ## style, types and the layers between rooms
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-unit: setup control-plane ## the tests alone
+unit: setup control-plane helm ## the tests alone
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 disturb: setup ## every job scenario with everything that may go wrong, and with many seeds of chance (long)
@@ -35,6 +35,12 @@ disturb: setup ## every job scenario with everything that may go wrong, and with
 
 control-plane: ## build the real control plane that tests compare with (once)
 	@tools/control-plane >/dev/null
+
+helm: ## build the program that renders the chart in tests (once); without it those tests are skipped
+	@tools/helm >/dev/null || true
+
+deploy: setup ## write the chart and the kustomize base anew from their one source
+	@$(BIN)/python tools/render-deploy
 
 bench: setup control-plane ## measure; a table here, JSON under out/bench
 	$(BIN)/python bench/run.py
