@@ -14,7 +14,7 @@ from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.port import EventType, LogOptions
 from shoal.kube import kinds
-from shoal.kube.kinds import POD, SERVICE_ACCOUNT
+from shoal.kube.kinds import POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of
 
 KEEP_AWAY = "shore.example.com/mine"
@@ -66,3 +66,9 @@ async def ended(cluster: KubernetesCluster, namespace: str, name: str) -> str:
         if phase in ("Succeeded", "Failed"):
             return str(phase)
     raise AssertionError("the watch ended")
+
+
+async def token_of(cluster: KubernetesCluster, namespace: str, account: str) -> str:
+    kind = Kind("", "v1", "TokenRequest", f"serviceaccounts/{account}/token")
+    wish = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {}, "spec": {}}
+    return str((await cluster.create(kind, wish, namespace))["status"]["token"])

@@ -12,7 +12,7 @@ from kit import control_plane
 from kit.control_plane import ControlPlane
 from kit.kubernetes_plane import NODE
 from kit.pods import phase_is, wait_for_pod
-from kit.shore import ended, log_of, pod, reached
+from kit.shore import ended, log_of, pod, reached, token_of
 from shoal.cluster.port import LogOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
@@ -98,12 +98,6 @@ def binding(namespace: str, name: str) -> dict[str, Any]:
     who = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace}
     return {"metadata": {"name": namespace}, "roleRef": role, "subjects": [who]}
-
-
-async def token_of(cluster: Any, namespace: str, account: str) -> str:
-    kind = Kind("", "v1", "TokenRequest", f"serviceaccounts/{account}/token")
-    wish = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {}, "spec": {}}
-    return str((await cluster.create(kind, wish, namespace))["status"]["token"])
 
 
 async def asked(place: str, token: str) -> tuple[int, str]:

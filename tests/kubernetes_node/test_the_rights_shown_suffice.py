@@ -1,0 +1,64 @@
+"""A node with exactly the rights that the documentation shows runs pods, tells of them and is asked for their logs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kit.control_plane import ROOT, ControlPlane
+from kit.kubernetes_plane import NodeProcess
+from kit.shore import KEEP_AWAY, ended, log_of, pod, reached, token_of
+from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, SERVICE_ACCOUNT, Kind
+from shoal.kube.objects import Obj
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
+
+RBAC = ("rbac.authorization.k8s.io", "v1")
+ROLE = Kind(*RBAC, "ClusterRole", "clusterroles", namespaced=False)
+BINDING = Kind(*RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+
+
+def role_shown() -> Obj:
+    shown = re.search(r"```yaml\n(apiVersion: rbac.*?)```", (ROOT / "docs" / "node.md").read_text(), re.DOTALL)
+    assert shown is not None
+    role: Obj = yaml.safe_load(shown[1])
+    return role
+
+
+def kubeconfig(plane: ControlPlane, token: str, place: Path) -> Path:
+    config: dict[str, Any] = json.loads(Path(plane.kubeconfig).read_text())
+    config["users"][0]["user"] = {"token": token}
+    place.write_text(json.dumps(config))
+    return place
+
+
+async def test_a_node_with_the_rights_shown_runs_pods(kubernetes_plane: ControlPlane, tmp_path: Path) -> None:
+    async with reached(kubernetes_plane) as (cluster, namespace):
+        name = f"n-{namespace}"
+        await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "node"}}, namespace)
+        await cluster.create(ROLE, {**role_shown(), "metadata": {"name": name}})
+        who = {"kind": "ServiceAccount", "name": "node", "namespace": namespace}
+        role = {"apiGroup": RBAC[0], "kind": "ClusterRole", "name": name}
+        await cluster.create(BINDING, {"metadata": {"name": name}, "roleRef": role, "subjects": [who]})
+        own = kubeconfig(kubernetes_plane, await token_of(cluster, namespace, "node"), tmp_path / "kubeconfig")
+        process = NodeProcess(own, tmp_path / "n", "--name", name, "--taint", f"{KEEP_AWAY}=yes:NoSchedule")
+        process.start()
+        try:
+            await cluster.create(CONFIG_MAP, {"metadata": {"name": "words"}, "data": {"word": "hello"}}, namespace)
+            volume = {"name": "w", "configMap": {"name": "words"}}
+            speaks = pod("speaks", "cat /words/word; echo", node=name, volumes=[volume])
+            speaks["spec"]["containers"][0]["volumeMounts"] = [{"name": "w", "mountPath": "/words"}]
+            await cluster.create(POD, speaks, namespace)
+            assert await ended(cluster, namespace, "speaks") == "Succeeded"
+            assert await log_of(cluster, namespace, "speaks") == ["hello"]
+            events = (await cluster.list(EVENT, namespace)).items
+            assert "Started" in {event["reason"] for event in events}
+            await cluster.delete(POD, "speaks", namespace)
+        finally:
+            process.stop()
+        assert "forbidden" not in process.log()
