@@ -239,7 +239,7 @@ class KubernetesCluster:
             method, path, data, content_type, repeatable=repeatable, urgent=kind == LEASE,
             sort=method if sort is None else sort,
         )  # fmt: skip
-        return discovering.decoded(await self.wire.ask(request), self.wire, str(request))
+        return discovering.decoded(await self.wire.ask(request), self.wire, request)
 
 
 @asynccontextmanager

@@ -132,12 +132,12 @@ async def _ask(wire: Wire, path: str) -> Obj:
     return decoded(await wire.ask(Request("GET", path, repeatable=True, urgent=True)), wire, path)
 
 
-def decoded(body: bytes, wire: Wire, path: str) -> Obj:
+def decoded(body: bytes, wire: Wire, what: object) -> Obj:
     """An answer of a server that may not be one of ours."""
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     if not isinstance(found, dict):
-        raise no_json(wire.connection, path)
+        raise no_json(wire.connection, str(what))
     return found

@@ -29,6 +29,7 @@ from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
 T = TypeVar("T")
 JSON = "application/json"
 _NO_LIMIT = aiohttp.ClientTimeout(total=None)
+_KEPT_SECONDS = 45  # of idle connections; API servers keep them for 90
 _PROBE_SECONDS, _PROBES = 15, 3  # of a silent connection: a machine that vanished is noticed within a minute
 
 
@@ -79,7 +80,7 @@ class Wire:
         self._last: tuple[Shown, Shown] | None = None
         self._proxy = _proxy(connection.proxy)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=_probed_socket),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS, socket_factory=_probed_socket),
             headers={
                 "User-Agent": f"shoal/{__version__}",
                 "Accept-Encoding": "gzip" if connection.compresses else "identity",
