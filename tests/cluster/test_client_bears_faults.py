@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kit.cluster_objects import config_map
 from kit.scripted_server import (
@@ -34,6 +36,7 @@ from shoal.cluster.connecting.tokens import TokenFile
 from shoal.cluster.kubernetes import KubernetesCluster, Settings, Unreachable, opened
 from shoal.cluster.kubernetes.pacing import Bounds
 from shoal.cluster.kubernetes.shapes import Ordinary
+from shoal.cluster.kubernetes.watching import lines_of
 from shoal.cluster.port import LogOptions, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
@@ -230,6 +233,23 @@ ONE, TWO = event("ADDED", "a", 11), event("MODIFIED", "a", 12)
 async def test_a_stream_ends_quietly_however_it_ends(pieces: tuple[bytes, ...], then: Any) -> None:
     async with scripted(stream(*pieces, then=then)) as server, client(server) as cluster:
         assert await heard(cluster, resource_version="10") == [("ADDED", "11"), ("MODIFIED", "12")]
+
+
+WORDS = st.lists(st.binary(max_size=9).map(lambda word: word.replace(b"\n", b"")))
+
+
+@given(words=WORDS, cuts=st.lists(st.integers(1, 7)))
+def test_lines_are_the_same_however_they_are_cut(words: list[bytes], cuts: list[int]) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        rest = b"".join(word + b"\n" for word in words)
+        for cut in (*cuts, len(rest)):
+            yield rest[:cut]
+            rest = rest[cut:]
+
+    async def read() -> list[bytes]:
+        return [line async for several in lines_of(chunks()) for line in several]
+
+    assert asyncio.run(read()) == [word for word in words if word]
 
 
 async def test_a_line_may_be_longer_than_any_buffer() -> None:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
 
 from shoal.cluster.connecting.connection import FIXED, Connection, Credentials, NoConnection
 from shoal.cluster.connecting.entries import Entry, read
@@ -198,11 +197,12 @@ def _proxy(cluster: Entry, url: str) -> str:
         if urlsplit(given).scheme not in _PROXIES or not urlsplit(given).hostname:
             raise cluster.mistake("proxy-url", f"should be an http or https address, not {given!r}")
         return given
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if _is_near(url) or proxy_bypass(host):
+    if _is_near(url):
         return ""
-    return getproxies_environment().get(parts.scheme, "")
+    from urllib.request import getproxies_environment, proxy_bypass  # slow to import, and for servers far away only
+
+    parts = urlsplit(url)
+    return "" if proxy_bypass(parts.hostname or "") else getproxies_environment().get(parts.scheme, "")
 
 
 def _is_near(url: str) -> bool:

@@ -145,7 +145,7 @@ class Watcher:
         request = Request("GET", path, repeatable=True, urgent=True)
         quiet = self._wire.settings.quiet_seconds if wanted.bookmarks else None
         async with self._wire.stream(request, quiet_seconds=quiet) as content:
-            lines = _lines(content)
+            lines = lines_of(content.iter_any())
             while (several := await _next(lines)) is not None:
                 for line in several:
                     try:
@@ -169,10 +169,10 @@ async def _next(lines: AsyncIterator[list[bytes]]) -> list[bytes] | None:
         return None
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     """All whole lines of each chunk. A line may be longer than any reader's limit, so it is put together here."""
     pieces: list[bytes] = []
-    async for chunk in content.iter_any():
+    async for chunk in chunks:
         *whole, rest = chunk.split(b"\n")
         if whole:
             whole[0] = b"".join((*pieces, whole[0]))
