@@ -21,6 +21,19 @@ def page(port: int, path: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
+async def test_one_that_waits_for_its_turn_is_ready_too(ground: Ground) -> None:
+    await ground.install()
+    async with operator(ground.kubeconfig(), *ground.flags) as leader:
+        identity = (await leader.says("leading"))["identity"]
+        async with operator(ground.kubeconfig(), *ground.flags) as waiting:
+            health = await waiting.port("health")
+            await waiting.says("waiting for its turn")
+            assert page(health, "/readyz") == (200, f"shard 0: waits for its turn; {identity} leads\n")
+            assert await waiting.stop() == 0
+        lease = await ground.admin.get(LEASE, f"{ground.options.name}-0", ground.own)
+        assert lease["spec"]["holderIdentity"] == identity
+
+
 async def test_a_framework_runs_to_its_end_and_the_lease_is_given_back(ground: Ground) -> None:
     await ground.install()
     async with (
@@ -32,7 +45,7 @@ async def test_a_framework_runs_to_its_end_and_the_lease_is_given_back(ground: G
         assert ended["status"]["attemptStatus"]["completionStatus"]["type"]["name"] == "Succeeded"
         health, metrics = await running.port("health"), await running.port("metrics")
         assert page(health, "/healthz") == (200, "ok\n")
-        assert page(health, "/readyz") == (200, "shard 0: ready\n")
+        assert page(health, "/readyz") == (200, "shard 0: leads\n")
         assert 'shoal_jobs{kind="Framework",state="succeeded"} 1.0' in page(metrics, "/metrics")[1]
         assert await running.stop() == 0
     lease = await ground.admin.get(LEASE, f"{ground.options.name}-0", ground.own)

@@ -32,7 +32,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET
 from shoal.kube.objects import Obj, name_of
 from shoal.logs import Logger
-from shoal.operator.health import Address, serving
+from shoal.operator.health import Address, Readiness, serving
 from shoal.operator.rights import MUTATING, VALIDATING
 from shoal.operator.webhook import handlers
 
@@ -113,8 +113,10 @@ class Certifier:
     def secret_name(self) -> str:
         return f"{self._name}-webhook"
 
-    def waits_for(self) -> str:
-        return "" if self._shows is not None else f"a certificate in Secret {self.secret_name}"
+    def readiness(self) -> Readiness:
+        is_ready = self._shows is not None
+        words = "answers" if is_ready else f"waits for a certificate in Secret {self.secret_name}"
+        return Readiness("webhook", is_ready, words)
 
     # Every process
 

@@ -55,10 +55,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """One part of the operator and what it waits for; '' where it is ready."""
+    """One part of the operator, and what it does or waits for, in words."""
 
     part: str
-    waits_for: str
+    is_ready: bool
+    words: str
 
 
 def health_pages(parts: Callable[[], list[Readiness]]) -> dict[str, Answer]:
@@ -66,9 +67,8 @@ def health_pages(parts: Callable[[], list[Readiness]]) -> dict[str, Answer]:
 
     def ready() -> Page:
         found = parts()
-        lines = [f"{part.part}: {part.waits_for or 'ready'}" for part in found]
-        waiting = any(part.waits_for for part in found)
-        return Page("\n".join(lines) + "\n", 503 if waiting or not found else 200)
+        lines = [f"{part.part}: {part.words}" for part in found] or ["not started: the cluster is being looked at"]
+        return Page("\n".join(lines) + "\n", 200 if found and all(part.is_ready for part in found) else 503)
 
     return {"/healthz": lambda: Page("ok\n"), "/readyz": ready}
 

@@ -95,6 +95,8 @@ class Leadership:
         try:
             await copy.synced.wait()
             self.follows = True
+            if self._free_in() > 0:
+                log.info("waiting for its turn", lease=self._name, identity=self.identity, leader=self.leader)
             while True:
                 await self._until_ours()
                 log.info("leading", lease=self._name, identity=self.identity)

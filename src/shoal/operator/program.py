@@ -72,7 +72,7 @@ class Beside(Protocol):
 
     async def run(self, cluster: Cluster) -> None: ...
 
-    def waits_for(self) -> str: ...
+    def readiness(self) -> Readiness: ...
 
 
 class Operator:
@@ -141,10 +141,8 @@ class Operator:
         )  # fmt: skip
 
     def readiness(self) -> list[Readiness]:
-        parts = [Readiness(f"shard {shard.number}", shard.waits_for()) for shard in self._shards]
-        if self._beside is not None:
-            parts.append(Readiness("webhook", self._beside.waits_for()))
-        return parts
+        parts = [shard.readiness() for shard in self._shards]
+        return parts if self._beside is None else [*parts, self._beside.readiness()]
 
 
 class Shard:
@@ -181,21 +179,24 @@ class Shard:
         fenced = Fenced(self._cluster, lambda: leadership.is_held)
         await leadership.run(lambda: self._work(fenced))
 
-    def waits_for(self) -> str:
-        """What keeps this shard from being ready; waiting for another's Lease does not."""
+    def readiness(self) -> Readiness:
+        """Leading with every copy read, or waiting for the Lease of another."""
+        part = f"shard {self.number}"
         if self._works:
             late = [loop.name for loop in self._loops.values() if not loop.is_synced]
-            return f"{', '.join(late)} to be read from the cluster" if late else ""
-        return "" if self._leadership is not None and self._leadership.follows else "the Lease to be read"
+            return Readiness(part, not late, f"reads {', '.join(late)}" if late else "leads")
+        leadership = self._leadership
+        if leadership is None or not leadership.follows:
+            return Readiness(part, False, "waits for the Lease to be read")
+        return Readiness(part, True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
 
     async def _work(self, cluster: Cluster) -> None:
         self._works = True
+        loops = [self._maker(cluster, name, dialect) for name, dialect in self._duties.dialects.items()]
+        if (beside := self._beside) is not None:
+            loops.append(lambda: _BesideLoop(beside, cluster))
         try:
-            loops = [self._maker(cluster, name, dialect) for name, dialect in self._duties.dialects.items()]
-            async with asyncio.TaskGroup() as group:
-                group.create_task(run_all(loops))
-                if self._beside is not None:
-                    group.create_task(self._beside.run(cluster))
+            await run_all(loops)
         finally:
             self._works = False
             self._loops.clear()
@@ -214,3 +215,16 @@ class Shard:
 
     def _serves(self) -> Callable[[Key], bool] | None:
         return served_by(self.number, self._duties.shards)
+
+
+class _BesideLoop:
+    """Kept running like the loops of jobs."""
+
+    name = "webhook"
+
+    def __init__(self, beside: Beside, cluster: Cluster) -> None:
+        self._beside = beside
+        self._cluster = cluster
+
+    async def run(self) -> None:
+        await self._beside.run(self._cluster)
