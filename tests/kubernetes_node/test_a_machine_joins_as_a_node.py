@@ -31,13 +31,25 @@ async def test_the_node_is_registered_with_room_labels_and_taints(
             lease = await cluster.get(LEASE, name, "kube-node-lease")
     finally:
         process.stop()
+    async with reached(kubernetes_plane) as (cluster, _):
+        left = await cluster.get(kinds.NODE, name)
     labels = node["metadata"]["labels"]
     assert (labels["zone"], labels["shoal.dev/process-node"], labels["kubernetes.io/hostname"]) == ("lab", "true", name)
     assert {"key": "shore.example.com/mine", "value": "yes", "effect": "NoSchedule"} in node["spec"]["taints"]
     assert node["status"]["allocatable"]["example.com/lamp"] == "3"
-    assert is_true(node, "Ready")
+    assert (is_true(node, "Ready"), is_true(left, "Ready")) == (True, False)
     assert lease["spec"]["holderIdentity"] == name
     assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+
+
+def test_a_node_that_the_cluster_refuses_is_not_tried_for_ever(kubernetes_plane: ControlPlane, tmp_path: Path) -> None:
+    twice = ("--taint", "lab=a:NoSchedule", "--taint", "lab=b:NoSchedule")
+    process, name = own_node(kubernetes_plane, tmp_path / "n", *twice)
+    with pytest.raises(AssertionError, match="Error: ") as caught:
+        process.start()
+    assert name in str(caught.value)
+    assert "Duplicate value" in str(caught.value)
+    assert "Traceback" not in str(caught.value)
 
 
 async def test_pods_are_placed_and_reach_services_by_name(kubernetes_plane: ControlPlane) -> None:

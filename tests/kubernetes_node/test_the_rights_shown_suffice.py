@@ -15,6 +15,7 @@ from kit.kubernetes_plane import NodeProcess
 from kit.shore import KEEP_AWAY, ended, log_of, pod, reached, token_of
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj
+from shoal.node.rights import NEEDS
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 
@@ -35,6 +36,31 @@ def kubeconfig(plane: ControlPlane, token: str, place: Path) -> Path:
     config["users"][0]["user"] = {"token": token}
     place.write_text(json.dumps(config))
     return place
+
+
+def test_the_role_shown_holds_what_the_node_asks_for_and_no_more() -> None:
+    shown = {
+        (group, resource, verb)
+        for rule in role_shown()["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert shown == {(need.kind.group, need.resource, verb) for need in NEEDS for verb in need.verbs}
+
+
+async def test_a_user_without_rights_is_told_all_that_is_missing(
+    kubernetes_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with reached(kubernetes_plane) as (cluster, namespace):
+        token = await token_of(cluster, namespace, "default")
+        process = NodeProcess(kubeconfig(kubernetes_plane, token, tmp_path / "kubeconfig"), tmp_path / "n")
+        with pytest.raises(AssertionError, match="may not do what a node has to") as caught:
+            process.start()
+    said = str(caught.value)
+    assert [line for line in said.splitlines() if line.startswith("  ")] == [
+        f"  {', '.join(need.verbs)} {need.resource}, {need.why}" for need in NEEDS
+    ]
 
 
 async def test_a_node_with_the_rights_shown_runs_pods(kubernetes_plane: ControlPlane, tmp_path: Path) -> None:

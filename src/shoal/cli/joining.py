@@ -21,6 +21,7 @@ from shoal.apiserver.certificates import Certificate, ensure
 from shoal.apiserver.serving import ServingRefused
 from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import node_name, own_address
+from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.cluster.port import Cluster
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE
@@ -30,12 +31,13 @@ from shoal.logs import Logger
 from shoal.node.accounts import Accounts
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
-from shoal.node.heartbeat import LEASE_NAMESPACE
+from shoal.node.heartbeat import LEASE_NAMESPACE, NodeRefused
 from shoal.node.host import Host
 from shoal.node.images import Images
 from shoal.node.kubelet.callers import Authorities, Callers
 from shoal.node.kubelet.serving import Kubelet
 from shoal.node.machine import Machine, measure
+from shoal.node.rights import Need, missing
 from shoal.node.sandbox.keepers import Keepers, NetworkNotToBeHad
 from shoal.node.sandbox.port import Network
 
@@ -78,7 +80,7 @@ class Joined:
 
 async def join(
     data: DataFolder,
-    cluster: Cluster,
+    cluster: KubernetesCluster,
     config: JoinConfig,
     *,
     on_ready: Callable[[Joined], None],
@@ -86,6 +88,8 @@ async def join(
 ) -> bool:
     """Run until SIGTERM, which leaves the pods' processes to the next start, or SIGINT, which stops them first; a
     second SIGINT leaves them too. Whether they were stopped."""
+    await cluster.require_supported()
+    await check_rights(cluster)
     leave, stop = _signalled()
     async with joined(data, cluster, config) as node:
         log.info("node has joined", node=node.config.name)
@@ -94,6 +98,7 @@ async def join(
         if leave.is_set():
             return False
         on_stop()
+        await node.agent.resign()
         await _first_of(node.broken, leave.wait(), node.agent.shut_down())
     return not leave.is_set()
 
@@ -131,10 +136,16 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
 async def _run(agent: Agent, host: Host, cluster: Cluster, listener: socket.socket, tls: ssl.SSLContext) -> None:
     """The agent, its names and references, and the answers to the API server, until one of them breaks."""
     kubelet = Kubelet(agent, Callers(cluster, agent.config.name))
-    async with kubelet.served(listener, tls=tls), asyncio.TaskGroup() as group:
-        group.create_task(Authorities(cluster, tls).run())
-        group.create_task(host.run())
-        group.create_task(agent.run())
+    try:
+        async with kubelet.served(listener, tls=tls), asyncio.TaskGroup() as group:
+            group.create_task(Authorities(cluster, tls).run())
+            group.create_task(host.run())
+            group.create_task(agent.run())
+    except ExceptionGroup as several:
+        refused = several.subgroup(NodeRefused)
+        if refused is None:
+            raise
+        raise CannotJoin(str(refused.exceptions[0])) from None
 
 
 async def _sandboxes(data: DataFolder) -> Keepers:
@@ -161,7 +172,22 @@ def _shown_to_pods() -> dict[str, str]:
     return {name: os.environ[name] for name in SHOWN_TO_PODS if name in os.environ}
 
 
-# Whether the name is free
+# Whether the cluster takes us
+
+
+async def check_rights(cluster: KubernetesCluster) -> None:
+    """All that is missing at once, before anything is registered."""
+
+    async def may(verb: str, need: Need) -> bool:
+        return (await cluster.may(verb, need.kind, subresource=need.subresource)).is_allowed
+
+    lacking = await missing(may)
+    if lacking:
+        listed = "\n".join(f"  {line}" for line in lacking)
+        raise CannotJoin(
+            f"the user of the kubeconfig may not do what a node has to:\n{listed}\n"
+            "Bind it to the ClusterRole that docs/node.md shows, or use another kubeconfig."
+        )
 
 
 async def check_may_join(cluster: Cluster, name: str, machine: Machine, *, now: datetime) -> None:

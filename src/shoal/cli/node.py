@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from shoal.cli.folders import VARIABLE, DataFolder, default_folder
+from shoal.cli.folders import VARIABLE, DataFolder, InUse, default_folder
 from shoal.cli.up import READY, capacity_of
 
 if TYPE_CHECKING:
@@ -180,7 +182,7 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
         async with opened(connection) as cluster:
             return await join(data, cluster, config, on_ready=ready, on_stop=_say_stopping)
 
-    with data.held(), log_to(data.log):
+    with _held(data), log_to(data.log):
         try:
             has_stopped_pods = asyncio.run(run())
         except (CannotJoin, ServingRefused, FolderInUse, ZygoteFailed) as refused:
@@ -191,6 +193,17 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
             raise click.ClickException(f"{broken}.") from None
     if ready_fd is None:
         click.echo("Stopped." if has_stopped_pods else "Left. The pods go on; the next start here finds them.")
+
+
+@contextmanager
+def _held(data: DataFolder) -> Iterator[None]:
+    try:
+        with data.held():
+            yield
+    except InUse:
+        raise click.ClickException(
+            f"a node already runs in {data.path}. Stop it with Ctrl-C in its terminal, or choose another --data DIR."
+        ) from None
 
 
 def _greet(data: DataFolder, joined: Joined, connection: Connection) -> None:

@@ -85,6 +85,10 @@ class Agent:
         finally:
             await self._leave()
 
+    async def resign(self) -> None:
+        """Have no more pods placed here: the Node says that it is not ready, until its agent starts again."""
+        await self._heartbeat.resign()
+
     async def shut_down(self) -> None:
         """Stop the processes of every pod, each with its grace period, and take no more; for an orderly end of the
         node while `run` still goes on. The pods themselves stay: the next start decides by their restart policies."""

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE, POD
@@ -19,7 +19,7 @@ from shoal.kube.owners import owner_reference
 from shoal.kube.times import rfc3339, rfc3339_micro
 from shoal.logs import Logger
 from shoal.node.config import NodeConfig
-from shoal.node.machine import node_object, node_status
+from shoal.node.machine import node_object, node_status, stopped
 
 log = Logger(__name__)
 
@@ -56,6 +56,17 @@ class Heartbeat:
             group.create_task(self._every(self._config.renew_seconds, self._renew))
             group.create_task(self._every(self._config.heartbeat_seconds, self._register))
             group.create_task(self._return_when_missed())
+
+    async def resign(self) -> None:
+        """Say once that the node is not ready; nobody waits for an API that does not listen."""
+        patch = {"status": {"conditions": [stopped(rfc3339(self._now()))]}}
+        try:
+            await self._cluster.patch(
+                NODE, self._config.name, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status",
+                field_manager="shoal-node",
+            )  # fmt: skip
+        except Refused as refused:
+            log.warning("the node could not resign", node=self._config.name, error=str(refused))
 
     async def find_pod(self, key: Key) -> Obj | None:
         """The pod as the API has it now, whatever it takes to get an answer."""

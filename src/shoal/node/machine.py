@@ -178,6 +178,11 @@ _CONDITIONS = (
 )
 
 
+def stopped(now: str) -> Obj:
+    """The condition of a node whose agent leaves."""
+    return _condition(None, ("Ready", "False", "NodeStopped", "the node agent was stopped"), now)
+
+
 def _condition(before: Obj | None, claim: tuple[str, str, str, str], now: str) -> Obj:
     kind, status, reason, message = claim
     since = (before or {}).get("lastTransitionTime") if (before or {}).get("status") == status else None
