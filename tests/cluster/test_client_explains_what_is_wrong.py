@@ -196,14 +196,41 @@ def config_for(plane: ControlPlane, **user: Any) -> dict[str, Any]:
     return config
 
 
-def test_a_command_says_that_nobody_is_there(tmp_path: Path) -> None:
-    url = f"https://127.0.0.1:{unused()}"
-    config = {
+def config_of(url: str) -> dict[str, Any]:
+    return {
         "current-context": "a",
         "contexts": [{"name": "a", "context": {"cluster": "a"}}],
         "clusters": [{"name": "a", "cluster": {"server": url}}],
     }
-    assert command(config, tmp_path) == (
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        (
+            answer(200, {"major": "1", "minor": "25", "gitVersion": "v1.25.0"}),
+            "{url} is Kubernetes v1.25.0, which is too old: Shoal needs 1.28 or newer. Update the cluster.",
+        ),
+        (
+            answer(200, b"<html>", content_type="text/html"),
+            "{url} does not answer as a Kubernetes API server: /version is no JSON object. Check the address.",
+        ),
+        (
+            answer(404, b"<html>", content_type="text/html"),
+            "{url} does not answer as a Kubernetes API server: GET /version got 404 and text/html. Check the address.",
+        ),
+    ],
+    ids=["old", "a page", "no page"],
+)
+async def test_a_command_says_that_the_server_will_not_do(tmp_path: Path, step: Any, sentence: str) -> None:
+    async with scripted(step) as server:
+        ended = await asyncio.to_thread(command, config_of(server.url), tmp_path)
+    assert ended == (1, f"Error: {sentence.format(url=server.url)}\n")
+
+
+def test_a_command_says_that_nobody_is_there(tmp_path: Path) -> None:
+    url = f"https://127.0.0.1:{unused()}"
+    assert command(config_of(url), tmp_path) == (
         1,
         f"Error: {url} cannot be reached: Connection refused. Is the cluster up, and is this its address?\n",
     )
