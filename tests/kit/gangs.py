@@ -96,7 +96,7 @@ class Board:
                 self.view.remove_pod(pod.key)
 
     def finishes(self, group: str) -> None:
-        for pod in list(self.view.groups[key(group)].sitting.values()):
+        for pod in [pod for pod in self.view.pods.values() if pod.group == key(group)]:
             self.view.remove_pod(pod.key)
         self.view.remove_group(key(group))
 

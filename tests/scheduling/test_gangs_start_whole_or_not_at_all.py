@@ -10,6 +10,8 @@ from shoal.kube.selectors import from_labels
 from shoal.scheduling.groups import Group, Phase
 from shoal.scheduling.snapshot import Neighbours, State
 
+NEVER = "; even with nobody else there it would not fit, so make it smaller or add nodes"
+
 
 def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() -> None:
     board = Board()
@@ -20,7 +22,7 @@ def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() ->
     assert verdict(made, "g").reason == "NotEnoughResources"
     assert said(made, "g") == (
         "waiting: needs 4 pods at once, 3 would fit, 1 missing: "
-        "needs 4 cpu, 3 of 3 are free, the most on one node is 1 on node n0"
+        "needs 4 cpu, 3 of 3 are free, the most on one node is 1 on node n0" + NEVER
     )
     board.node("n3")
     made = board.cycle()
@@ -66,7 +68,7 @@ def test_04_every_role_must_have_its_minimum_unless_the_group_asks_for_less_than
     assert made.binds == ()
     assert said(made, "g") == (
         "waiting: needs 5 pods at once, 4 would fit, 1 missing: "
-        "needs 5 cpu, 4 of 4 are free, the most on one node is 1 on node n0"
+        "needs 5 cpu, 4 of 4 are free, the most on one node is 1 on node n0" + NEVER
     )
     assert len(with_roles(3).cycle().binds) >= 3
 

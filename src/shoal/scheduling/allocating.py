@@ -12,7 +12,9 @@ from heapq import heapify, heappop, heappush
 from shoal.scheduling.cycle import Cycle, Standstill, add_requests, asked_at_least
 from shoal.scheduling.groups import Phase
 from shoal.scheduling.members import Members
+from shoal.scheduling.possible import could_ever_run
 from shoal.scheduling.requests import Amounts
+from shoal.scheduling.shares import Refusal
 
 Entry = tuple[tuple[object, ...], Members]
 
@@ -24,22 +26,23 @@ def allocate(cycle: Cycle) -> None:
     heapify(queues)
     while queues:
         order, name = heappop(queues)
-        fresh = cycle.shares.order(name)
-        if fresh > order and queues and queues[0][0] < fresh:
-            heappush(queues, (fresh, name))  # somebody below the same parent was served meanwhile
-            continue
+        if not cycle.shares.by_weight:
+            fresh = cycle.shares.order(name)
+            if fresh > order and queues and queues[0][0] < fresh:
+                heappush(queues, (fresh, name))  # somebody below the same parent was served meanwhile
+                continue
         line = lines[name]
         _, members = heappop(line)
-        alone = not line and not queues
-        if _serve(cycle, members, alone=alone):
+        if _serve(cycle, members, alone=not line and not queues):
+            order = cycle.shares.order(name)
             if _has_more(cycle, members):
                 heappush(line, (cycle.order(members), members))
         else:
             cycle.lines.setdefault(name, []).append(members)
-            if cycle.view.queues[name].fifo and members.key not in cycle.bound and members.minimum():
+            if cycle.view.queues[name].fifo and _holds_the_line(cycle, members):
                 _stop(cycle, members, line)
         if line:
-            heappush(queues, (cycle.shares.order(name), name))
+            heappush(queues, (order, name))
 
 
 def _lines(cycle: Cycle) -> dict[str, list[Entry]]:
@@ -102,8 +105,8 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
         return _serve_surplus(cycle, members, alone=alone)
     queue = members.group.queue
     asked = asked_at_least(members, cycle.view)
-    beyond = cycle.shares.by_weight and cycle.is_starving(members)
-    if refusal := cycle.shares.refusal(queue, asked, beyond_deserved=beyond):
+    refusal, beyond = _refusal(cycle, members, asked)
+    if refusal:
         cycle.still[members.key] = Standstill("quota", refusal)
         return False
     mark = cycle.room.mark()
@@ -128,6 +131,14 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     return False
 
 
+def _refusal(cycle: Cycle, members: Members, asked: Mapping[str, int]) -> tuple[Refusal | None, bool]:
+    """Whether the queue refuses. A group that waited too long is held to the ceiling only, not to what is deserved."""
+    refusal = cycle.shares.refusal(members.group.queue, asked)
+    if refusal is None or not cycle.shares.by_weight or not cycle.is_starving(members):
+        return refusal, False
+    return cycle.shares.refusal(members.group.queue, asked, beyond_deserved=True), True
+
+
 def _serve_surplus(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     """One pod at a time, so that shares are looked at again after each; all at once where nobody else waits."""
     done = {one.pod.key for one in cycle.bound.get(members.key, ())}
@@ -135,7 +146,7 @@ def _serve_surplus(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     if not pods:
         return False
     queue = members.group.queue
-    refusal = cycle.shares.refusal(queue, dict(cycle.room.vector(pods[0].requests).counted))
+    refusal = cycle.shares.refusal(queue, dict(cycle.view.vector_of(pods[0]).counted))
     if refusal:
         cycle.still[members.key] = Standstill("quota", refusal)
         return False
@@ -166,6 +177,10 @@ def _affordable(cycle: Cycle, queue: str, requests: Mapping[str, int], most: int
 
 def _has_more(cycle: Cycle, members: Members) -> bool:
     return len(members.minimum().pods) > len(cycle.bound.get(members.key, ()))
+
+
+def _holds_the_line(cycle: Cycle, members: Members) -> bool:
+    return members.key not in cycle.bound and bool(members.minimum()) and could_ever_run(cycle, members)
 
 
 def _stop(cycle: Cycle, head: Members, line: list[Entry]) -> None:

@@ -24,10 +24,11 @@ ALL = slice(None)
 class Vector:
     """One request: which columns it needs and how much of each. Nothing that is zero."""
 
-    __slots__ = ("amounts", "columns", "counted", "pairs")
+    __slots__ = ("amounts", "cells", "columns", "counted", "pairs")
 
     def __init__(self, pairs: tuple[tuple[str, int, int], ...]) -> None:
         self.pairs = pairs  # name, column, amount
+        self.cells = tuple((column, amount) for _, column, amount in pairs)
         self.columns = np.array([column for _, column, _ in pairs], dtype=np.intp)
         self.amounts = np.array([amount for _, _, amount in pairs], dtype=np.int64)
         self.counted = tuple((name, amount) for name, _, amount in pairs if name != "pods")  # what queues count

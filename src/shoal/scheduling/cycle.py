@@ -14,7 +14,7 @@ from shoal.kube.objects import Key
 from shoal.scheduling.columns import Mask
 from shoal.scheduling.gangs import Gangs
 from shoal.scheduling.groups import Phase
-from shoal.scheduling.members import Members
+from shoal.scheduling.members import Members, Minimum
 from shoal.scheduling.placing import Placed, Where
 from shoal.scheduling.planning import Evict, Shrink
 from shoal.scheduling.requests import Amounts
@@ -92,11 +92,10 @@ class Cycle:
 
     def is_starving(self, members: Members) -> bool:
         """Waited longer than anybody should."""
-        group = members.group
-        patience = group.created + self.settings.starving_seconds
-        if group.inqueue_since is not None:
-            patience = group.inqueue_since + self.settings.starving_seconds
-        until = min(patience, self.deadline(members))
+        since = members.group.created
+        if members.group.ran:  # it waits for a replacement: since the last pod found a place
+            since = max((pod.since for pod in members.sitting.values()), default=since)
+        until = min(since + self.settings.starving_seconds, self.deadline(members))
         self.wake(until)
         return self.now >= until
 
@@ -104,14 +103,14 @@ class Cycle:
         """Smaller goes first."""
         group = members.group
         placed = self.bound.get(members.key)
-        ready = members.is_whole if placed is None else True
-        allocated = members.allocated
-        if placed:
-            allocated = dict(allocated)
-            add_requests(allocated, placed, self.view)
-        share = self.shares.dominant(allocated)
+        ready, broken, share = False, False, 0.0
+        if placed or members.sitting or members.finished:
+            ready, broken = bool(placed) or members.is_whole, members.is_broken
+            allocated = dict(members.allocated)
+            add_requests(allocated, placed or (), self.view)
+            share = self.shares.dominant(allocated)
         deadline = self.deadline(members)
-        return -group.priority, ready, not members.is_broken, deadline, share, group.created, group.uid, group.key
+        return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
 
     def where(self, members: Members, *, later: bool = False) -> Where:
         """Nodes kept for somebody else are closed, except to guests and to those that end in time."""
@@ -139,14 +138,20 @@ class Cycle:
 
 def add_requests(amounts: Amounts, placed: Iterable[Placed], view: ClusterView) -> None:
     for one in placed:
-        for name, amount in view.room.vector(one.pod.requests).counted:
+        for name, amount in view.vector_of(one.pod).counted:
             amounts[name] = amounts.get(name, 0) + amount
 
 
 def asked_at_least(members: Members, view: ClusterView) -> Amounts:
     """What the minimum requests: the units' first pods, then as many others as are missing."""
     minimum = members.minimum()
-    chosen: dict[Key, object] = {}
+    if minimum.asked is None:
+        minimum.asked = _asked(minimum, view)
+    return minimum.asked
+
+
+def _asked(minimum: Minimum, view: ClusterView) -> Amounts:
+    chosen: set[Key] = set()
     asked: Amounts = {}
     parts = [part for unit in minimum.units for part in (unit.parts[: unit.must] or (unit,))]
     for pod in [pod for part in parts for pod in part.pods[: part.must]] + list(minimum.pods):
@@ -154,7 +159,7 @@ def asked_at_least(members: Members, view: ClusterView) -> Amounts:
             continue
         if len(chosen) >= minimum.total and len(chosen) >= sum(part.must for part in parts):
             break
-        chosen[pod.key] = pod
-        for name, amount in view.room.vector(pod.requests).counted:
+        chosen.add(pod.key)
+        for name, amount in view.vector_of(pod).counted:
             asked[name] = asked.get(name, 0) + amount
     return asked

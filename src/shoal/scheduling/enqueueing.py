@@ -15,15 +15,17 @@ from shoal.scheduling.members import Members
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import SLACK, Refusal
 
-LONGEST_BACKOFF_SECONDS = 3600.0
+LONGEST_BACKOFF_SECONDS = 600.0
 
 
 def send_back(cycle: Cycle) -> None:
-    """Admitted, never placed, and its time is over."""
+    """Admitted, never placed, and its time is over: others may want what it counts for in the accounts."""
     for members in cycle.view.unsettled.values():
         group = members.group
-        if members.lone or group.phase is not Phase.INQUEUE or members.sitting or group.inqueue_since is None:
+        if group.phase is not Phase.INQUEUE or members.sitting or group.inqueue_since is None or members.lone:
             continue
+        if not group.min_resources or members.key in cycle.view.reservations:
+            continue  # keeps nothing from others, or will have its nodes
         queue = cycle.view.queues.get(group.queue)
         seconds = queue.inqueue_timeout_seconds if queue else None
         ends = group.inqueue_since + (cycle.settings.inqueue_timeout_seconds if seconds is None else seconds)
@@ -61,7 +63,7 @@ def enqueue(cycle: Cycle) -> None:
         else:
             cycle.still[members.key] = refusal
             cycle.lines.setdefault(name, []).append(members)
-            if cycle.view.queues[name].fifo:
+            if cycle.view.queues[name].fifo and not _is_too_large(refusal):
                 _hold_line(cycle, members, pending.pop(name))
                 continue
         if pending[name]:
@@ -84,6 +86,12 @@ def _is_held_back(cycle: Cycle, members: Members) -> bool:
     else:
         return False
     return True
+
+
+def _is_too_large(refusal: Standstill) -> bool:
+    """Alone it asks for more than may ever be had, so nobody needs to wait for it."""
+    figures = refusal.refusal
+    return figures is not None and figures.need > figures.limit
 
 
 def _hold_line(cycle: Cycle, head: Members, others: Iterable[Members]) -> None:

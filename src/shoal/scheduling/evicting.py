@@ -51,8 +51,12 @@ def make_room(cycle: Cycle) -> None:
 
 def _in_order(cycle: Cycle) -> list[Members]:
     found = []
-    for line in cycle.lines.values():
+    anybody = any(cycle.shares.may_lose(name, s.allocated.items()) for name, s in cycle.shares.standings.items())
+    for name, line in cycle.lines.items():
+        weakest = min(cycle.view.accounts[name].priorities)
         for members in line:
+            if not anybody and members.group.priority <= weakest and not cycle.reservations:
+                continue
             still = cycle.still.get(members.key)
             if still is None or still.obstacle not in ("capacity", "quota") or not members.minimum():
                 continue
@@ -115,7 +119,7 @@ def _suppose(cycle: Cycle, step: Step, taken: set[Key]) -> None:
     for pod in pods:
         row = cycle.room.rows.get(pod.node)
         if row is not None:
-            cycle.room.expect(row, cycle.room.vector(pod.requests))
+            cycle.room.expect(row, cycle.view.vector_of(pod))
             if cycle.view.devices.are_shared:
                 _expect_devices(cycle, pod, row)
     cycle.shares.charge(step.members.group.queue, _held(cycle, pods).items(), -1)
@@ -176,6 +180,6 @@ def _because(why: str, victim: Members, members: Members) -> str:
 def _held(cycle: Cycle, pods: Iterable[Pod]) -> Amounts:
     held: Amounts = {}
     for pod in pods:
-        for name, amount in cycle.room.vector(pod.requests).counted:
+        for name, amount in cycle.view.vector_of(pod).counted:
             held[name] = held.get(name, 0) + amount
     return held

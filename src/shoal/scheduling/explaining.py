@@ -11,12 +11,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from shoal.scheduling.columns import Ints
 from shoal.scheduling.cycle import Cycle, Standstill
 from shoal.scheduling.members import Members, Unit
+from shoal.scheduling.possible import could_ever_run
 from shoal.scheduling.requests import shown
+from shoal.scheduling.room import Room
 from shoal.scheduling.scoring import COMMON
 from shoal.scheduling.shapes import Shape
-from shoal.scheduling.snapshot import Pod
+from shoal.scheduling.shares import Refusal
+from shoal.scheduling.snapshot import Node, Pod
 from shoal.scheduling.topology import Tier
 
 
@@ -24,21 +28,44 @@ class Explainer:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._shortages: dict[int, str] = {}
+        self._hopeless: dict[tuple[object, ...], bool] = {}
+        self._quotas: dict[tuple[object, ...], str] = {}
         self._places = {m.key: place for line in cycle.lines.values() for place, m in enumerate(line)}
 
     def sentence(self, members: Members, still: Standstill) -> str:
         ahead = 0 if members.lone else self._places.get(members.key, 0)
-        return f"waiting: {self._cause(members, still)}{_ahead(ahead, members.group.queue)}"
+        never = ""
+        if still.obstacle == "capacity" and not members.lone and self._is_hopeless(members):
+            never = "; even with nobody else there it would not fit, so make it smaller or add nodes"
+        return f"waiting: {self._cause(members, still)}{never}{_ahead(ahead, members.group.queue)}"
+
+    def _is_hopeless(self, members: Members) -> bool:
+        minimum = members.minimum()
+        if any(pod.blocked for pod in minimum.pods):
+            return False
+        alike = (tuple(id(shape) for shape in minimum.shapes or ()), minimum.total, members.group.closeness)
+        if minimum.shapes is None or len(minimum.shapes) > 1 or alike not in self._hopeless:
+            self._hopeless[alike] = not could_ever_run(self._cycle, members)
+        return self._hopeless[alike]
 
     def _cause(self, members: Members, still: Standstill) -> str:
         match still.obstacle:
             case "quota":
-                return _quota(still)
+                return self._quota(still)
             case "leaving":
                 return f"its place is being freed; it starts when {still.words or 'the'} pods have left"
             case "capacity":
                 return self._capacity(members)
         return still.words
+
+    def _quota(self, still: Standstill) -> str:
+        refusal = still.refusal
+        assert refusal is not None, "a quota has its figures"
+        figures = (still.words, refusal.queue, refusal.resource, refusal.need, refusal.used, still.over_cluster)
+        found = self._quotas.get(figures)
+        if found is None:
+            found = self._quotas[figures] = _quota(still, refusal)
+        return found
 
     def _capacity(self, members: Members) -> str:
         minimum = members.minimum()
@@ -85,7 +112,7 @@ class Explainer:
         sitting = {pod.node for pod in members.sitting.values()} & self._cycle.room.rows.keys()
         if sitting:
             return self._grown(tier, sitting, minimum.total)
-        best = max(range(1, len(sums)), key=lambda domain: (int(sums[domain]), -domain), default=0)
+        best = min(range(1, len(sums)), key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
         name, amount = _scarce(shapes[0])
         need, hole = shown(name, amount * minimum.total), shown(name, amount * int(sums[best]))
         return (
@@ -110,9 +137,7 @@ def _ahead(count: int, queue: str) -> str:
     return f"; {count} {'job' if count == 1 else 'jobs'} ahead in queue {queue}"
 
 
-def _quota(still: Standstill) -> str:
-    refusal = still.refusal
-    assert refusal is not None, "a quota has its figures"
+def _quota(still: Standstill, refusal: Refusal) -> str:
     name = refusal.resource
     need, used, limit = (shown(name, int(amount)) for amount in (refusal.need, refusal.used, refusal.limit))
     if still.over_cluster:
@@ -134,7 +159,7 @@ def _shortage(shape: Shape) -> str:
     rows = np.flatnonzero(shape.eligible)
     short = {name: rows[np.maximum(room.free[column, rows], 0) < amount] for name, column, amount in shape.vector.pairs}
     worst = sorted((name for name in short if len(short[name])), key=lambda name: (-len(short[name]), name))
-    parts = [_short_of(shape, name, short[name].tolist()) for name in worst]
+    parts = [_short_of(shape, name, short[name]) for name in worst]
     if not parts and shape.gpu_milli and not shape.fits:
         parts.append(f"needs {shape.gpu_milli}m of one device, and no device has so much left")
     barred: Counter[str] = shape.objections()
@@ -151,20 +176,26 @@ def _in_all(shape: Shape, count: int) -> str:
     free = {name: np.maximum(room.free[column, rows], 0) for name, column, _ in shape.vector.pairs}
     name, column, amount = min(shape.vector.pairs, key=lambda pair: (free[pair[0]].sum() / pair[2], pair[0]))
     whole = int(room.whole[column, rows].sum())
-    best = max(rows.tolist(), key=lambda row: (int(room.free[column, row]), -int(room.rank[row])))
-    node = room.nodes[best]
-    assert node is not None, "an eligible row has a node"
+    best, node = _freest(room, column, rows)
     shares = f"{shown(name, int(free[name].sum()))} of {shown(name, whole)} are free"
     most = f"the most on one node is {shown(name, max(int(room.free[column, best]), 0))} on node {node.name}"
     return f"needs {shown(name, count * amount)} {name}, {shares}, {most}"
 
 
-def _short_of(shape: Shape, name: str, rows: list[int]) -> str:
-    room = shape.room
-    column = room.column(name)
-    best = max(rows, key=lambda row: (int(room.free[column, row]), -int(room.rank[row])))
+def _freest(room: Room, column: int, rows: Ints) -> tuple[int, Node]:
+    """The row with the most left, the first by name of several."""
+    free = room.free[column, rows]
+    most = rows[free == free.max()]
+    best = int(most[np.argmin(room.rank[most])])
     node = room.nodes[best]
     assert node is not None, "an eligible row has a node"
+    return best, node
+
+
+def _short_of(shape: Shape, name: str, rows: Ints) -> str:
+    room = shape.room
+    column = room.column(name)
+    best, node = _freest(room, column, rows)
     whole, free = int(room.whole[column, best]), max(int(room.free[column, best]), 0)
     need = shown(name, next(amount for other, _, amount in shape.vector.pairs if other == name))
     if not whole:

@@ -57,7 +57,13 @@ class Gangs:
 
     def could_fit(self, minimum: Minimum, *, later: bool) -> bool:
         """A bound that costs a few comparisons: every shape's free slots in all."""
-        if minimum.total > self._slots(minimum.pods, later=later):
+        if minimum.shapes is None:
+            minimum.shapes = self.shapes(minimum.pods)
+        fits = 0
+        for shape in minimum.shapes:
+            shape.sync()
+            fits += shape.fits_later if later else shape.fits
+        if minimum.total > fits:
             return False
         return all(unit.must <= self._slots(unit.pods, later=later) for unit in minimum.units if not unit.parts)
 

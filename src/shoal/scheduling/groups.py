@@ -111,7 +111,7 @@ class Settings:
     evict_whole_gangs: bool = True
     eviction_attempts: int = 16  # searches for victims in one plan; the others wait their turn
     inqueue_timeout_seconds: float = 600
-    backoff_seconds: float = 60  # doubled with each time-out, up to an hour
+    backoff_seconds: float = 60  # doubled with each time-out, up to ten minutes
     hold_seconds: float = 30  # how long a gang may stand half bound
     starving_seconds: float = 1800
     sla_seconds: float | None = None

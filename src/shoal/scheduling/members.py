@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
 from shoal.kube.times import parse
 from shoal.scheduling.groups import Closeness, Group, Phase, Subgroups
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.snapshot import Pod, State
+
+if TYPE_CHECKING:
+    from shoal.scheduling.shapes import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,15 @@ class Unit:
     parts: tuple[Unit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Minimum:
     """What has to be placed at once before the gang may start: every unit, and `total` pods in all."""
 
     units: tuple[Unit, ...]
     total: int
     pods: tuple[Pod, ...]  # all that could be used
+    asked: Amounts | None = None  # what the least of them request; worked out when first needed
+    shapes: list[Shape] | None = None  # of all of them, likewise
 
     def __bool__(self) -> bool:
         return bool(self.units) or self.total > 0
@@ -44,6 +50,7 @@ class Members:
     """`allocated` and `asked` are what the sitting and the waiting pods request, for the queue's account."""
 
     def __init__(self, group: Group, *, known: bool, lone: bool = False) -> None:
+        self.key = group.key
         self.group = group
         self.known = known  # whether the PodGroup itself was seen
         self.lone = lone
@@ -56,10 +63,7 @@ class Members:
         self.asked: Amounts = {}
         self.nominated: dict[Key, str] = {}
         self._minimum: Minimum | None = None
-
-    @property
-    def key(self) -> Key:
-        return self.group.key
+        self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
 
     @property
     def name(self) -> str:
@@ -75,6 +79,7 @@ class Members:
 
     def changed(self) -> None:
         self._minimum = None
+        self._lack = "unasked"
 
     def is_empty(self) -> bool:
         return not (self.waiting or self.gated or self.sitting or self.leaving or self.finished)
@@ -121,14 +126,15 @@ class Members:
     def _units(self, pods: tuple[Pod, ...]) -> Iterable[Unit]:
         for policy in self.group.subgroups:
             yield self._subgroups(policy, pods)
-        sitting = self._ready_roles()
-        for role, least in self.counted_roles().items():
+        roles = self.counted_roles()
+        sitting = self._ready_roles() if roles else Counter()
+        for role, least in roles.items():
             yield Unit(tuple(pod for pod in pods if pod.role == role), least - sitting[role], role)
 
     def counted_roles(self) -> dict[str, int]:
         """The minimum per role; roles do not count where they ask for more than the whole group's minimum."""
         roles = self.group.min_roles
-        return dict(sorted(roles.items())) if sum(roles.values()) <= self.group.min_member else {}
+        return dict(sorted(roles.items())) if roles and sum(roles.values()) <= self.group.min_member else {}
 
     def _ready_roles(self) -> Counter[str]:
         counted = Counter(pod.role for pod in self.sitting.values())
@@ -153,13 +159,19 @@ class Members:
 
     def lack(self) -> tuple[str, str] | None:
         """The reason and the words where too few pods exist for the minimum, whatever is free."""
-        group = self.group
-        exist = len(self.candidates()) + self.ready
+        if self._lack == "unasked":
+            self._lack = self._find_lack()
+        return self._lack
+
+    def _find_lack(self) -> tuple[str, str] | None:
+        group, pods = self.group, self.minimum().pods
+        exist = len(pods) + self.ready
         if exist < group.min_member:
             return "NotEnoughTasks", f"{exist} of the {group.min_member} pods it needs at once exist"
-        counted = self._ready_roles()
-        counted.update(pod.role for pod in self.candidates())
-        for role, least in self.counted_roles().items():
+        roles = self.counted_roles()
+        counted = self._ready_roles() if roles else Counter()
+        counted.update(pod.role for pod in pods if roles)
+        for role, least in roles.items():
             if counted[role] < least:
                 return "NotEnoughPodsOfTask", f"{counted[role]} of the {least} pods of {role} it needs at once exist"
         for unit in self.minimum().units:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shoal.scheduling.columns import Ints, Mask
-from shoal.scheduling.scoring import score
 from shoal.scheduling.shapes import NOWHERE, RANKS, Shape
 from shoal.scheduling.snapshot import Pod
 
@@ -102,7 +101,7 @@ class Placer:
             deep *= 2
         deep = min(deep, int(slots.max()), wanted)
         tie = RANKS - 1 - self._room.rank[rows]
-        worth = np.array([score(shape, self._room, rows, pods=n) * RANKS + tie for n in range(1, deep + 1)])
+        worth = np.array([shape.worth(rows, n) * RANKS + tie for n in range(1, deep + 1)])
         worth = np.minimum.accumulate(worth, axis=0)
         worth[np.arange(deep)[:, None] >= slots] = NOWHERE
         best = np.argsort(worth, axis=None, kind="stable")[::-1][:wanted]
@@ -156,9 +155,12 @@ def _best(key: Ints, most: int) -> Ints:
     if most == 1:
         row = int(np.argmax(key)) if len(key) else 0
         return np.array([row] if len(key) and key[row] > NOWHERE else [], dtype=np.int64)
-    rows = np.argpartition(key, -most)[-most:] if most < len(key) else np.arange(len(key))
-    rows = rows[key[rows] > NOWHERE]
-    return rows[np.argsort(-key[rows], kind="stable")]
+    rows = np.flatnonzero(key > NOWHERE)
+    found = key[rows]
+    if most < len(rows):
+        best = np.argpartition(found, -most)[-most:]
+        rows, found = rows[best], found[best]
+    return rows[np.argsort(-found)]
 
 
 def _before(counts: Ints) -> Ints:

@@ -10,6 +10,7 @@ from shoal.scheduling.allocating import allocate
 from shoal.scheduling.cycle import Cycle
 from shoal.scheduling.enqueueing import enqueue, send_back
 from shoal.scheduling.evicting import make_room
+from shoal.scheduling.members import pod_order
 from shoal.scheduling.planning import Evict, Plan
 from shoal.scheduling.reserving import honour, reserve
 from shoal.scheduling.verdicts import UNDONE, conclude
@@ -45,6 +46,6 @@ def undo_half_bound(cycle: Cycle) -> None:
             continue
         cycle.undone.add(members.key)
         sentence = UNDONE.format(members.minimum().total)
-        for pod in members.sitting.values():
+        for pod in sorted(members.sitting.values(), key=pod_order):
             cycle.evictions.append(Evict(pod.key, pod.uid, sentence))
             cycle.given_up.add(pod.key)

@@ -68,6 +68,11 @@ class Verdict:
     timeouts: int = 0
     ran: bool = False
 
+    def changes(self, group: Group) -> bool:
+        """Whether something is to be remembered that the group does not say yet."""
+        said = (group.phase, group.inqueue_since, group.not_before, group.timeouts, group.ran)
+        return said != (self.phase, self.inqueue_since, self.not_before, self.timeouts, self.ran)
+
     def applied_to(self, group: Group) -> Group:
         return replace(
             group,

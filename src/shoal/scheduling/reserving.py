@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shoal.scheduling.columns import Ints, Mask
+from shoal.scheduling.columns import Mask
 from shoal.scheduling.cycle import Cycle
 from shoal.scheduling.members import Members
+from shoal.scheduling.possible import wanted, when_empty
 from shoal.scheduling.shapes import Shape
-from shoal.scheduling.snapshot import Pod
 
 
 def honour(cycle: Cycle) -> None:
@@ -72,7 +72,7 @@ def _choose(cycle: Cycle, members: Members) -> tuple[str, ...]:
     """The nodes that need to lose least until the whole minimum fits; none where it never would."""
     minimum = members.minimum()
     closeness = members.group.closeness
-    shapes = _wanted(cycle, minimum.pods[: minimum.total])
+    shapes = wanted(cycle, minimum.pods[: minimum.total])
     taken = np.zeros(len(cycle.room), dtype=np.bool_)
     if cycle.closed is not None:
         taken |= cycle.closed
@@ -81,25 +81,16 @@ def _choose(cycle: Cycle, members: Members) -> tuple[str, ...]:
         tier = tiers[closeness.tier - 1]
         found = [_rows(cycle, shapes, taken | ~tier.mask(domain)) for domain in range(1, len(tier.names))]
         able = [rows for rows in found if rows is not None]
-        rows = min(able, key=lambda rows: (_occupied(cycle, rows), rows)) if able else None
-    else:
-        rows = _rows(cycle, shapes, taken)
-    return tuple(sorted(_name(cycle, row) for row in rows or ()))
-
-
-def _wanted(cycle: Cycle, pods: Sequence[Pod]) -> list[tuple[Shape, int]]:
-    counted: dict[int, tuple[Shape, int]] = {}
-    for pod in pods:
-        shape = cycle.view.shape_of(pod).sync()
-        counted[id(shape)] = (shape, counted.get(id(shape), (shape, 0))[1] + 1)
-    return list(counted.values())
+        choices = sorted((_occupied(cycle, rows), _names(cycle, rows)) for rows in able)
+        return choices[0][1] if choices else ()
+    return _names(cycle, _rows(cycle, shapes, taken) or ())
 
 
 def _rows(cycle: Cycle, shapes: list[tuple[Shape, int]], taken: Mask) -> list[int] | None:
     taken = taken.copy()
     chosen: list[int] = []
     for shape, count in shapes:
-        slots = _when_empty(shape) * ~taken
+        slots = when_empty(shape) * ~taken
         missing = slots - np.minimum(shape.slots, slots)
         order = np.lexsort((cycle.room.rank, missing / np.maximum(slots, 1), slots == 0))
         for row in order.tolist():
@@ -113,21 +104,12 @@ def _rows(cycle: Cycle, shapes: list[tuple[Shape, int]], taken: Mask) -> list[in
     return chosen
 
 
-def _when_empty(shape: Shape) -> Ints:
-    room = shape.room
-    slots: Ints = np.full(len(room), 1 << 20, dtype=np.int64)
-    for _, column, amount in shape.vector.pairs:
-        np.minimum(slots, room.whole[column] // amount, out=slots)
-    return slots * shape.eligible
-
-
 def _occupied(cycle: Cycle, rows: list[int]) -> float:
     room = cycle.room
     used = (room.whole[:, rows] - room.free[:, rows]) / np.maximum(room.whole[:, rows], 1)
     return float(used.sum())
 
 
-def _name(cycle: Cycle, row: int) -> str:
-    node = cycle.room.nodes[row]
-    assert node is not None, "a chosen row has a node"
-    return node.name
+def _names(cycle: Cycle, rows: Sequence[int]) -> tuple[str, ...]:
+    nodes = (cycle.room.nodes[row] for row in rows)
+    return tuple(sorted(node.name for node in nodes if node is not None))

@@ -39,6 +39,7 @@ class Room:
         self.log: list[int] = []
         self.epoch = 0  # of the arrays: whoever has another one starts over
         self.releasing: dict[int, int] = {}  # rows with something coming, and how many pods
+        self.is_supposing = False  # that somebody goes
         self.total: dict[str, int] = {}  # of the nodes that may take pods
         self._kind_index: dict[Any, int] = {}
         self._spare = list(range(FIRST_ROWS - 1, -1, -1))
@@ -163,8 +164,12 @@ class Room:
     # What pods hold, outside of a plan
 
     def occupy(self, row: int, vector: Vector, sign: int) -> None:
-        self.free[vector.columns, row] -= sign * vector.amounts
-        self.touched(row)
+        free = self.free
+        for column, amount in vector.cells:  # a few cells: quicker than any array of them
+            free[column, row] -= sign * amount
+        self.log.append(row)
+        if len(self.log) > 4 * len(self.nodes):
+            self.start_over()
 
     def leave(self, row: int, vector: Vector, sign: int) -> None:
         """A pod there began to go, or (sign -1) is gone."""
@@ -183,7 +188,9 @@ class Room:
 
     def take(self, row: int, vector: Vector, count: int = 1) -> None:
         self._note(row)
-        self.free[vector.columns, row] -= count * vector.amounts
+        free = self.free
+        for column, amount in vector.cells:
+            free[column, row] -= count * amount
 
     def promise(self, row: int, vector: Vector, count: int = 1) -> None:
         """Given away of what is free and of what is coming; nobody else may have it, nobody starts on it yet."""
@@ -195,14 +202,19 @@ class Room:
 
     def expect(self, row: int, vector: Vector) -> None:
         """Suppose that a pod there goes."""
+        if not self.is_supposing:
+            self.is_supposing = True
+            self.note(self._suppose_no_more)
         self._note(row)
         self.coming[vector.columns, row] += vector.amounts
 
-    def close(self, row: int) -> None:
-        """Suppose that the node takes nobody."""
-        self._note(row)
-        self.free[:, row] = np.minimum(self.free[:, row], 0)
-        self.coming[:, row] = 0
+    def _suppose_no_more(self) -> None:
+        self.is_supposing = False
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether anybody goes, or is supposed to: otherwise later is now."""
+        return self.is_supposing or bool(self.releasing)
 
     def note(self, undo: Undo) -> None:
         self._journal.append(undo)

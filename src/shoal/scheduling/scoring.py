@@ -7,12 +7,12 @@ discourage weigh beside that. Scores are whole hundredths, so that equal means e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from shoal.scheduling.columns import Ints, Rows
+from shoal.scheduling.columns import ALL, Ints, Rows
 from shoal.scheduling.devices import WHOLE
 from shoal.scheduling.fitting import tolerates
 from shoal.scheduling.fragmentation import growth
@@ -29,54 +29,63 @@ OFF_ACCELERATORS = 100  # as much as an empty node is worth over a full one
 Floats = npt.NDArray[np.float64]
 
 
-def score(shape: Shape, room: Room, rows: Rows, *, pods: int = 1) -> Ints:
-    """The worth of each node for the last of that many pods placed there."""
+class Worth(Protocol):
+    """The worth of each of these rows, given what is free there, for the last of so many pods placed on it."""
+
+    def __call__(self, free: Ints, rows: Rows, *, pods: int = 1) -> Ints: ...
+
+
+def worth(shape: Shape, room: Room) -> Worth:
+    """The function for one shape, with all that changes only with the nodes worked out beforehand."""
+    steady = _steady(shape, room)
     if shape.gpu is not None and shape.devices.are_shared:
-        points = unspoiled(shape, room, rows)
-    elif shape.packs:
-        points = packed(shape, room, rows, pods)
-    else:
-        points = spread(shape, room, rows, pods)
-    if shape.preferred or shape.soft_taints:
-        points = points + liked(shape, room, rows)
+        return lambda free, rows, **_: _rounded(unspoiled(shape, room, free, rows) + steady[rows])
+    weights = packed(shape, room) if shape.packs else spread(room)
+    asked = {column: amount for _, column, amount in shape.vector.pairs}
+    uneven = [weights[room.column(name)] for name in COMMON] if not shape.packs else []
+
+    def of(free: Ints, rows: Rows, *, pods: int = 1) -> Ints:
+        points = steady[rows]
+        used = [(free[column] - pods * asked.get(column, 0)) * weight[rows] for column, weight in weights.items()]
+        for part in used:
+            points = points - part if shape.packs else points + part
+        if uneven:
+            points = points - np.abs(used[0] - used[1])
+        return _rounded(points)
+
+    return of
+
+
+def _rounded(points: Floats) -> Ints:
     return np.rint(points * 100).astype(np.int64)
 
 
-def packed(shape: Shape, room: Room, rows: Rows, pods: int) -> Floats:
-    """How full the node is afterwards in what the pod asks for."""
-    points: Floats = np.zeros(len(room.kind[rows]))
-    weights = 0
-    for name, column, amount in shape.vector.pairs:
-        weight = shape.weights.get(name, 0)
-        if weight:
-            whole = room.whole[column, rows]
-            used = whole - room.free[column, rows] + pods * amount
-            points += weight * used / np.maximum(whole, 1)
-            weights += weight
-    return points * (100 / weights) if weights else points
-
-
-def spread(shape: Shape, room: Room, rows: Rows, pods: int) -> Floats:
-    """How empty the node stays, and how evenly it is used."""
-    points: Floats = np.zeros(len(room.kind[rows]))
-    fractions: list[Floats] = []
-    asked = {name: amount for name, _, amount in shape.vector.pairs}
-    for name in COMMON:
-        if name in room.resources.index:
-            column = room.resources.index[name]
-            whole = np.maximum(room.whole[column, rows], 1)
-            fractions.append((whole - room.free[column, rows] + pods * asked.get(name, 0)) / whole)
-            points += 100 * (1 - fractions[-1]) / len(COMMON)
-    if len(fractions) > 1:
-        points += 100 * (1 - np.abs(fractions[0] - fractions[1]) / 2)
+def _steady(shape: Shape, room: Room) -> Floats:
+    """What does not depend on how full a node is. An empty node is worth 100 more or less than a full one."""
+    points: Floats = np.full(len(room), 100.0)
+    if shape.preferred or shape.soft_taints:
+        points += liked(shape, room)
     for column in shape.shunned:
-        points -= OFF_ACCELERATORS * (room.whole[column, rows] > 0)
+        points -= OFF_ACCELERATORS * (room.whole[column] > 0)
     return points
 
 
-def unspoiled(shape: Shape, room: Room, rows: Rows) -> Floats:
+def packed(shape: Shape, room: Room) -> dict[int, Floats]:
+    """What one thousandth left over costs, per column: a node full of what the pod asks for is best."""
+    asked = {column: shape.weights.get(name, 0) for name, column, _ in shape.vector.pairs}
+    total = sum(asked.values())
+    return {c: 100 * weight / total / np.maximum(room.whole[c], 1) for c, weight in asked.items() if weight}
+
+
+def spread(room: Room) -> dict[int, Floats]:
+    """What one thousandth left over is worth, per column: an empty and evenly used node is best."""
+    columns = [room.column(name) for name in COMMON]
+    return {column: 100 / len(columns) / np.maximum(room.whole[column], 1) for column in columns}
+
+
+def unspoiled(shape: Shape, room: Room, free: Ints, rows: Rows) -> Floats:
     """Shared devices: how little the pod spoils for the usual pods; a fuller node where that is equal."""
-    cpu, memory = (room.free[room.column(name), rows] for name in COMMON)
+    cpu, memory = (free[room.column(name)] for name in COMMON)
     devices = shape.devices.free[rows]
     grown, chosen = growth(shape.habits, shape.usual, cpu, memory, devices)
     shape.device[rows] = chosen
@@ -85,15 +94,15 @@ def unspoiled(shape: Shape, room: Room, rows: Rows) -> Floats:
     return points
 
 
-def liked(shape: Shape, room: Room, rows: Rows) -> Floats:
+def liked(shape: Shape, room: Room) -> Floats:
     """Preferred node affinity by weight, and the share of discouraging taints that the pod tolerates."""
-    points: Floats = np.zeros(len(room.kind[rows]))
+    points: Floats = np.zeros(len(room))
     weights = sum(weight for weight, _ in shape.preferred)
     for weight, term in shape.preferred:
-        points += room.matching(term, rows) * (PREFERENCE_WEIGHT * 100 * weight / weights)
+        points += room.matching(term, ALL) * (PREFERENCE_WEIGHT * 100 * weight / weights)
     if shape.soft_taints:
         by_kind = np.array([_discouraged(shape, room, kind) for kind in range(len(room.kinds))])
-        points -= TAINT_WEIGHT * 100 * by_kind[room.kind[rows]]
+        points -= TAINT_WEIGHT * 100 * by_kind[room.kind]
     return points
 
 

@@ -1,9 +1,9 @@
 """Pods that ask for the same are one shape; a shape knows how many of itself every node can still take.
 
-`slots` says how many fit now, `later` how many once the leaving pods are gone, `key` how good each node is (score,
-then name; `NOWHERE` where none fits). All three follow the room's log: bringing a shape up to date costs the nodes
-that changed, so a gang that cannot fit is turned away by one comparison. Rules about neighbours are not in here; they
-are looked at pod by pod (`neighbours`).
+`slots` says how many fit now, `later` how many once the leaving pods are gone (the same array where nobody leaves),
+`key` how good each node is (score, then name; `NOWHERE` where none fits). All three follow the
+room's log: bringing a shape up to date costs the nodes that changed, so a gang that cannot fit is turned away by one
+comparison. Rules about neighbours are not in here; they are looked at pod by pod (`neighbours`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shoal.scheduling.fitting import shown_taint, tolerates, untolerated
 from shoal.scheduling.fragmentation import Habits, Usual
 from shoal.scheduling.groups import Settings
 from shoal.scheduling.room import Room
-from shoal.scheduling.scoring import score
+from shoal.scheduling.scoring import Worth, worth
 from shoal.scheduling.snapshot import Node, Pod
 
 NO_LIMIT = 1 << 20
@@ -56,56 +56,64 @@ class Shape:
         self.eligible: Mask = np.zeros(0, dtype=np.bool_)
         self.fits = 0  # the sum of slots
         self.fits_later = 0
-        self.version = 0
-        self._epoch = -1
-        self._habits_version = 0
+        self._worth: Worth
+        self._stamp = (-1, 0, False)
         self._position = 0
 
     def sync(self) -> Shape:
         room = self.room
-        if self._epoch != room.epoch or self._habits_version != self.habits.version:
+        if self._stamp != (room.epoch, self.habits.version, room.is_leaving):
             self._start_over()
         elif self._position < len(room.log):
-            rows = np.unique(np.array(room.log[self._position :], dtype=np.int64))
+            rows = np.array(room.log[self._position :], dtype=np.int64)
             self._position = len(room.log)
-            before, before_later = int(self.slots[rows].sum()), int(self.later[rows].sum())
             self._count(rows)
-            self.fits += int(self.slots[rows].sum()) - before
-            self.fits_later += int(self.later[rows].sum()) - before_later
-            self.version += 1
         return self
 
     def _start_over(self) -> None:
         room = self.room
-        self._epoch, self._position = room.epoch, len(room.log)
-        self._habits_version = self.habits.version
+        self._stamp = (room.epoch, self.habits.version, room.is_leaving)
+        self._position = len(room.log)
         self.soft_taints = any(
             t.get("effect") == "PreferNoSchedule" for kind in room.kinds if kind is not None for t in kind.taints
         )
         self.eligible = self._eligible()
-        arrays = (np.zeros(len(room), dtype=np.int64) for _ in range(5))
-        self.slots, self.later, self.key, self.later_key, self.device = arrays
+        arrays = [np.zeros(len(room), dtype=np.int64) for _ in range(5)]
+        self.slots, self.key, self.device = arrays[:3]
+        self.later, self.later_key = arrays[3:] if room.is_leaving else arrays[:2]
+        self._worth = worth(self, room)
         self._count(ALL)
-        self.fits, self.fits_later = int(self.slots.sum()), int(self.later.sum())
-        self.version += 1
 
     def _count(self, rows: Rows) -> None:
-        room = self.room
-        able = self.eligible[rows]
-        self.slots[rows] = self._room_for(room.free[:, rows], rows, later=False) * able
-        self.later[rows] = self._room_for(room.later(rows), rows, later=True) * able
-        points = score(self, room, rows) * RANKS + (RANKS - 1 - room.rank[rows])
-        self.key[rows] = np.where(self.slots[rows] > 0, points, NOWHERE)
-        # A node that can take the pod at once is better than any that must be waited for.
-        self.later_key[rows] = np.where(self.later[rows] > 0, points + (self.slots[rows] > 0) * AT_ONCE, NOWHERE)
+        room, able = self.room, self.eligible[rows]
+        free = room.free[:, rows]
+        slots = self._room_for(free, rows, later=False) * able
+        points = self._worth(free, rows) * RANKS + (RANKS - 1 - room.rank[rows])
+        self.slots[rows] = slots
+        self.key[rows] = np.where(slots > 0, points, NOWHERE)
+        self.fits = self.fits_later = int(self.slots.sum())
+        if room.is_leaving:
+            later = self._room_for(free + room.coming[:, rows], rows, later=True) * able
+            self.later[rows] = later
+            # A node that can take the pod at once is better than any that must be waited for.
+            self.later_key[rows] = np.where(later > 0, points + (slots > 0) * AT_ONCE, NOWHERE)
+            self.fits_later = int(self.later.sum())
+
+    def worth(self, rows: Ints, pods: int) -> Ints:
+        """For the last of so many pods placed on each row."""
+        return self._worth(self.room.free[:, rows], rows, pods=pods)
 
     def _room_for(self, free: Ints, rows: Rows, *, later: bool) -> Ints:
-        count: Ints = np.full(free.shape[1], NO_LIMIT, dtype=np.int64)
+        count: Ints | None = None
         for _, column, amount in self.vector.pairs:
-            np.minimum(count, free[column] // amount, out=count)
+            fits = free[column] // amount
+            count = fits if count is None else np.minimum(count, fits, out=count)
+        if count is None:
+            count = np.full(free.shape[1], NO_LIMIT, dtype=np.int64)
         if self.gpu is not None and self.devices.are_shared:
             np.minimum(count, self.devices.slots(rows, self.gpu_count, self.gpu_milli, later=later), out=count)
-        return np.maximum(count, 0, out=count)
+        np.maximum(count, 0, out=count)
+        return count
 
     def _eligible(self) -> Mask:
         return self._by_kind()[self.room.kind] & self._selected() & self._reached()

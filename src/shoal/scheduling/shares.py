@@ -45,6 +45,8 @@ class Standing:
     inqueue: Amounts = field(default_factory=dict)
     ceiling: dict[str, float] = field(default_factory=dict)  # absent: none
     deserved: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, float] = field(default_factory=dict)  # what `refusal` compares with; absent: none
+    hard_limits: dict[str, float] = field(default_factory=dict)
     line: tuple[Standing, ...] = ()  # itself and its ancestors, the nearest first
 
 
@@ -67,6 +69,8 @@ class Shares:
             self._divide(active)
         else:
             self._entitle()
+        for standing in self.standings.values():
+            self._set_limits(standing)
 
     def _line(self, standing: Standing) -> Iterable[Standing]:
         current: Standing | None = standing
@@ -153,22 +157,26 @@ class Shares:
     def refusal(self, name: str, asked: Mapping[str, int], *, beyond_deserved: bool = False) -> Refusal | None:
         """Which queue of the line has no more to give. What it deserves bounds it softly, the ceiling always."""
         for standing in self.standings[name].line:
-            soft = self.by_weight and not beyond_deserved
+            limits = standing.hard_limits if beyond_deserved else standing.limits
+            held = standing.allocated
             for resource, need in asked.items():
-                used = standing.allocated.get(resource, 0)
-                limit = self._limit(standing, resource, need, soft=soft)
-                if need and used + need > limit + SLACK:
-                    return Refusal(standing.queue.name, resource, need, used, limit)
+                limit = limits.get(resource)
+                if limit is None or held.get(resource, 0) + need <= limit:
+                    continue
+                if need > self.total.get(resource, 0):  # never mind the share: the cluster itself is too small
+                    limit = standing.hard_limits.get(resource, float("inf"))
+                if need and held.get(resource, 0) + need > limit:
+                    return Refusal(standing.queue.name, resource, need, held.get(resource, 0), limit)
         return None
 
-    def _limit(self, standing: Standing, resource: str, need: int, *, soft: bool) -> float:
-        """Infinite where the queue could have everything: then the cluster is too small, and not the queue's share."""
-        total = self.total.get(resource, 0)
-        limit = standing.ceiling.get(resource, float("inf"))
-        if soft and need <= total:
-            limit = min(limit, standing.deserved.get(resource, 0.0))
-        is_everything = limit >= total - SLACK and resource not in standing.queue.capability
-        return float("inf") if is_everything else limit
+    def _set_limits(self, standing: Standing) -> None:
+        """No limit where the queue could have everything: then the cluster is too small, and not the queue's share."""
+        for resource, ceiling in standing.ceiling.items():
+            total = self.total.get(resource, 0)
+            soft = min(ceiling, standing.deserved.get(resource, 0.0)) if self.by_weight else ceiling
+            for limits, limit in ((standing.hard_limits, ceiling), (standing.limits, soft)):
+                if limit < total - SLACK or resource in standing.queue.capability:
+                    limits[resource] = limit + SLACK
 
     def may_reclaim(self, name: str, asked: Mapping[str, int]) -> bool:
         """Whether the queue would still be within what it deserves."""

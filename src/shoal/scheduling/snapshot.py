@@ -88,6 +88,15 @@ class Pod:
     apart: tuple[Neighbours, ...] = ()
     spreads: tuple[Spread, ...] = ()
 
+    def moved(self, *, node: str, state: State, since: float, devices: tuple[int, ...] = ()) -> Pod:
+        """The same pod elsewhere. Done for every bind, and so by hand: `replace` would go through the constructor."""
+        found = object.__new__(Pod)
+        for name in _POD_FIELDS:
+            object.__setattr__(found, name, getattr(self, name))
+        for name, value in (("node", node), ("state", state), ("since", since), ("devices", devices)):
+            object.__setattr__(found, name, value)
+        return found
+
     @property
     def holds_node(self) -> bool:
         return bool(self.node) and self.state not in (State.SUCCEEDED, State.FAILED)
@@ -95,6 +104,9 @@ class Pod:
     @property
     def is_critical(self) -> bool:
         return self.key.namespace == "kube-system" or self.priority >= CRITICAL_PRIORITY
+
+
+_POD_FIELDS = tuple(Pod.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,20 +100,21 @@ def _pod_reason(still: Standstill) -> str:
 
 
 def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
-    group, record = members.group, cycle.record(members)
+    group = members.group
+    record = cycle.records.get(members.key) or group
     bound = len(cycle.bound.get(members.key, ()))
     still = None if bound else cycle.still.get(members.key)
     phase = _phase(cycle, members, bound)
     ran = group.ran or phase in (Phase.RUNNING, Phase.COMPLETED)
     since = None if phase is Phase.PENDING else record.inqueue_since
-    reason, sentence, blocked = "Scheduled", _started(members, bound), BLOCKED["capacity"]
+    blocked: Blocked = ""
     if members.key in cycle.undone:
-        reason, sentence = "NotEnoughResources", UNDONE.format(members.minimum().total)
+        reason, sentence, blocked = "NotEnoughResources", UNDONE.format(members.minimum().total), "capacity"
     elif still is not None and (phase not in (Phase.RUNNING, Phase.COMPLETED) or members.waiting):
         reason = still.reason or REASONS.get(still.obstacle, "NotEnoughResources")
         sentence, blocked = explainer.sentence(members, still), BLOCKED[still.obstacle]
     else:
-        blocked = ""
+        reason, sentence = "Scheduled", _started(members, bound)
     if phase in (Phase.RUNNING, Phase.COMPLETED) and blocked:
         reason = "Scheduled"  # it runs; what waits is beyond its minimum
     return Verdict(
@@ -122,7 +123,7 @@ def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
 
 
 def _phase(cycle: Cycle, members: Members, bound: int) -> Phase:
-    record = cycle.record(members)
+    record = cycle.records.get(members.key) or members.group
     least = members.group.min_member
     if members.key in cycle.undone:
         return Phase.INQUEUE

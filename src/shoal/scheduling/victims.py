@@ -31,6 +31,8 @@ def steps_within(cycle: Cycle, members: Members) -> list[Step]:
     """Preemption: groups of the same queue with strictly lower priority."""
     account = cycle.view.accounts[members.group.queue]
     mine = members.group.priority
+    if min(account.priorities) >= mine:
+        return []
     weaker = (other for other in account.groups.values() if other.group.priority < mine and other is not members)
     return _ordered(_steps(cycle, weaker), {})
 
@@ -76,13 +78,14 @@ def _ordered(steps: Iterable[Step], over: dict[str, tuple[float, ...]]) -> list[
 def _steps(cycle: Cycle, groups: Iterable[Members]) -> list[Step]:
     found: list[Step] = []
     for members in groups:
-        if members.sitting and members.group.preemptable:
+        # Whoever just got more pods by this plan is left alone: taking the others away would leave those behind.
+        if members.sitting and members.group.preemptable and members.key not in cycle.bound:
             found += _of_group(cycle, members)
     return found
 
 
 def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
-    able = [pod for pod in members.sitting.values() if _is_evictable(cycle, pod)]
+    able = sorted((pod for pod in members.sitting.values() if _is_evictable(cycle, pod)), key=pod_order)
     if not able:
         return
     broken = members.ready < members.group.min_member and members.group.phase is not Phase.COMPLETED
@@ -109,7 +112,7 @@ def _spare(members: Members, able: list[Pod]) -> list[Pod]:
     spare: list[Pod] = []
     if members.group.subgroups:
         return spare  # a pod fewer may cost a whole subgroup
-    for pod in sorted(able, key=pod_order, reverse=True):
+    for pod in reversed(able):
         if left <= 0:
             break
         if roles[pod.role] > least.get(pod.role, 0):

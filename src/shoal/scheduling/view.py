@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from shoal.kube.objects import Key
+from shoal.scheduling.columns import Vector
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fragmentation import Habits
 from shoal.scheduling.groups import Group, HyperNode, Phase, Queue, Quota, Settings
 from shoal.scheduling.members import LONE, Members, lone_group
 from shoal.scheduling.neighbours import Neighbourhood
-from shoal.scheduling.planning import Plan
+from shoal.scheduling.planning import Bind, Plan
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.room import Room
 from shoal.scheduling.shapes import Shape, Shapes
@@ -31,6 +32,7 @@ class Account:
         self.allocated: Amounts = {}
         self.asked: Amounts = {}
         self.groups: dict[Key, Members] = {}
+        self.priorities: dict[int, int] = {}  # of its groups, and how many have each
 
 
 class ClusterView:
@@ -52,6 +54,7 @@ class ClusterView:
         self.nominated: set[Key] = set()  # groups that a node is kept for
         self._pods_on: dict[str, dict[Key, Pod]] = {}
         self._shape_of: dict[Key, Shape] = {}
+        self._vector_of: dict[Key, Vector] = {}
 
     # Nodes, queues and the rest
 
@@ -98,9 +101,13 @@ class ClusterView:
             members = self.groups[group.key] = Members(group, known=True)
             self._open_account(members)
         else:
-            if members.group.queue != group.queue:
-                self._move(members, group.queue)
-            members.group, members.known = group, True
+            if (members.group.queue, members.group.priority) == (group.queue, group.priority):
+                members.group = group
+            else:
+                self._close_account(members)
+                members.group = group
+                self._open_account(members)
+            members.known = True
         self._changed(members)
 
     def remove_group(self, key: Key) -> None:
@@ -108,25 +115,29 @@ class ClusterView:
         members = self.groups.get(key)
         if members is None:
             return
-        members.known = False
+        self._close_account(members)
+        members.group, members.known = Group(key), False  # as if it had never been seen
+        self._open_account(members)
         self.reservations.pop(key, None)
+        self.nominated.discard(key)
+        members.nominated.clear()
         self._changed(members)
         self._drop_if_empty(members)
-
-    def _move(self, members: Members, queue: str) -> None:
-        self._close_account(members)
-        members.group = replace(members.group, queue=queue)
-        self._open_account(members)
 
     def _open_account(self, members: Members) -> None:
         account = self.accounts.setdefault(members.group.queue, Account())
         account.groups[members.key] = members
+        priority = members.group.priority
+        account.priorities[priority] = account.priorities.get(priority, 0) + 1
         _add(account.allocated, members.allocated.items(), 1)
         _add(account.asked, members.asked.items(), 1)
 
     def _close_account(self, members: Members) -> None:
         account = self.accounts[members.group.queue]
         del account.groups[members.key]
+        account.priorities[members.group.priority] -= 1
+        if not account.priorities[members.group.priority]:
+            del account.priorities[members.group.priority]
         _add(account.allocated, members.allocated.items(), -1)
         _add(account.asked, members.asked.items(), -1)
 
@@ -139,8 +150,11 @@ class ClusterView:
     def _changed(self, members: Members) -> None:
         """Remember it for the next plan, unless nothing about it is open."""
         members.changed()
+        if members.waiting:
+            self.unsettled[members.key] = members
+            return
         group = members.group
-        settled = not members.waiting and members.known and group.phase is members.phase(unplaced=False)
+        settled = members.known and group.phase is members.phase(unplaced=False)
         if settled and (members.ready >= group.min_member or group.phase is Phase.COMPLETED):
             self.unsettled.pop(members.key, None)
         else:
@@ -157,7 +171,7 @@ class ClusterView:
         self.pods[pod.key] = pod
         members = self.members_of(pod)
         members.room_of(pod)[pod.key] = pod
-        vector = self.room.vector(pod.requests)
+        vector = self._vector_of[pod.key] = self.room.vector(pod.requests)
         account = self.accounts[members.group.queue]
         if pod.holds_node:
             self._pods_on.setdefault(pod.node, {})[pod.key] = pod
@@ -177,6 +191,9 @@ class ClusterView:
             _add(account.asked, vector.counted, 1)
         self._changed(members)
 
+    def vector_of(self, pod: Pod) -> Vector:
+        return self._vector_of[pod.key]
+
     def shape_of(self, pod: Pod) -> Shape:
         """Of a waiting pod."""
         found = self._shape_of.get(pod.key)
@@ -188,6 +205,7 @@ class ClusterView:
         pod = self.pods.pop(key, None)
         if pod is not None:
             self._forget(pod, keep=None)
+            del self._vector_of[key]
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
         return tuple(self._pods_on.get(node, {}).values())
@@ -198,7 +216,7 @@ class ClusterView:
         members = self.groups.get(key)
         if members is None:
             lone = pod.group is None
-            group = lone_group(pod) if lone else Group(key, queue=pod.queue, phase=Phase.PENDING)
+            group = lone_group(pod) if lone else Group(key)
             members = self.groups[key] = Members(group, known=lone, lone=lone)
             self._open_account(members)
         return members
@@ -208,7 +226,7 @@ class ClusterView:
         members = self.members_of(pod)
         place = members.room_of(pod)
         del place[pod.key]
-        vector = self.room.vector(pod.requests)
+        vector = self._vector_of[pod.key]
         account = self.accounts[members.group.queue]
         if pod.holds_node:
             on = self._pods_on[pod.node]
@@ -237,7 +255,7 @@ class ClusterView:
             self.devices.seat(pod, row, sign)
         if devices_only:
             return
-        vector = self.room.vector(pod.requests)
+        vector = self._vector_of[pod.key]
         self.room.occupy(row, vector, sign)
         self.neighbours.add(pod, row, sign)
         if pod.state is State.RELEASING:
@@ -255,8 +273,7 @@ class ClusterView:
     def assume(self, plan: Plan, now: float) -> None:
         """Write the plan's decisions in, as the cluster will show them soon."""
         for bind in plan.binds:
-            pod = self.pods[bind.pod]
-            self.set_pod(replace(pod, node=bind.node, state=State.BOUND, since=now, devices=bind.devices))
+            self._seat(bind, now)
         for eviction in plan.evictions:
             self.set_pod(replace(self.pods[eviction.pod], state=State.RELEASING))
         for shrink in plan.shrinks:
@@ -271,9 +288,26 @@ class ClusterView:
             self.nominated.add(members.key)
         for verdict in plan.groups:
             gang = self.groups.get(verdict.group)
-            if gang is not None and gang.known and not gang.lone:
+            if gang is not None and gang.known and verdict.changes(gang.group):
                 self.set_group(verdict.applied_to(gang.group))
         self.reservations = dict(plan.reservations)
+
+    def _seat(self, bind: Bind, now: float) -> None:
+        """What `set_pod` does for a waiting pod that now has a node; done for every bind, so by the shortest way."""
+        pod = self.pods[bind.pod]
+        members = self.members_of(pod)
+        if members.waiting.pop(pod.key, None) is None:
+            return  # the watch was quicker
+        pod = pod.moved(node=bind.node, state=State.BOUND, since=now, devices=bind.devices)
+        self.pods[pod.key] = members.sitting[pod.key] = pod
+        self._pods_on.setdefault(pod.node, {})[pod.key] = pod
+        self._sit(pod, self.room.rows[pod.node], 1)
+        self._shape_of.pop(pod.key, None)
+        account, counted = self.accounts[members.group.queue], self._vector_of[pod.key].counted
+        for asked, allocated in ((members.asked, members.allocated), (account.asked, account.allocated)):
+            _add(asked, counted, -1)
+            _add(allocated, counted, 1)
+        self._changed(members)
 
 
 def _add(amounts: Amounts, more: Iterable[tuple[str, int]], sign: int) -> None:

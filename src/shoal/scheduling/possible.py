@@ -1,0 +1,53 @@
+"""Whether a gang could run at all if everybody else were gone: who never can must not hold up those behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shoal.scheduling.columns import Ints
+from shoal.scheduling.members import Members
+from shoal.scheduling.shapes import Shape
+from shoal.scheduling.snapshot import Pod
+
+if TYPE_CHECKING:
+    from shoal.scheduling.cycle import Cycle
+
+
+def could_ever_run(cycle: Cycle, members: Members) -> bool:
+    """A bound from above: each shape of the minimum by itself, on empty nodes, within the queue's ceilings."""
+    minimum, closeness = members.minimum(), members.group.closeness
+    asked = minimum.asked or {}
+    for standing in cycle.shares.standings[members.group.queue].line:
+        if any(amount > standing.hard_limits.get(name, float("inf")) for name, amount in asked.items()):
+            return False
+    tiers = cycle.view.topology.tiers
+    for shape, count in wanted(cycle, minimum.pods[: minimum.total]):
+        slots = when_empty(shape)
+        if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
+            most = int(tiers[closeness.tier - 1].sums(slots).max(initial=0))
+        else:
+            most = int(slots.sum())
+        if most < count:
+            return False
+    return True
+
+
+def wanted(cycle: Cycle, pods: Sequence[Pod]) -> list[tuple[Shape, int]]:
+    """The shapes of these pods and how many there are of each."""
+    counted: dict[int, tuple[Shape, int]] = {}
+    for pod in pods:
+        shape = cycle.view.shape_of(pod).sync()
+        counted[id(shape)] = (shape, counted.get(id(shape), (shape, 0))[1] + 1)
+    return list(counted.values())
+
+
+def when_empty(shape: Shape) -> Ints:
+    """How many fit on each node with nobody on it."""
+    room = shape.room
+    slots: Ints = np.full(len(room), 1 << 20, dtype=np.int64)
+    for _, column, amount in shape.vector.pairs:
+        np.minimum(slots, room.whole[column] // amount, out=slots)
+    return slots * shape.eligible
