@@ -22,8 +22,8 @@ demo: setup ## train with 4 workers, then 2, then 3, and draw a picture of it
 test: setup check unit ## everything: style, types, layers and all tests
 
 check: setup ## style, types and the layers between rooms
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
+	$(BIN)/ruff check --no-cache
+	$(BIN)/ruff format --check --no-cache
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
