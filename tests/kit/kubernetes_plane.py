@@ -131,7 +131,7 @@ class WorldKeeper(control_plane.Keeper):
         return {
             "kube-apiserver": [
                 f"--client-ca-file={clients / 'ca.crt'}", f"--kubelet-client-certificate={clients / 'kubelet.crt'}",
-                f"--kubelet-client-key={clients / 'kubelet.key'}", "--kubelet-preferred-address-types=InternalIP",
+                f"--kubelet-client-key={clients / 'kubelet.key'}",
             ],
             "kube-controller-manager": [f"--controllers={','.join(CONTROLLERS)}", f"--root-ca-file={authority}"],
         }.get(program, ())  # fmt: skip

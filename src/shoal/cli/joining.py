@@ -98,8 +98,7 @@ async def join(
         if leave.is_set():
             return False
         on_stop()
-        await node.agent.resign()
-        await _first_of(node.broken, leave.wait(), node.agent.shut_down())
+        await _first_of(node.broken, leave.wait(), _stop(node.agent))
     return not leave.is_set()
 
 
@@ -164,7 +163,7 @@ def _listen(address: str, port: int | None) -> socket.socket:
         try:
             return socket.create_server((address, tried), backlog=128)
         except OSError as refused:
-            problem = f"cannot listen on {address} port {tried}: {refused.strerror}"
+            problem = f"cannot listen on {address} port {tried}: {os.strerror(refused.errno or 0)}"
     raise ServingRefused(f"{problem}. Choose another --address or --port; 0 takes any free one.")
 
 
@@ -234,6 +233,11 @@ async def _first_of(broken: asyncio.Task[None], *awaited: Coroutine[Any, Any, An
     finally:
         for each in hoped:
             each.cancel()
+
+
+async def _stop(agent: Agent) -> None:
+    """At once: pods end also where the cluster does not listen."""
+    await asyncio.gather(agent.resign(), agent.shut_down())
 
 
 def _signalled() -> tuple[asyncio.Event, asyncio.Event]:

@@ -155,14 +155,17 @@ def node_status(
     return {
         "capacity": dict(capacity),
         "allocatable": dict(capacity),
-        "addresses": [
-            {"type": "InternalIP", "address": machine.host_ip},
-            {"type": "Hostname", "address": name},
-        ],
+        "addresses": _addresses(name, machine, is_asked=bool(kubelet_port)),
         "conditions": [_condition(before.get(claim[0]), claim, now) for claim in _CONDITIONS],
         "nodeInfo": dict(machine.info),
         **(_served_on(kubelet_port) if kubelet_port else {}),
     }
+
+
+def _addresses(name: str, machine: Machine, *, is_asked: bool) -> list[Obj]:
+    """An API server asks by the first kind it prefers, usually the name; and nobody there may know this machine's."""
+    own = [{"type": "InternalIP", "address": machine.host_ip}]
+    return own if is_asked else [*own, {"type": "Hostname", "address": name}]
 
 
 def _served_on(port: int) -> Obj:
