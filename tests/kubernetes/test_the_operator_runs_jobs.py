@@ -50,3 +50,15 @@ async def test_a_framework_runs_to_its_end_and_the_lease_is_given_back(ground: G
         assert await running.stop() == 0
     lease = await ground.admin.get(LEASE, f"{ground.options.name}-0", ground.own)
     assert not lease["spec"].get("holderIdentity")
+
+
+async def test_without_an_election_there_is_no_lease(ground: Ground) -> None:
+    await ground.install()
+    async with (
+        HollowNodes(ground.admin, namespace=ground.jobs).running(),
+        operator(ground.kubeconfig(), *ground.flags, "--no-leader-election") as running,
+    ):
+        await ground.ends(await ground.submit(fw("alone", role(fate=exits(0, after=0.05)))))
+        assert page(await running.port("health"), "/readyz") == (200, "shard 0: leads\n")
+        assert await running.stop() == 0
+    assert (await ground.admin.list(LEASE, ground.own)).items == []
