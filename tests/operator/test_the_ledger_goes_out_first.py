@@ -18,7 +18,7 @@ def order(world: SimulatedWorld) -> list[str]:
     return [f"{call.verb} {call.kind.kind}" for life in world.lives for call in life.calls if call.is_write]
 
 
-async def test_a_job_of_one_task_that_runs_on_costs_twelve_writes() -> None:
+async def test_a_job_of_one_task_that_runs_on_costs_eleven_writes() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("one", role("worker", fate=exits(0, after=60))))
         await world.completed("one")
@@ -26,8 +26,7 @@ async def test_a_job_of_one_task_that_runs_on_costs_twelve_writes() -> None:
         assert order(world) == [
             ledger, "create ConfigMap",  # recorded, then made
             ledger, "create Pod",
-            ledger,  # its pod is known
-            ledger,  # and runs
+            ledger,  # its pod is known, and runs
             ledger, "delete Pod",
             ledger, "delete ConfigMap", "create Event",
             ledger,

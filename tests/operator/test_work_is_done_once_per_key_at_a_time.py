@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
+from shoal.cluster.clock import VirtualClock
 from shoal.kube.errors import unavailable
 from shoal.kube.objects import Key
 from shoal.operator.queueing import KeyedWork
@@ -46,22 +48,57 @@ async def test_keys_do_not_wait_for_each_other() -> None:
     assert finished == [B, A]
 
 
-async def test_a_failed_pass_is_tried_again_and_a_new_event_does_not_wait_for_it() -> None:
-    tries = 0
-    done = asyncio.Event()
+class Refusing:
+    """Work that fails a number of times, on a clock that stands still until it is moved."""
 
-    async def work(_: Key) -> None:
-        nonlocal tries
-        tries += 1
-        if tries < 3:
+    def __init__(self, failures: int) -> None:
+        self.clock = VirtualClock()
+        self.tries = 0
+        self._failures = failures
+        self.queue = KeyedWork("test", self._work, clock=self.clock, jitter=random.Random(1))
+
+    async def _work(self, _: Key) -> None:
+        self.tries += 1
+        if self.tries <= self._failures:
             raise unavailable("try later")
-        done.set()
 
-    queue = KeyedWork("test", work)
-    queue.add(A)
-    await asyncio.wait_for(done.wait(), 30)
-    await queue.idle()
-    assert tries == 3
+    async def wait_for_retry(self) -> float:
+        """Let time pass until the next try has been made; how long that was."""
+        due = self.clock.next_due()
+        assert due is not None
+        seconds = (due - self.clock.now()).total_seconds()
+        self.clock.advance(seconds)
+        await self.queue.idle()
+        return seconds
+
+
+async def test_a_failed_pass_is_tried_again_after_growing_pauses() -> None:
+    work = Refusing(3)
+    work.queue.add(A)
+    await work.queue.idle()
+    pauses = [await work.wait_for_retry() for _ in range(3)]
+    assert (work.tries, work.clock.next_due()) == (4, None)
+    assert pauses == sorted(pauses)
+    assert pauses[2] > 2 * pauses[0]
+
+
+async def test_a_new_event_does_not_wait_for_the_end_of_a_pause() -> None:
+    work = Refusing(1)
+    work.queue.add(A)
+    await work.queue.idle()
+    work.queue.add(A)
+    await work.queue.idle()
+    assert (work.tries, work.clock.next_due()) == (2, None)
+
+
+async def test_what_has_failed_for_days_is_still_tried_once_a_minute() -> None:
+    work = Refusing(1100)
+    work.queue.add(A)
+    await work.queue.idle()
+    pauses = [await work.wait_for_retry() for _ in range(1100)]
+    assert work.tries == 1101
+    assert max(pauses) <= 60
+    assert min(pauses[20:]) >= 30
 
 
 async def test_a_mistake_in_one_pass_leaves_the_other_keys_alone() -> None:

@@ -22,6 +22,13 @@ Work = Callable[[Key], Awaitable[None]]
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 60.0
+MOST_DOUBLINGS = 20  # what is longer is cut anyway, and numbers have an end
+
+
+def growing_pause(failures: int, chance: random.Random) -> float:
+    """Seconds to wait after so many failures in a row, from 1; spread, so that many do not come back at once."""
+    seconds = FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, MOST_DOUBLINGS)
+    return float(min(seconds, LONGEST_PAUSE_SECONDS) * chance.uniform(0.5, 1.0))
 
 
 class KeyedWork:
@@ -88,7 +95,7 @@ class KeyedWork:
 
     def _failed(self, key: Key, failure: Exception) -> None:
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = min(FIRST_PAUSE_SECONDS * 2 ** (count - 1), LONGEST_PAUSE_SECONDS) * self._jitter.uniform(0.5, 1.0)
+        pause = growing_pause(count, self._jitter)
         if not isinstance(failure, ApiError) or failure.code != 409 or count > 5:
             log.warning(
                 "pass failed", loop=self.name, key=str(key), error=str(failure), again_in_seconds=round(pause, 2)

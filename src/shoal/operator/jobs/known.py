@@ -9,47 +9,31 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from shoal.cluster.clock import Timer
 from shoal.engine import Create, Created, Intent, Job, JobState, Receipt, Sentence, Stage, Target, TaskRef
 from shoal.kube.objects import Obj, uid_of
-
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 60.0
-
-
-class _Wanted(NamedTuple):
-    """One creation, however often it is asked for."""
-
-    target: object
-    run: int
-    attempt: int
-    instance: str
-
-
-def _wanted(create: Create) -> _Wanted:
-    return _Wanted(create.target, create.setting.run, create.attempt, create.instance)
+from shoal.operator.queueing import growing_pause
 
 
 class Pauses:
-    """Creations that were refused wait a growing while; others go on meanwhile."""
+    """What was refused waits a growing while before it is asked for again, also by the attempts that follow: a task
+    that may be retried for ever must not ask without end. Others go on meanwhile."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._refused: dict[_Wanted, tuple[int, datetime]] = {}
+        self._refused: dict[Target, tuple[int, datetime]] = {}
 
     def allow(self, create: Create, now: datetime) -> bool:
-        _, until = self._refused.get(_wanted(create), (0, now))
+        _, until = self._refused.get(create.target, (0, now))
         return until <= now
 
     def refused(self, create: Create, now: datetime) -> None:
-        count, _ = self._refused.get(_wanted(create), (0, now))
-        seconds = min(FIRST_PAUSE_SECONDS * 2**count, LONGEST_PAUSE_SECONDS) * self._chance.uniform(0.5, 1.0)
-        self._refused[_wanted(create)] = (count + 1, now + timedelta(seconds=seconds))
+        count = self._refused.get(create.target, (0, now))[0] + 1
+        self._refused[create.target] = (count, now + timedelta(seconds=growing_pause(count, self._chance)))
 
     def made(self, create: Create) -> None:
-        self._refused.pop(_wanted(create), None)
+        self._refused.pop(create.target, None)
 
     def end(self) -> None:
         """What stood in the way is gone."""
@@ -100,8 +84,10 @@ def wishes_of(manifest: Obj) -> object:
 
 def is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
     """Whether two ledgers speak of the same attempt: what became of one is nothing to the next."""
-    was, now = (state.task(target) if isinstance(target, TaskRef) else None for state in (before, after))
-    if was is None or now is None:
+    if not isinstance(target, TaskRef):
+        return before.run.number == after.run.number
+    was, now = (state.task(target) for state in (before, after))
+    if was is None or now is None or before.run.number != after.run.number:
         return False
     return (was.instance, was.attempt.number) == (now.instance, now.attempt.number)
 

@@ -38,7 +38,7 @@ from shoal.operator.trimming import without_bookkeeping
 log = Logger(__name__)
 
 # What is no decision (that a body was made, where it runs, that it runs) may wait this long for company in the ledger.
-FACTS_WAIT = timedelta(milliseconds=200)
+FACTS_WAIT = timedelta(milliseconds=300)
 
 
 class JobLoop:
@@ -205,6 +205,7 @@ class JobLoop:
         if found is None or state is None:
             return None
         known.births = tuple(birth for birth in known.births if is_same_attempt(birth.target, known.state, state))
+        known.receipts = tuple(told for told in known.receipts if is_same_attempt(told.target, known.state, state))
         known.manifest, known.state, known.stored = without_bookkeeping(found), state, state
         known.unwritten_since, known.is_doubtful = None, False
         return known

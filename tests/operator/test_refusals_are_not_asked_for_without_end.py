@@ -1,0 +1,66 @@
+"""Tasks and jobs that may be retried for ever, and a cluster that refuses them for ever: they ask ever more rarely."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.fates import runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.scenario import NAMESPACE, SimulatedWorld
+from shoal.cluster.faults import When, calls
+from shoal.cluster.port import DeleteOptions, PatchType, Propagation
+from shoal.kube.errors import ApiError, forbidden
+from shoal.kube.kinds import CONFIG_MAP, POD
+from shoal.kube.objects import Key
+
+FOR_EVER = (False, -1)
+NEVER = (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("of_task", "of_job", "refusal"),
+    [
+        pytest.param(FOR_EVER, NEVER, forbidden(POD, "one-worker-0", "denied by policy"), id="a-task"),
+        pytest.param(NEVER, FOR_EVER, ApiError(422, "Invalid", "Pod is invalid"), id="a-job"),
+    ],
+)
+async def test_a_refusal_slows_down_the_attempts_that_follow(
+    of_task: tuple[bool, int], of_job: tuple[bool, int], refusal: ApiError
+) -> None:
+    async with SimulatedWorld(0) as world:
+        world.pod_refusal = refusal
+        await world.submit(fw("one", role("worker", 1, retry=of_task, fate=runs()), retry=of_job))
+        await world.rest(300)
+        refused = sum(call.verb == "create" and call.kind == POD for life in world.lives for call in life.calls)
+        assert 10 < refused < 30  # 0.05 s, then twice as long each time, to a minute
+        world.pod_refusal = None
+        await world.until(lambda: world.are_running("one", 1))
+
+
+async def test_what_became_of_an_attempt_is_nothing_to_the_next_one_though_an_answer_got_lost() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("one", role("worker", 8, retry=NEVER, fate=runs()), retry=(True, 0), start="Create"))
+        await world.until(lambda: world.state("one") == "AttemptCreationPending")
+        faults, is_taken = world.lives[-1].faults, False
+
+        def take_the_anchor_away(call: object) -> bool:
+            """As the first pod is made; and the operator never hears whether its next ledger was stored."""
+            nonlocal is_taken
+            if calls("create", POD)(call) and not is_taken:  # type: ignore[arg-type]
+                is_taken, anchor = True, Key(NAMESPACE, "one-attempt")
+                bare = [{"op": "replace", "path": "/metadata/finalizers", "value": []}]
+                world.machinery.patch(CONFIG_MAP, anchor, bare, PatchType.JSON)
+                world.machinery.delete(CONFIG_MAP, anchor, DeleteOptions(propagation=Propagation.BACKGROUND))
+                faults.lose_answer(lambda later: later.kind.kind == "Framework" and later.is_write)
+            return False
+
+        faults.fail(take_the_anchor_away, when=When.AFTER, times=None)
+        await world.set("one", executionType="Start")
+        await world.until(lambda: world.are_running("one", 8))
+        assert world.attempt("one")["id"] == 1
+        told = [
+            task["attemptStatus"]["podUID"]
+            for each in world.attempt("one")["taskRoleStatuses"]
+            for task in each["taskStatuses"]
+        ]
+        assert told == [world.uids[f"one-worker-{index}"][-1] for index in range(8)]
