@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kit.frameworks import framework, pet, role
@@ -32,7 +34,7 @@ SCALES = [
     ("one of one", (1, 1, 1), 3, (3, 1, 3)),
     ("default", (4, 1, -1), 8, (8, 1, -1)),
     ("some fail", (10, 3, -1), 5, (5, 3, -1)),
-    ("to nothing", (3, 1, 3), 0, (0, 1, 1)),
+    ("without a rule, to nothing", (3, 1, -1), 0, (0, 1, -1)),
 ]
 
 
@@ -43,6 +45,58 @@ def test_counts_that_ask_for_all_follow_the_size(before: tuple[int, int, int], t
 
     assert patched == framework(role("a"), role("b", *after))
     assert DIALECT.admit(patched) == []
+
+
+Shape = tuple[int, int, int]
+
+TRIPS: list[tuple[str, Shape, list[tuple[int, Shape]]]] = [
+    ("all succeed, by nothing", (4, 1, 4), [(0, (0, 1, 4)), (4, (4, 1, 4))]),
+    ("all succeed, by nothing to fewer", (4, 1, 4), [(0, (0, 1, 4)), (2, (2, 1, 2))]),
+    ("elastic, by one", (4, 4, 1), [(1, (1, 1, 1)), (4, (4, 4, 1))]),
+    ("elastic, by nothing and one", (4, 4, 1), [(0, (0, 4, 1)), (1, (1, 1, 1)), (3, (3, 3, 1))]),
+    ("elastic, by one and nothing", (4, 4, 1), [(1, (1, 1, 1)), (0, (0, 1, 1)), (3, (3, 3, 1))]),
+    ("some fail, by as many", (10, 3, -1), [(3, (3, 3, -1)), (10, (10, 3, -1))]),
+]
+
+
+@pytest.mark.parametrize(("before", "steps"), [row[1:] for row in TRIPS], ids=[row[0] for row in TRIPS])
+def test_counts_keep_their_meaning_on_the_way(before: Shape, steps: list[tuple[int, Shape]]):
+    manifest = framework(role("b", *before))
+    seen = []
+    for to, _ in steps:
+        manifest = json_patch(manifest, scaled(manifest, b=to))
+        seen.append((to, manifest["spec"]["taskRoles"][0]))
+        assert DIALECT.admit(manifest) == []
+
+    assert seen == [(to, role("b", *shape)) for to, shape in steps]
+
+
+def test_nothing_is_remembered_once_the_counts_speak_for_themselves():
+    manifest = framework(role("a", 4, 4, 1), role("b", 4, 4, 1))
+    manifest["metadata"]["annotations"] = {"mine": "kept"}
+    down = json_patch(manifest, scaled(manifest, a=1, b=0))
+
+    assert json.loads(down["metadata"]["annotations"]["shoal.dev/counts-of-all"]) == {
+        "a": {"shape": [1, 1, 1], "all": ["minFailedTaskCount"]},
+        "b": {"shape": [0, 4, 1], "all": ["minFailedTaskCount"]},
+    }
+    assert json_patch(down, scaled(down, a=4, b=4)) == manifest
+
+
+def test_what_somebody_wrote_since_counts_more_than_what_is_remembered():
+    manifest = framework(role("b", 4, 4, 1))
+    down = json_patch(manifest, scaled(manifest, b=1))
+    down["spec"]["taskRoles"][0] = role("b", 1, -1, 1)
+
+    assert json_patch(down, scaled(down, b=4))["spec"]["taskRoles"] == [role("b", 4, -1, 4)]
+
+
+@pytest.mark.parametrize("words", ["{", "7", '{"b": 1}', '{"b": {"shape": [4, 4, 1], "all": 2}}'])
+def test_words_nobody_can_read_are_no_memory(words: str):
+    manifest = framework(role("b", 4, 4, 1))
+    manifest["metadata"]["annotations"] = {"shoal.dev/counts-of-all": words}
+
+    assert json_patch(manifest, scaled(manifest, b=2))["spec"]["taskRoles"] == [role("b", 2, 2, 1)]
 
 
 def test_several_roles_travel_in_one_patch():

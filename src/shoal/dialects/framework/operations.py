@@ -2,41 +2,89 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shoal.dialects.framework import templates
 from shoal.dialects.framework.manifest import tasks_of
-from shoal.kube.objects import Obj, at_path
+from shoal.kube.objects import Obj, annotations_of, at_path
 
 _POLICY = "frameworkAttemptCompletionPolicy"
+_COUNTS = (("minFailedTaskCount", 2), ("minSucceededTaskCount", 1))  # with the least size at which one can mean all
 _BARRIER = "frameworkbarrier"
+# What counts mean that do not say it themselves at the size a role was scaled to, as JSON: by role, the shape the note
+# holds for and the counts that ask for all tasks. A role that somebody shaped otherwise since is read as it stands.
+MEANING = "shoal.dev/counts-of-all"
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
     """One patch for all roles, so that the new sizes and the counts that depend on them arrive together.
 
-    A completion count that asked for all tasks of the role keeps asking for all of them. A failure count of 1 means
-    "any", also in a role of one task, and stays. Raises LookupError for a role the Framework does not have.
+    A completion count that asked for all tasks of the role keeps asking for all of them, also through sizes where it
+    cannot be told from others: an annotation remembers it. Without tasks nothing completes, and counts stay as they
+    are. A failure count of 1 means "any", also in a role of one task, and stays. Raises LookupError for a role the
+    Framework does not have.
     """
     roles = (manifest.get("spec") or {}).get("taskRoles") or []
     known = {role.get("name"): index for index, role in enumerate(roles)}
+    remembered = _remembered(manifest)
+    notes = dict(remembered)
     operations: list[Obj] = []
     for name, size in sizes.items():
         if name not in known:
             listed = ", ".join(str(role) for role in known) or "none"
             raise LookupError(f"there is no role {name!r}; the roles are: {listed}")
-        operations += _scaled(roles[known[name]], f"/spec/taskRoles/{known[name]}", name, size)
-    return operations
+        role = roles[known[name]]
+        asked = _asking_for_all(role, notes.pop(name, None))
+        operations += _scaled(role, f"/spec/taskRoles/{known[name]}", size, asked)
+        after = _resized(role, size, asked)
+        if _asking_for_all(after) != asked:
+            notes[name] = {"shape": _shape(after), "all": asked}
+    return operations + (_noted(manifest, notes) if notes != remembered else [])
 
 
-def _scaled(role: Obj, path: str, name: str, size: int) -> Iterator[Obj]:
-    yield {"op": "test", "path": f"{path}/name", "value": name}
+def _scaled(role: Obj, path: str, size: int, asked: list[str]) -> Iterator[Obj]:
+    yield {"op": "test", "path": f"{path}/name", "value": role["name"]}
     yield _set(role, "taskNumber", path, size)
-    policy, before = role.get(_POLICY) or {}, role.get("taskNumber") or 0
-    for count, smallest in (("minFailedTaskCount", 2), ("minSucceededTaskCount", 1)):
-        if policy.get(count) == before and before >= smallest:
-            yield _set(policy, count, f"{path}/{_POLICY}", max(size, 1))
+    policy = role.get(_POLICY) or {}
+    for count in asked if size else ():
+        yield _set(policy, count, f"{path}/{_POLICY}", size)
+
+
+def _resized(role: Obj, size: int, asked: list[str]) -> Obj:
+    """The role as the patch leaves it."""
+    counts = dict.fromkeys(asked, size) if size else {}
+    return {**role, "taskNumber": size, _POLICY: {**(role.get(_POLICY) or {}), **counts}}
+
+
+def _asking_for_all(role: Obj, note: Any = None) -> list[str]:
+    """The counts that stand for all tasks of the role: by the note, where it is about this shape, else by equality."""
+    if isinstance(note, dict) and note.get("shape") == _shape(role) and isinstance(note.get("all"), list):
+        return [count for count, _ in _COUNTS if count in note["all"]]
+    policy, size = role.get(_POLICY) or {}, role.get("taskNumber") or 0
+    return [count for count, smallest in _COUNTS if size >= smallest and policy.get(count) == size]
+
+
+def _shape(role: Obj) -> list[Any]:
+    policy = role.get(_POLICY) or {}
+    return [role.get("taskNumber") or 0, *(policy.get(count) for count, _ in _COUNTS)]
+
+
+def _remembered(manifest: Obj) -> dict[str, Any]:
+    try:
+        notes = json.loads(annotations_of(manifest).get(MEANING) or "{}")
+    except ValueError:  # somebody else's words: the counts speak for themselves
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+def _noted(manifest: Obj, notes: Mapping[str, Any]) -> list[Obj]:
+    """The annotation with these notes, or gone with the last of them."""
+    path, written = f"/metadata/annotations/{MEANING.replace('/', '~1')}", json.dumps(notes, separators=(",", ":"))
+    if not annotations_of(manifest):
+        return [{"op": "add", "path": "/metadata/annotations", "value": {MEANING: written}}]
+    return [{"op": "add", "path": path, "value": written} if notes else {"op": "remove", "path": path}]
 
 
 def _set(holder: Mapping[str, Any], name: str, path: str, value: Any) -> Obj:
