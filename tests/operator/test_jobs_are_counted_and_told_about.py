@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from prometheus_client import CollectorRegistry
+
 from kit.asgi import Asgi
 from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
-from kit.scenario import NAMESPACE, SimulatedWorld
+from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.apiserver.app import build
 from shoal.kube.kinds import EVENT
+from shoal.operator.metrics import Metrics
 
 
 def sample(world: SimulatedWorld, name: str, **labels: str) -> float | None:
@@ -89,3 +92,16 @@ async def test_metrics_are_for_whoever_holds_the_token() -> None:
         answer = await Asgi(app, "secret")("GET", "/metrics")
         assert (answer.status, b"shoal_queue_depth" in answer.body) == (200, True)
         assert (await Asgi(app, "wrong")("GET", "/metrics")).status == 401
+
+
+def test_the_depth_of_loops_of_one_kind_adds_up_while_they_run() -> None:
+    metrics = Metrics(CollectorRegistry())
+
+    def depth() -> float | None:
+        return metrics.registry.get_sample_value("shoal_queue_depth", {"kind": "Framework"})
+
+    with metrics.watching_depth(FRAMEWORK, lambda: 5):
+        with metrics.watching_depth(FRAMEWORK, lambda: 2):
+            assert depth() == 7
+        assert depth() == 5
+    assert depth() == 0

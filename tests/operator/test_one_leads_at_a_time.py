@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.cluster.faults import Faults, When, calls
-from shoal.cluster.fencing import Deposed, Fenced
+from shoal.cluster.fencing import Deposed, Fenced, check_fence
+from shoal.cluster.port import DeleteOptions
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.kube.kinds import CONFIG_MAP, LEASE
+from shoal.kube.kinds import CONFIG_MAP, LEASE, Kind
+from shoal.kube.objects import Obj
 from shoal.operator.leading import Leadership
 
 NAME, NAMESPACE = "shoal", "default"
@@ -141,6 +143,26 @@ async def test_one_that_slept_past_its_term_writes_nothing() -> None:
         assert (await first.fenced.get(CONFIG_MAP, "in-time", NAMESPACE)).get("data") is None
         await race.rest(3)
         assert race.working() == ["a"]  # nobody else was there: it leads again
+
+
+async def test_a_write_that_waits_for_its_turn_is_asked_again_when_it_leaves() -> None:
+    leads, left = True, []
+
+    class InLine(SimulatedCluster):
+        """Its requests wait; the lead ends meanwhile."""
+
+        async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
+            nonlocal leads
+            leads = False
+            check_fence()
+            left.append(name)
+            return await super().delete(kind, name, namespace, options)
+
+    cluster = InLine()
+    with pytest.raises(Deposed, match="delete of ConfigMap one not sent"):
+        await Fenced(cluster, lambda: leads).delete(CONFIG_MAP, "one", NAMESPACE)
+    assert left == []
+    check_fence()  # what is not fenced passes
 
 
 async def test_a_lost_answer_does_not_lose_the_lead() -> None:

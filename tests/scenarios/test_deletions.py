@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from kit.disturbing import scenario
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
@@ -89,7 +91,7 @@ async def test_scenario_20_config_map_deleted_externally(world: World) -> None:
 async def test_scenario_21_foreground_delete(world: World) -> None:
     await world.submit(fw("goes", role("worker", 2, fate=runs(leaves_after=3)), retry=(True, 5)))
     await world.running("goes", 2)
-    anchors, pods = dict(world.anchors), {name: list(uids) for name, uids in world.uids.items()}
+    anchors, pods = deepcopy(dict(world.anchors)), deepcopy(dict(world.uids))
     await world.delete("goes", Propagation.FOREGROUND)
     assert world.frameworks["goes"]["metadata"]["deletionTimestamp"]
     await world.until(lambda: "goes" not in world.frameworks)

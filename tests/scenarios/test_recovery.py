@@ -19,7 +19,7 @@ from shoal.kube.objects import uid_of
 async def test_scenario_37_controller_restart_while_running(world: Any) -> None:
     await world.submit(fw("lives", role("worker", 2, -1, -1, of={1: exits(0, after=20)}, fate=runs())))
     await world.running("lives", 2)
-    before, pods = deepcopy(world.status("lives")), dict(world.uids)
+    before, pods = deepcopy(world.status("lives")), deepcopy(dict(world.uids))
     await world.restart_operator()
     await world.rest(5)
     if not world.is_disturbed and not world.is_real:

@@ -23,6 +23,7 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
+        self._asked: dict[str, list[Callable[[], int]]] = {}
         self._depth = Gauge(
             "shoal_queue_depth", "Jobs that are being looked at or wait for it.", ["kind"], registry=registry
         )
@@ -42,9 +43,16 @@ class Metrics:
             "shoal_leading", "Whether this process serves the shard, 1 or 0.", ["shard"], registry=registry
         )
 
-    def watch_depth(self, kind: Kind, depth: Callable[[], int]) -> None:
-        """Ask `depth` whenever the metrics are read."""
-        self._depth.labels(kind.kind).set_function(depth)
+    @contextmanager
+    def watching_depth(self, kind: Kind, depth: Callable[[], int]) -> Iterator[None]:
+        """Ask `depth` whenever the metrics are read, for as long as the loop runs; loops of one kind add up."""
+        asked = self._asked.setdefault(kind.resource, [])
+        asked.append(depth)
+        self._depth.labels(kind.kind).set_function(lambda: sum(each() for each in asked))
+        try:
+            yield
+        finally:
+            asked.remove(depth)
 
     def watch_leading(self, shard: int, leads: Callable[[], bool]) -> None:
         """Ask `leads` whenever the metrics are read."""

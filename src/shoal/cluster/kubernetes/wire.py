@@ -22,6 +22,7 @@ from yarl import URL
 from shoal import __version__
 from shoal.cluster.clock import Clock, SystemClock, pause
 from shoal.cluster.connecting import Connection, Shown
+from shoal.cluster.fencing import check_fence
 from shoal.cluster.kubernetes import explaining
 from shoal.cluster.kubernetes.pacing import Bounds, Line, Pace
 from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
@@ -192,6 +193,7 @@ class Wire:
         return answer
 
     async def _sent(self, request: Request, send: Send[T], shown: Shown) -> T:
+        check_fence()  # it may have waited in line, or for another try
         try:
             return await send(request, self._completed(shown))
         except (aiohttp.ClientError, OSError) as problem:

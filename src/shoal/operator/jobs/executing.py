@@ -2,7 +2,8 @@
 
 A step's writes keep their order by phases: marks, deletes, what owns bodies, bodies, the job itself. Within a phase
 they run side by side, bounded for all jobs together. Bodies are made in batches that start with one and double while
-all goes well, so that a template nobody accepts costs few requests; a refusal never keeps another task from its try.
+all goes well, and go one by one after refusals: a template nobody accepts does not flood the server, and a refusal
+never keeps another task from its try.
 Every answer becomes a receipt for the next pass; a request whose fate is unknown is refused with code 0.
 """
 

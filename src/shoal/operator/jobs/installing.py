@@ -31,11 +31,12 @@ async def install(cluster: Cluster, dialects: Iterable[Dialect]) -> None:
 
 
 async def _established(cluster: Cluster, name: str) -> None:
-    events = cluster.watch(CUSTOM_RESOURCE_DEFINITION, fields=f"metadata.name={name}", initial_events=True)
-    async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as told:
-        async for event in told:
-            if is_true(event.object, "Established"):
-                return
+    while True:  # a watch may end before its time
+        events = cluster.watch(CUSTOM_RESOURCE_DEFINITION, fields=f"metadata.name={name}", initial_events=True)
+        async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as told:
+            async for event in told:
+                if is_true(event.object, "Established"):
+                    return
 
 
 def admit(machinery: Machinery, dialects: Iterable[Dialect]) -> None:

@@ -92,7 +92,6 @@ class JobLoop:
         )
         self._executor = Executor(cluster, dialect, self._pods, metrics)
         self._teller = Teller(Recorder(cluster, component, clock=clock), metrics)
-        metrics.watch_depth(self._kind, lambda: self._work.depth)
 
     @property
     def name(self) -> str:
@@ -114,10 +113,11 @@ class JobLoop:
 
     async def run(self) -> None:
         try:
-            async with asyncio.TaskGroup() as group:
-                for reflector in self._copies:
-                    group.create_task(reflector.run())
-                group.create_task(self._teller.run())
+            with self._metrics.watching_depth(self._kind, lambda: self._work.depth):
+                async with asyncio.TaskGroup() as group:
+                    for reflector in self._copies:
+                        group.create_task(reflector.run())
+                    group.create_task(self._teller.run())
         finally:
             for known in self._known.values():
                 known.set_timer(None)
