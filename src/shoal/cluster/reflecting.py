@@ -3,15 +3,16 @@
 A `Reflector` opens a streaming list, then follows changes from there. A watch that ends is normal: it goes on
 from the last version seen. A version that is no longer kept (410) means listing again, and what the list no
 longer holds is reported as deleted, so that nobody downstream misses a deletion. Failures are retried with
-growing, jittered pauses; a success resets them. Several programs of one process can share a copy, and a copy can be
-trimmed to what its readers look at: a decoded object costs several times its JSON.
+growing, jittered pauses; a success resets them. A command that a person waits for names the refusals that end it
+instead. Several programs of one process can share a copy, and a copy can be trimmed to what its readers look at:
+a decoded object costs several times its JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from shoal.cluster.clock import Clock, SystemClock, pause
@@ -53,9 +54,11 @@ class Reflector:
         fields: str = "",
         on_change: Subscriber | None = None,
         trim: Callable[[Obj], Obj] | None = None,
+        gives_up_on: Container[int] = (),
         clock: Clock | None = None,
         jitter: random.Random | None = None,
     ) -> None:
+        """`gives_up_on` are the codes of refusals that `run` raises; with all others it asks again for ever."""
         self.kind = kind
         self.objects: dict[Key, Obj] = {}
         self.synced = asyncio.Event()
@@ -65,6 +68,7 @@ class Reflector:
         self._fields = fields
         self._subscribers: list[Subscriber] = [on_change] if on_change else []
         self._trim = trim
+        self._gives_up_on = gives_up_on
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._version = ""
@@ -92,6 +96,8 @@ class Reflector:
                 if refused.code == 410:
                     self._version = ""
                     continue
+                if refused.code in self._gives_up_on:
+                    raise
                 log.warning("watch refused", kind=str(self.kind), code=refused.code, message=refused.message)
             except (OutcomeUnknown, OSError) as broken:
                 log.warning("watch broken", kind=str(self.kind), error=str(broken))

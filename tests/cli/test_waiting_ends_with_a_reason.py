@@ -1,0 +1,41 @@
+"""Waiting for a job that cannot be heard of any more: the reason, at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
+from kit.watched_jobs import Unwatchable, running, spoil
+from shoal.cli.jobs import Found
+from shoal.cli.waiting import until
+from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.framework import DIALECT
+from shoal.kube.errors import ApiError
+
+
+async def waited(world: SimulatedWorld, cluster: Any) -> Found | None:
+    job = Found(await world.user.get(FRAMEWORK, "one", NAMESPACE), DIALECT)
+    waiting = asyncio.create_task(until(cluster, job, lambda found: found is None or found.state.is_ended))
+    await world.until(waiting.done)
+    return waiting.result()
+
+
+async def test_who_may_not_watch_does_not_wait() -> None:
+    async with SimulatedWorld() as world:
+        await running(world)
+        cluster = Unwatchable(world)
+        refusal = cluster.refuses(FRAMEWORK)
+        with pytest.raises(ApiError) as caught:
+            await waited(world, cluster)
+    assert caught.value is refusal
+
+
+async def test_a_status_nobody_can_read_ends_the_waiting() -> None:
+    async with SimulatedWorld() as world:
+        await running(world)
+        await spoil(world)
+        with pytest.raises(LedgerUnreadable, match="was not written by a controller"):
+            await waited(world, world.user)
