@@ -1,18 +1,23 @@
 """Following jobs until they end: every change of the job, and what its processes say meanwhile.
 
 Copies are kept by watches that resume by themselves; a log is followed from the moment its container runs, so that a
-pod that is removed right after its end has still been heard to the last line.
+pod that is removed right after its end has still been heard to the last line. A log that breaks off is asked for again
+from the last line that was told. Whoever may not watch is told so, as is one whose job has a status nobody can read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from shoal.cli.jobs import Found
+from shoal.cli.waiting import NOT_ALLOWED
+from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.reflecting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
+from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import TaskRef
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
@@ -20,9 +25,29 @@ from shoal.kube.objects import Key, Obj, uid_of
 
 OnChange = Callable[[Found], None]
 OnLine = Callable[[Found, str, str], None]  # the job, the task such as worker-0, the line
-OnRefusal = Callable[[str, ApiError], None]  # the task, and why its log is not to be had
+OnTrouble = Callable[[str, str], None]  # the task, and why its log is not to be had
 
 _SPEAKING = ("Running", "Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How far a pod has been heard: the time of the last line, and how many lines of that time were told."""
+
+    stamp: str = ""
+    lines: int = 0
+
+    def after(self, stamp: str) -> _Mark:
+        return _Mark(stamp, self.lines + 1 if stamp == self.stamp else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Why a log is not heard to its end, and whether asking again is of no use."""
+
+    sentence: str
+    is_refusal: bool = False
+    is_final: bool = False
 
 
 class Follower:
@@ -35,31 +60,33 @@ class Follower:
         *,
         on_change: OnChange = lambda _: None,
         on_line: OnLine | None = None,
-        on_refusal: OnRefusal = lambda *_: None,
+        on_trouble: OnTrouble = lambda *_: None,
         hears: Callable[[TaskRef], bool] = lambda _: True,
         options: LogOptions | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`hears` says whose logs are followed, `options` how; pods that come later are heard from their first line."""
         self._cluster = cluster
         self._on_change = on_change
         self._on_line = on_line
-        self._on_refusal = on_refusal
+        self._on_trouble = on_trouble
         self._hears = hears
         self._options = replace(options or LogOptions(), follow=True)
         self.jobs = {uid_of(job.manifest): job for job in jobs}
         self._open = set(self.jobs)
-        self._over = asyncio.Event()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._clock = clock or SystemClock()
         self._logs: dict[tuple[str, int], asyncio.Task[None]] = {}  # by pod and restarts of its container
-        self._heard: dict[str, str] = {}  # by pod, the time of the last line
+        self._heard: dict[str, _Mark] = {}  # by pod
 
     async def run(self) -> list[Found]:
-        copies = [self._jobs_of(kind_and_namespace) for kind_and_namespace in self._places()]
+        places = {(id(job.dialect), job.namespace): job for job in self.jobs.values()}
+        tasks = [self._kept(self._keep_jobs(job)) for job in places.values()]
         if self._on_line is not None:
             namespaces = {job.namespace for job in self.jobs.values()}
-            copies += [self._pods_of(name) for name in namespaces]
-        tasks = [asyncio.create_task(copy.run()) for copy in copies]
+            tasks += [self._kept(self._pods_of(name).run()) for name in namespaces]
         try:
-            await self._over.wait()
+            await self._over
             await asyncio.gather(*self._logs.values(), return_exceptions=True)  # the last lines
         finally:
             for task in (*tasks, *self._logs.values()):
@@ -67,13 +94,36 @@ class Follower:
             await asyncio.gather(*tasks, *self._logs.values(), return_exceptions=True)
         return list(self.jobs.values())
 
-    def _places(self) -> set[tuple[int, str]]:
-        self._dialects = {id(job.dialect): job.dialect for job in self.jobs.values()}
-        return {(id(job.dialect), job.namespace) for job in self.jobs.values()}
+    def _kept(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A part without which nothing is followed any more: what it raises ends the whole."""
 
-    def _jobs_of(self, place: tuple[int, str]) -> Reflector:
-        dialect = self._dialects[place[0]]
-        return Reflector(self._cluster, dialect.kind, place[1], on_change=self._job_changed)
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (broken := task.exception()) is not None:
+                self._break(broken)
+
+        task = asyncio.create_task(work)
+        task.add_done_callback(ended)
+        return task
+
+    def _break(self, broken: BaseException) -> None:
+        if not self._over.done():
+            self._over.set_exception(broken)
+
+    async def _keep_jobs(self, like: Found) -> None:
+        """The jobs of one kind in one namespace. One that went before anybody looked is in no copy: it is over."""
+        copy = Reflector(
+            self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, gives_up_on=NOT_ALLOWED
+        )
+        running = self._kept(copy.run())
+        try:
+            await copy.synced.wait()
+            there = {uid_of(each) for each in copy.objects.values()}
+            for uid, job in self.jobs.items():
+                if job.dialect is like.dialect and job.namespace == like.namespace and uid not in there:
+                    self._end(uid)
+            await running
+        finally:
+            running.cancel()
 
     def _job_changed(self, change: Change) -> None:
         seen = change.new or change.old or {}
@@ -82,17 +132,25 @@ class Follower:
             return
         if change.new is not None:
             known = self.jobs[uid_of(seen)] = Found(change.new, known.dialect)
+            try:
+                is_ended = known.state.is_ended
+            except LedgerUnreadable as problem:
+                self._break(problem)
+                return
             self._on_change(known)
-        if change.new is None or known.state.is_ended:
-            self._open.discard(uid_of(seen))
-            if not self._open:
-                self._over.set()
+        if change.new is None or is_ended:
+            self._end(uid_of(seen))
+
+    def _end(self, uid: str) -> None:
+        self._open.discard(uid)
+        if not self._open and not self._over.done():
+            self._over.set_result(None)
 
     def _pods_of(self, namespace: str) -> Reflector:
         def changed(change: Change) -> None:
             self._pod_changed(change, is_late=copy.synced.is_set())
 
-        copy = Reflector(self._cluster, POD, namespace, on_change=changed)
+        copy = Reflector(self._cluster, POD, namespace, on_change=changed, gives_up_on=NOT_ALLOWED)
         return copy
 
     def _pod_changed(self, change: Change, *, is_late: bool) -> None:
@@ -111,23 +169,63 @@ class Follower:
     async def _listen(self, job: Found, task: str, key: Key, life: tuple[str, int], options: LogOptions) -> None:
         before = [heard for (uid, number), heard in self._logs.items() if uid == life[0] and number < life[1]]
         await asyncio.gather(*before)
+        seconds, told = FIRST_PAUSE_SECONDS, ""
+        while True:
+            mark = self._heard.get(life[0])
+            trouble = await self._trouble_hearing(job, task, key, life[0], options)
+            if trouble is None:
+                return
+            if trouble.sentence != told and (trouble.is_final or trouble.is_refusal):
+                told = trouble.sentence
+                self._on_trouble(task, told)
+            if trouble.is_final:
+                return
+            heard = self._heard.get(life[0])
+            if heard is not None:
+                options = replace(options, since_time=heard.stamp, since_seconds=None, tail_lines=None)
+            if heard != mark:
+                seconds = FIRST_PAUSE_SECONDS
+            elif self._over.done():  # nobody says anything any more, and asking did not help
+                self._on_trouble(task, trouble.sentence)
+                return
+            await self._pause(seconds)
+            seconds = min(seconds * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _trouble_hearing(self, job: Found, task: str, key: Key, uid: str, options: LogOptions) -> _Trouble | None:
+        """Why the log ended before its end, if it did; None also for a pod that has gone, and its words with it."""
         try:
-            await self._hear(job, task, key, life[0], options)
+            await self._hear(job, task, key, uid, options)
         except ApiError as refused:
-            if refused.code != 404:  # else the pod has gone, and its words with it
-                self._on_refusal(task, refused)
-        except (OutcomeUnknown, OSError):
-            return
+            passes = refused.code == 429 or refused.code >= 500
+            return None if refused.code == 404 else _Trouble(refused.message, is_refusal=True, is_final=not passes)
+        except (OutcomeUnknown, OSError) as broken:
+            return _Trouble(str(broken))
+        return None
+
+    async def _pause(self, seconds: float) -> None:
+        """Not longer than until the jobs are over: what is to be heard then is soon gone."""
+        due: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_later(seconds, lambda: None if due.done() else due.set_result(None))
+        try:
+            await asyncio.wait((due, self._over), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
 
     async def _hear(self, job: Found, task: str, key: Key, uid: str, options: LogOptions) -> None:
-        """Line by line. Whoever asks late may have got the log of the next start already: nothing is told twice."""
+        """Line by line. Whoever asks late may have got the log of the next start already, and whoever asks again gets
+        the last lines again: nothing is told twice."""
         assert self._on_line is not None
-        told = self._heard.get(uid, "")
+        mark = self._heard.get(uid, _Mark())
+        known = mark.lines
         async for line in lines(self._cluster, key, replace(options, timestamps=True)):
             stamp, _, text = line.partition(" ")
-            if stamp > told:
-                self._heard[uid] = stamp
-                self._on_line(job, task, line if options.timestamps else text)
+            if stamp < mark.stamp:
+                continue
+            if stamp == mark.stamp and known:
+                known -= 1
+                continue
+            self._heard[uid] = self._heard.get(uid, _Mark()).after(stamp)
+            self._on_line(job, task, line if options.timestamps else text)
 
 
 def task_of(job: Found, pod: Obj) -> TaskRef | None:

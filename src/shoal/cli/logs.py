@@ -92,7 +92,7 @@ async def _follow(
     follower = Follower(
         cluster, [job],
         on_line=lambda _, task, line: click.echo(f"{head(task)}{line}"),
-        on_refusal=lambda task, refused: click.echo(f"{head(task)}({refused.message})", err=True),
+        on_trouble=lambda task, why: click.echo(f"{head(task)}({why})", err=True),
         hears=lambda ref: _is_meant(ref, tasks),
         options=options,
     )  # fmt: skip
