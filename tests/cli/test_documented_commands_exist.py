@@ -22,6 +22,9 @@ BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 TYPED = re.compile(r"^ *(?:\$ )?(shoal [a-z].*)$", re.MULTILINE)
 INLINE = re.compile(r"`(shoal [a-z][^`]*)`")
 
+# Kinds that Kubernetes has and a cluster of our own does not; tests/kubernetes_node uses what is shown of them.
+ELSEWHERE = ("rbac.authorization.k8s.io/v1",)
+
 
 def blocks(page: Path, *languages: str) -> Iterator[str]:
     for _, language, text in BLOCK.findall(page.read_text()):
@@ -31,7 +34,8 @@ def blocks(page: Path, *languages: str) -> Iterator[str]:
 
 def commands() -> list[str]:
     found = [line for page in PAGES for text in blocks(page, "console", "") for line in TYPED.findall(text)]
-    found += [line for page in PAGES for line in INLINE.findall(page.read_text())]
+    # In a table a bar has to be written as \|.
+    found += [line.replace("\\|", "|") for page in PAGES for line in INLINE.findall(page.read_text())]
     return sorted(set(found))
 
 
@@ -54,6 +58,8 @@ def manifests() -> list[tuple[str, str]]:
 def test_what_is_written_is_in_order(tmp_path: Path, page: str, text: str) -> None:
     (tmp_path / "frameworkcontroller.yaml").write_text("workerNumber: 10\n")
     for written in yaml.safe_load_all(text):
+        if written.get("apiVersion") in ELSEWHERE:
+            continue
         if "kind" in written:
             assert judge(judge_room(), Manifest(written, page)) == Verdict()
         else:

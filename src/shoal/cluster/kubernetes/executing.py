@@ -1,7 +1,6 @@
 """A command in a container, over a websocket.
 
-Every binary message begins with a channel: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status), 4 the size of the
-terminal. Version 5 of the protocol adds 255, by which we say that stdin has ended; version 4 cannot say it.
+What the messages mean is in `shoal.cluster.channels`. Version 4 of the protocol cannot say that stdin has ended.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
+from shoal.cluster.channels import CLOSE, ENDING, RESIZE, STDERR, STDIN, STDOUT, V4, V5
 from shoal.cluster.kubernetes.explaining import refusal
 from shoal.cluster.kubernetes.paths import path_of
 from shoal.cluster.kubernetes.wire import Request, Wire
@@ -21,9 +21,6 @@ from shoal.cluster.port import ExecRequest, OutcomeUnknown, Streams
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-
-V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
-STDIN, STDOUT, STDERR, ENDING, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 
 
 async def execute(wire: Wire, pod: str, namespace: str, command: ExecRequest, streams: Streams) -> int:
