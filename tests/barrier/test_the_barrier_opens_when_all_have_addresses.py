@@ -163,11 +163,13 @@ class Scripted:
         self.heard = changes or []
         self.time = 0.0
         self.bounds: list[float] = []
+        self.read_bounds: list[float] = []
 
     def now(self) -> float:
         return self.time
 
-    def read(self) -> Obj:
+    def read(self, seconds: float) -> Obj:
+        self.read_bounds.append(seconds)
         answer = self.reads.pop(0) if len(self.reads) > 1 else self.reads[0]
         if isinstance(answer, Exception):
             raise answer
@@ -210,6 +212,13 @@ def test_the_last_wait_is_cut_to_the_time_that_is_left():
     wait(reader, interval_seconds=50, timeout_seconds=60, now=reader.now)
 
     assert reader.bounds == [50, 10]
+
+
+def test_no_read_lasts_longer_than_the_time_that_is_left():
+    reader = Scripted([NOT_YET])
+    wait(reader, interval_seconds=25, timeout_seconds=60, now=reader.now)
+
+    assert reader.read_bounds == [60, 35, 10, 1]
 
 
 def test_no_such_framework_is_hopeless():

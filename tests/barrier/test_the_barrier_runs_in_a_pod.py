@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from kit.frameworks import framework, role
 from shoal.barrier import connection
 from shoal.barrier.connection import Connection, NoConnection
 from shoal.barrier.environment import Environment, EnvironmentInvalid, read
-from shoal.barrier.watching import FrameworkReader
+from shoal.barrier.watching import FrameworkReader, ReadFailed
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 
@@ -281,3 +282,10 @@ def test_where_nobody_may_watch_the_interval_decides():
         "the API server answered 500: busy",
         "1 of 1 tasks have an address",
     ]
+
+
+def test_a_server_that_says_nothing_is_not_heard_for_longer_than_asked():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        reader = FrameworkReader(Connection(f"http://127.0.0.1:{silent.getsockname()[1]}"), "default", "gang")
+        with pytest.raises(ReadFailed, match="timed out"):
+            reader.read(0.05)

@@ -28,9 +28,11 @@ from shoal.dialects.framework.barrier import (
 )
 from shoal.kube.objects import Obj
 
+LAST_READ_SECONDS = 1.0  # for the look when time is up; all the others end before that
+
 
 class Reader(Protocol):
-    def read(self) -> Obj: ...
+    def read(self, seconds: float) -> Obj: ...
 
     def changes(self, framework: Obj | None, seconds: float) -> Iterator[Obj]: ...
 
@@ -58,7 +60,7 @@ def wait(
     while True:
         framework, problem = None, ""
         try:
-            framework = reader.read()
+            framework = reader.read(max(until - now(), LAST_READ_SECONDS))
         except NotThere as hopeless:
             return Verdict(HOPELESS, f"{hopeless}; a barrier runs in the pods of a Framework that exists")
         except ReadFailed as failed:

@@ -1,13 +1,14 @@
 """Reading one Framework, and hearing of its changes.
 
 A watch tells at once; where the server does not allow one, or the connection breaks, the caller's interval decides
-when to read again. Every read of the connection is bounded by the time that is left.
+when to read again. Every step of a request (to connect, to send, to hear) is bounded by the time that is left.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from shoal.dialects.framework.names import API_VERSION
 from shoal.kube.objects import Obj
 
 _REQUEST_SECONDS = 30
+_LEAST_SECONDS = 0.001  # a socket with no time at all would not wait but fail
 
 
 class NotThere(Exception):
@@ -35,10 +37,10 @@ class FrameworkReader:
     namespace: str
     name: str
 
-    def read(self) -> Obj:
-        """The Framework as it is now. Raises NotThere or ReadFailed."""
+    def read(self, seconds: float = _REQUEST_SECONDS) -> Obj:
+        """The Framework as it is now, if it can be had within so long. Raises NotThere or ReadFailed."""
         try:
-            with _closing(self._request(self._path(), seconds=_REQUEST_SECONDS)) as answer:
+            with _closing(self._request(self._path(), seconds=min(seconds, _REQUEST_SECONDS))) as answer:
                 body = answer.read()
                 if answer.status == 404:
                     raise NotThere(f"there is no Framework {self.namespace}/{self.name}")
@@ -95,9 +97,15 @@ class FrameworkReader:
             )
         else:
             line = http.client.HTTPConnection(parts.netloc, timeout=seconds)
+        until = time.monotonic() + seconds
         try:
+            line.connect()
+            _hurry(line.sock, until)
             line.request("GET", parts.path.rstrip("/") + path, headers=dict(shown.headers))
-            return line, line.getresponse()
+            talk = line.sock
+            answer = line.getresponse()
+            _hurry(talk, until)
+            return line, answer
         except BaseException:
             line.close()
             raise
@@ -107,6 +115,11 @@ class FrameworkReader:
 
     def _path(self) -> str:
         return f"{self._collection()}/{self.name}"
+
+
+def _hurry(talk: socket.socket, until: float) -> None:
+    """Let the next step take no longer than until then."""
+    talk.settimeout(max(until - time.monotonic(), _LEAST_SECONDS))
 
 
 class _closing:  # noqa: N801 - reads as the standard library's own
