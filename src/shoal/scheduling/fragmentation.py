@@ -31,7 +31,7 @@ class Usual:
 
 
 class Habits:
-    """How often each kind was seen, as arrays. They are made anew when the numbers grew by a tenth."""
+    """How often each kind was seen, as arrays. They are made anew when the number has grown by half."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -47,7 +47,7 @@ class Habits:
         self._told += 1
 
     def refresh(self) -> None:
-        if self._told * 10 < self._made * 11 or not self._told:
+        if self._told * 2 < self._made * 3 or not self._told:
             return
         self._made = self._told
         kinds = sorted(self._seen.items(), key=lambda item: (-item[1], repr(item[0])))[:KINDS_KEPT]

@@ -20,6 +20,8 @@ from shoal.scheduling.snapshot import Pod
 if TYPE_CHECKING:
     from shoal.scheduling.view import ClusterView
 
+FEW_ROWS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -80,7 +82,7 @@ class Placer:
         key, slots = (shape.later_key, shape.later) if where.later else (shape.key, shape.slots)
         if where.mask is not None:
             key = np.where(where.mask, key, NOWHERE)
-        rows = _best(key, len(pods))
+        rows = _filling(key, slots, len(pods)) if shape.packs else _best(key, len(pods))
         if not len(rows):
             return []
         if shape.packs or len(pods) == 1:
@@ -148,6 +150,25 @@ class Placer:
             self._room.promise(row, shape.vector, count)
         else:
             self._room.take(row, shape.vector, count)
+
+
+def _filling(key: Ints, slots: Ints, wanted: int) -> Ints:
+    """The best rows, best first, until they hold so many: a few, each found by one look over all of them."""
+    taken: list[tuple[int, int]] = []
+    left = wanted
+    while left > 0 and len(taken) < FEW_ROWS and len(key):
+        row = int(np.argmax(key))
+        worth = int(key[row])
+        if worth == NOWHERE:
+            break
+        taken.append((row, worth))
+        left -= int(slots[row])
+        key[row] = NOWHERE
+    for row, worth in taken:
+        key[row] = worth
+    if left > 0 and len(taken) == FEW_ROWS:
+        return _best(key, wanted)
+    return np.array([row for row, _ in taken], dtype=np.int64)
 
 
 def _best(key: Ints, most: int) -> Ints:

@@ -37,6 +37,8 @@ class Room:
         self.kinds: list[Node | None] = [None]
         self.labels: dict[str, LabelColumn] = {}
         self.log: list[int] = []
+        self.read_to = 0  # how far anybody has read the log
+        self._logged = [-1] * FIRST_ROWS  # where in the log a row stands last
         self.epoch = 0  # of the arrays: whoever has another one starts over
         self.releasing: dict[int, int] = {}  # rows with something coming, and how many pods
         self.is_supposing = False  # that somebody goes
@@ -160,6 +162,8 @@ class Room:
         """Nothing derived from these arrays holds any longer."""
         self.epoch += 1
         self.log.clear()
+        self.read_to = 0
+        self._logged = [-1] * len(self.nodes)
 
     # What pods hold, outside of a plan
 
@@ -167,9 +171,7 @@ class Room:
         free = self.free
         for column, amount in vector.cells:  # a few cells: quicker than any array of them
             free[column, row] -= sign * amount
-        self.log.append(row)
-        if len(self.log) > 4 * len(self.nodes):
-            self.start_over()
+        self.touched(row)
 
     def leave(self, row: int, vector: Vector, sign: int) -> None:
         """A pod there began to go, or (sign -1) is gone."""
@@ -180,6 +182,9 @@ class Room:
         self.touched(row)
 
     def touched(self, row: int) -> None:
+        if self._logged[row] >= self.read_to:
+            return  # told, and nobody has read it yet
+        self._logged[row] = len(self.log)
         self.log.append(row)
         if len(self.log) > 4 * len(self.nodes):
             self.start_over()

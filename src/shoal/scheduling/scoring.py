@@ -38,7 +38,7 @@ class Worth(Protocol):
 def worth(shape: Shape, room: Room) -> Worth:
     """The function for one shape, with all that changes only with the nodes worked out beforehand."""
     steady = _steady(shape, room)
-    if shape.gpu is not None and shape.devices.are_shared:
+    if shape.devices.are_shared:  # pods without devices too: they may leave devices without cores
         return lambda free, rows, **_: _rounded(unspoiled(shape, room, free, rows) + steady[rows])
     weights = packed(shape, room) if shape.packs else spread(room)
     asked = {column: amount for _, column, amount in shape.vector.pairs}

@@ -66,14 +66,14 @@ class Shape:
             self._start_over()
         elif self._position < len(room.log):
             rows = np.array(room.log[self._position :], dtype=np.int64)
-            self._position = len(room.log)
+            self._position = room.read_to = len(room.log)
             self._count(rows)
         return self
 
     def _start_over(self) -> None:
         room = self.room
         self._stamp = (room.epoch, self.habits.version, room.is_leaving)
-        self._position = len(room.log)
+        self._position = room.read_to = len(room.log)
         self.soft_taints = any(
             t.get("effect") == "PreferNoSchedule" for kind in room.kinds if kind is not None for t in kind.taints
         )
