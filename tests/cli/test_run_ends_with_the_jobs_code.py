@@ -74,6 +74,14 @@ def test_fields_are_changed_on_the_way(tmp_path: Path) -> None:
     assert (stored["metadata"]["name"], stored["spec"]["taskRoles"][0]["taskNumber"]) == ("other", 1)
 
 
+def test_a_namespace_that_every_cluster_has_can_be_used(tmp_path: Path) -> None:
+    words = ("--plain", "-n", "kube-system", "-o", "yaml")
+    process = started(tmp_path, manifest(tmp_path, "exit 0"), *words)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert yaml.safe_load(out)["metadata"]["namespace"] == "kube-system"
+
+
 def interrupted(folder: Path, script: str, times: int) -> tuple[int, str]:
     """Ctrl-C once all tasks have spoken, and again when the first one was heard."""
     process = started(folder, manifest(folder, script), "--plain")

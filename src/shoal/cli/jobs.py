@@ -32,11 +32,18 @@ class Found:
 
     @property
     def state(self) -> JobState:
+        """Raises LedgerUnreadable where somebody else wrote the status."""
         return self.dialect.restore(self.manifest)
 
     @property
     def job(self) -> Job | None:
-        return self.dialect.read(self.manifest, self.dialect.settings(None))
+        """What the manifest asks for; None where it cannot be read, which the operator tells of with an Event."""
+        from shoal.dialects.dialect import ManifestInvalid
+
+        try:
+            return self.dialect.read(self.manifest, self.dialect.settings(None))
+        except ManifestInvalid:
+            return None
 
     def __str__(self) -> str:
         return f"{self.dialect.kind.kind} {self.name}"

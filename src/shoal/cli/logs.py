@@ -107,10 +107,11 @@ async def _print(
         which = f" for {', '.join(tasks)}" if tasks else ""
         raise click.ClickException(f"{job} has no pods{which} now; logs go with their pods.")
     width = max(len(task) for task in pods)
-    async with asyncio.TaskGroup() as group:
-        for task, key in pods.items():
-            head = f"{task.ljust(width)} | " if prefix and len(pods) > 1 else ""
-            group.create_task(_one(cluster, key, options, head))
+    heads = {task: f"{task.ljust(width)} | " if prefix and len(pods) > 1 else "" for task in pods}
+    told = [_one(cluster, key, options, heads[task]) for task, key in pods.items()]
+    for broken in await asyncio.gather(*told, return_exceptions=True):
+        if broken is not None:
+            raise broken  # when all the others have been heard
 
 
 async def _pods(cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...]) -> dict[str, Key]:

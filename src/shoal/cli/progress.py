@@ -97,6 +97,10 @@ class Lines:
         if self._logs:
             self._print(f"{task.ljust(self._widest)} | {line}")
 
+    def trouble(self, task: str, why: str) -> None:
+        if self._logs:
+            self._print(f"{task.ljust(self._widest)} | ({why})")
+
     def note(self, sentence: str) -> None:
         self._print(sentence)
 
@@ -135,6 +139,10 @@ class Screen:
             role = task.rpartition("-")[0]
             colour = self._colours.setdefault(role, COLOURS[len(self._colours) % len(COLOURS)])
             self._console.print(Text.assemble((f"{task} | ", colour), line), soft_wrap=True)
+
+    def trouble(self, task: str, why: str) -> None:
+        if self._logs:
+            self._console.print(f"{task} | ({why})", markup=False, highlight=False, soft_wrap=True)
 
     def note(self, sentence: str) -> None:
         self._console.print(sentence, markup=False, highlight=False)

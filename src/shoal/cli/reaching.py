@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -90,8 +91,6 @@ def _usual() -> list[Path]:
 def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Coroutine[Any, Any, T]]) -> T:
     """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence."""
     from shoal.cluster.kubernetes import opened
-    from shoal.cluster.port import OutcomeUnknown
-    from shoal.kube.errors import ApiError
 
     connection = connection_of(choice)
 
@@ -101,13 +100,25 @@ def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Corout
             return await work(cluster, choice.namespace or connection.namespace)
 
     try:
-        return asyncio.run(run())
-    except ApiError as refused:
-        raise click.ClickException(sentence_of(refused)) from None
-    except (OutcomeUnknown, OSError) as broken:
-        raise click.ClickException(ended(broken)) from None
+        with told_in_sentences():
+            return asyncio.run(run())
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+@contextmanager
+def told_in_sentences() -> Iterator[None]:
+    """What a cluster refuses, breaks off or has stored wrongly ends a command with a sentence."""
+    from shoal.cluster.port import OutcomeUnknown
+    from shoal.dialects.dialect import LedgerUnreadable
+    from shoal.kube.errors import ApiError
+
+    try:
+        yield
+    except ApiError as refused:
+        raise click.ClickException(sentence_of(refused)) from None
+    except (OutcomeUnknown, OSError, LedgerUnreadable) as broken:
+        raise click.ClickException(ended(broken)) from None
 
 
 def ended(problem: object) -> str:

@@ -91,10 +91,11 @@ def _hosted(
     data: DataFolder, config: HostConfig, manifests: Sequence[Manifest], namespace: str, shown: Lines | Screen
 ) -> tuple[int, list[Found]]:
     from shoal.cli.logging import log_to
+    from shoal.cli.reaching import told_in_sentences
     from shoal.node.sandbox.keepers import NetworkNotToBeHad
 
     data.make()
-    with data.held(), log_to(data.log):
+    with data.held(), log_to(data.log), told_in_sentences():
         try:
             return asyncio.run(_run(data, config, manifests, namespace, shown))
         except NetworkNotToBeHad as refused:
@@ -114,7 +115,7 @@ async def _run(
         jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]
         if not jobs:
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
-        follower = Follower(hosted.cluster, jobs, on_change=shown.change, on_line=shown.line)
+        follower = Follower(hosted.cluster, jobs, on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble)
         interruption = Interruption(hosted.cluster, follower, shown)
         with shown.shown(), interruption.heard():
             following = asyncio.create_task(follower.run())
@@ -123,6 +124,7 @@ async def _run(
             if hosted.broken.done():
                 hosted.broken.result()
         if following.done():
+            following.result()
             await hosted.stop_pods()
         for task in (following, hurry):
             task.cancel()
@@ -150,9 +152,14 @@ def _code(ended: Sequence[Found], *, interrupted: bool) -> int:
 
 
 async def _make_namespace(cluster: Cluster, name: str) -> None:
+    from shoal.kube.errors import ApiError
     from shoal.kube.kinds import NAMESPACE
 
-    await cluster.create(NAMESPACE, {"metadata": {"name": name}})
+    try:
+        await cluster.create(NAMESPACE, {"metadata": {"name": name}})
+    except ApiError as refused:
+        if refused.code != 409:  # else it is one that every cluster has
+            raise
 
 
 class Interruption:
@@ -191,8 +198,16 @@ class Interruption:
             self.hurry.set()
 
     async def _stop(self) -> None:
+        """Every job that has not ended; nobody waits for this task, so it tells itself what it could not do."""
         from shoal.cli.changing import stop
+        from shoal.cluster.port import OutcomeUnknown
+        from shoal.kube.errors import ApiError
 
-        for job in self._follower.jobs.values():
-            if not job.state.is_ended:
+        for job in list(self._follower.jobs.values()):
+            if job.state.is_ended:
+                continue
+            try:
                 await stop(self._cluster, job)
+            except (ApiError, OutcomeUnknown, OSError) as refused:
+                why = refused.message if isinstance(refused, ApiError) else refused
+                self._shown.note(f"{job} was not stopped: {why}. Ctrl-C again ends everything at once.")

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from shoal.cli.jobs import Found
 from shoal.cli.views import job_word, span, tasks_of
+from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import Anchor, JobState, Observed, Outcome
 from shoal.engine.advance import advance
 from shoal.engine.policies import ALL, Bound, Claim, Earliest, Tally, When
@@ -32,8 +33,12 @@ class World:
 
 
 def story(found: Found, world: World) -> str:
-    """The whole page."""
-    state = found.state
+    """The whole page; of a job whose status nobody can read, that and what happened."""
+    try:
+        state = found.state
+    except LedgerUnreadable as problem:
+        head = f"{found} in namespace {found.namespace} ({_roles(found)}) is unreadable: {problem}"
+        return "\n\n".join((head, _section("What happened", _history(found, JobState(), world))))
     parts = [
         headline(found, state, world.now),
         _section("What happened", _history(found, state, world)),
@@ -50,8 +55,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 def headline(found: Found, state: JobState, now: datetime) -> str:
     """The job in one sentence: what it is, how it stands, and why."""
-    job, run = found.job, state.run
-    roles = ", ".join(f"{role.name} x {role.size}" for role in job.roles) if job is not None else "unreadable"
+    run, roles = state.run, _roles(found)
     word = job_word(state)
     since = f" for {span((now - run.since).total_seconds())}" if run.since is not None and not state.is_ended else ""
     what = f"{found} in namespace {found.namespace} ({roles}) is {word}{since}"
@@ -62,6 +66,11 @@ def headline(found: Found, state: JobState, now: datetime) -> str:
     if run.number:
         what += f"; this is run {run.number}, after {run.number} that did not do"
     return f"{what}."
+
+
+def _roles(found: Found) -> str:
+    job = found.job
+    return ", ".join(f"{role.name} x {role.size}" for role in job.roles) if job is not None else "unreadable"
 
 
 def _took(state: JobState) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shoal.cli.jobs import Found
+from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import Intent, JobState, Stage, TaskState
 from shoal.kube import times
 
@@ -97,21 +98,30 @@ def exit_code_of(state: JobState) -> int:
 
 def job_row(found: Found, now: datetime) -> list[str]:
     """NAME KIND STATE TASKS RUN RETRIES CODE AGE."""
-    state = found.state
-    views = tasks_of(state)
-    up = sum(view.word == "running" for view in views)
-    over = sum(view.word in ("succeeded", "failed", "cut off") for view in views)
-    tasks = f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running"
-    outcome = state.run.outcome
+    try:
+        standing = _standing(found.state)
+    except LedgerUnreadable:
+        standing = ["unreadable", "", "", "", ""]
     return [
         found.name,
         found.dialect.kind.kind,
+        *standing,
+        age(found.manifest["metadata"].get("creationTimestamp"), now),
+    ]
+
+
+def _standing(state: JobState) -> list[str]:
+    """STATE TASKS RUN RETRIES CODE."""
+    views = tasks_of(state)
+    up = sum(view.word == "running" for view in views)
+    over = sum(view.word in ("succeeded", "failed", "cut off") for view in views)
+    outcome = state.run.outcome
+    return [
         job_word(state),
-        tasks,
+        f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running",
         str(state.run.number),
         str(sum(view.retries for view in views)),
         str(outcome.code) if outcome is not None else "",
-        age(found.manifest["metadata"].get("creationTimestamp"), now),
     ]
 
 

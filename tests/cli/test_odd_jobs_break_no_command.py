@@ -1,0 +1,121 @@
+"""Jobs somebody has spoiled, logs that break off and stops that are refused: words for people, and no traces."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import pytest
+
+from kit.frameworks import framework, pod_of, role
+from shoal.cli.jobs import Found
+from shoal.cli.logs import _print
+from shoal.cli.reaching import told_in_sentences
+from shoal.cli.run import Interruption, _make_namespace
+from shoal.cli.stories import World, story
+from shoal.cli.views import job_row
+from shoal.cluster.port import LogOptions, OutcomeUnknown, Page
+from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.framework import DIALECT
+from shoal.kube.errors import ApiError, already_exists, forbidden, unavailable
+from shoal.kube.kinds import NAMESPACE
+from shoal.kube.objects import Obj, name_of
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def spoilt() -> Found:
+    """A Framework whose status is somebody else's."""
+    return Found({**framework(role("worker", 2), name="odd"), "status": {"startTime": 7}}, DIALECT)
+
+
+def test_a_status_nobody_can_read_is_a_line_like_others() -> None:
+    assert job_row(spoilt(), NOW) == ["odd", "Framework", "unreadable", "", "", "", "", ""]
+
+
+def test_the_story_of_a_status_nobody_can_read_says_so_and_the_way_out() -> None:
+    event = {"reason": "LedgerUnreadable", "message": "its status is odd", "lastTimestamp": "2029-12-31T23:59:00Z"}
+    page = story(spoilt(), World([], [{**event, "metadata": {}}], None, NOW))
+    assert page.startswith("Framework odd in namespace default (worker x 2) is unreadable: the status of Framework ")
+    assert "delete the Framework and create it again to start over." in page
+    assert page.splitlines()[-1].endswith("(60s ago)  its status is odd.")
+
+
+def test_the_story_of_a_manifest_nobody_can_read_says_so() -> None:
+    odd = Found(framework(role("worker", -3), name="odd"), DIALECT)
+    assert story(odd, World([], [], None, NOW)) == "Framework odd in namespace default (unreadable) is new."
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        pytest.param(forbidden(NAMESPACE, "a", "no"), 'namespaces "a" is forbidden: no', id="refused"),
+        pytest.param(OutcomeUnknown("it broke off"), "it broke off.", id="unknown"),
+        pytest.param(ConnectionError("nobody there"), "nobody there.", id="unreachable"),
+        pytest.param(LedgerUnreadable("its status is odd"), "its status is odd.", id="unreadable"),
+    ],
+)
+def test_whatever_a_cluster_does_is_told_in_a_sentence(problem: Exception, sentence: str) -> None:
+    with pytest.raises(click.ClickException) as caught, told_in_sentences():
+        raise problem
+    assert caught.value.message == sentence
+
+
+class Speaking:
+    """A cluster with the two pods of a job; the log of the first breaks off."""
+
+    def __init__(self, job: Obj) -> None:
+        self._pods = [pod_of(job, "worker", index) for index in range(2)]
+
+    async def list(self, *_: Any) -> Page:
+        return Page(self._pods, "1")
+
+    async def logs(self, pod: str, *_: Any) -> AsyncIterator[bytes]:
+        if pod == name_of(self._pods[0]):
+            raise OutcomeUnknown("the log broke off")
+        yield b"hello\n"
+
+
+async def test_a_log_that_breaks_off_takes_no_other_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    job = framework(role("worker", 2))
+    cluster: Any = Speaking(job)
+    with pytest.raises(OutcomeUnknown, match="the log broke off"):
+        await _print(cluster, Found(job, DIALECT), (), LogOptions(), prefix=True)
+    assert capsys.readouterr().out == "worker-1 | hello\n"
+
+
+class Refusing:
+    """A cluster that answers every write with this; also what a run follows and shows."""
+
+    def __init__(self, refusal: Exception, *jobs: Found) -> None:
+        self._refusal = refusal
+        self.jobs = {job.name: job for job in jobs}
+        self.notes: list[str] = []
+
+    async def create(self, *_: Any, **__: Any) -> Obj:
+        raise self._refusal
+
+    patch = create
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+
+
+async def test_a_namespace_that_is_there_is_taken() -> None:
+    cluster: Any = Refusing(already_exists(NAMESPACE, "kube-system"))
+    await _make_namespace(cluster, "kube-system")
+    cluster = Refusing(forbidden(NAMESPACE, "mine", "no"))
+    with pytest.raises(ApiError, match="forbidden"):
+        await _make_namespace(cluster, "mine")
+
+
+@pytest.mark.parametrize("refusal", [unavailable("not now"), OutcomeUnknown("not now"), OSError("not now")])
+async def test_a_stop_that_is_refused_is_told(refusal: Exception) -> None:
+    jobs = [Found(framework(role(), name=name), DIALECT) for name in ("a", "b")]
+    all_in_one: Any = Refusing(refusal, *jobs)
+    await Interruption(all_in_one, all_in_one, all_in_one)._stop()
+    assert all_in_one.notes == [
+        f"Framework {name} was not stopped: not now. Ctrl-C again ends everything at once." for name in "ab"
+    ]
