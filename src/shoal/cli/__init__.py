@@ -10,8 +10,6 @@ def main() -> None:
     if is_heard:
         # Nothing is begun yet that would have to be ended: an early Ctrl-C ends the process and shows no trace.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from shoal.cli.main import shoal
+    from shoal.cli.main import HEARS_INTERRUPTS, shoal
 
-    if is_heard:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    shoal()
+    shoal(obj=HEARS_INTERRUPTS if is_heard else None)

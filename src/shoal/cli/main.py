@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
 from shoal import __version__
+
+INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
+HEARS_INTERRUPTS = object()  # given to a command that is to clean up after Ctrl-C, not only to end
 
 # Name of the command -> one line for the overview. The module of the same name holds the function `command`.
 COMMANDS = {
@@ -38,7 +43,18 @@ COMMANDS = {
 
 
 class Overview(click.Group):
-    """Lists commands without importing them, so that `shoal --help` stays quick."""
+    """Lists commands without importing them, so that `shoal --help` stays quick.
+
+    Ctrl-C at a moment no command has an answer of its own for ends it without a word: the person knows why.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            if ctx.obj is HEARS_INTERRUPTS:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)

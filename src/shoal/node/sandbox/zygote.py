@@ -26,7 +26,10 @@ def main(fd: int) -> None:
     agent = wire.Channel(socket.socket(fileno=fd))
     place, where = cgroups.find()
     cgroup = None if place is None else {"path": place.path, "version": place.version}
-    agent.send({"event": "hello", "allowed": {**trial.attempt(), "cgroup": cgroup, "cgroup_detail": where}})
+    try:
+        agent.send({"event": "hello", "allowed": {**trial.attempt(), "cgroup": cgroup, "cgroup_detail": where}})
+    except wire.Closed:
+        return  # the agent was interrupted while it started, and needs no zygote any more
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to wait for
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     family.boot_id()
