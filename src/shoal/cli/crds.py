@@ -14,6 +14,7 @@ def command(names: tuple[str, ...], output: str) -> None:
     \b
     shoal crds | kubectl apply -f -
     """
+    from shoal.cli.views import printed
     from shoal.dialects import NAMES, load
 
     unknown = sorted(set(names) - set(NAMES))
@@ -24,15 +25,4 @@ def command(names: tuple[str, ...], output: str) -> None:
         for definition in definitions:
             click.echo(definition["metadata"]["name"])
         return
-    click.echo(_printed(definitions, output))
-
-
-def _printed(definitions: list[dict[str, object]], output: str) -> str:
-    import json
-
-    import yaml
-
-    if output == "yaml":
-        return "---\n".join(yaml.safe_dump(definition, sort_keys=False) for definition in definitions).rstrip()
-    whole = definitions[0] if len(definitions) == 1 else {"apiVersion": "v1", "kind": "List", "items": definitions}
-    return json.dumps(whole, indent=2)
+    click.echo(printed(definitions, "documents" if output == "yaml" else output))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import yaml
 
 from shoal.cli.operator import read_dialects
 from shoal.cli.reaching import ended, sentence_of
@@ -46,12 +44,11 @@ def progress(applied: Any) -> None:
 
 def printed(options: Any, output: str) -> str:
     """Everything that would be applied, kinds included; no cluster is asked."""
+    from shoal.cli import views
     from shoal.operator.deployment import definitions, render
 
     objects = [*definitions(options.dialects), *render(options)]
-    if output == "yaml":
-        return str(yaml.safe_dump_all(objects, sort_keys=False)).rstrip()
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2)
+    return views.printed(objects, "documents" if output == "yaml" else output)
 
 
 def working(kubeconfig: Path | None, context: str, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.manifests import Manifest, files_argument, load, set_option
+from shoal.cli.manifests import Unreadable, files_argument, read, set_option
 
 if TYPE_CHECKING:
-    pass
+    from shoal.cli.manifests import Manifest
+    from shoal.cli.validating import Verdict
 
 
 @click.command("validate")
@@ -20,23 +21,25 @@ if TYPE_CHECKING:
 def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool) -> None:
     """Check manifests without a cluster.
 
-    Says everything a cluster would say when they are submitted: every mistake with its path and what would be right.
-    Ends with 0 where all are in order, with 1 otherwise.
+    Says everything a cluster would say when they are submitted and when the first pods are made of them: every
+    mistake with its path and what would be right. Ends with 0 where all are in order, with 1 otherwise.
     """
     from shoal.cli.validating import judge, judge_room
 
     machinery = judge_room()
-    verdicts = [(manifest, judge(machinery, manifest)) for manifest in load(files, changes)]
-    for manifest, verdict in verdicts:
-        _tell(manifest, verdict)
-    bad = [v for _, v in verdicts if v.mistakes or (strict and v.warnings)]
-    raise SystemExit(1 if bad else 0)
+    is_good = True
+    for found in read(files, changes):
+        if isinstance(found, Unreadable):
+            click.echo(found.why)
+            is_good = False
+            continue
+        verdict = judge(machinery, found)
+        _tell(found, verdict)
+        is_good = is_good and not verdict.mistakes and not (strict and verdict.warnings)
+    raise SystemExit(0 if is_good else 1)
 
 
-def _tell(manifest: Manifest, verdict: object) -> None:
-    from shoal.cli.validating import Verdict
-
-    assert isinstance(verdict, Verdict)
+def _tell(manifest: Manifest, verdict: Verdict) -> None:
     if not verdict.mistakes:
         click.echo(f"{manifest.where}: {manifest} is in order.")
     else:

@@ -10,6 +10,7 @@ from shoal.cli.jobs import Found
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import Intent, JobState, Stage, TaskState
 from shoal.kube import times
+from shoal.kube.objects import Obj, without_bookkeeping
 
 _STAGES = {
     Stage.WAITING: "waiting",
@@ -155,16 +156,14 @@ def columns(rows: list[list[str]], heads: tuple[str, ...]) -> str:
     )
 
 
-def without_bookkeeping(obj: dict[str, Any]) -> dict[str, Any]:
-    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
-
-
-def printed(objects: list[dict[str, Any]], form: str) -> str:
-    """One object as itself, several as a List."""
+def printed(objects: list[Obj], form: str) -> str:
+    """One object as itself, several as a List; as `documents`, each as a YAML document of its own."""
     import json
 
     import yaml
 
     shown = [without_bookkeeping(obj) for obj in objects]
+    if form == "documents":
+        return str(yaml.safe_dump_all(shown, sort_keys=False)).rstrip()
     value: Any = shown[0] if len(shown) == 1 else {"apiVersion": "v1", "kind": "List", "items": shown}
     return json.dumps(value, indent=2) if form == "json" else yaml.safe_dump(value, sort_keys=False).rstrip()
