@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -46,6 +47,25 @@ async def test_the_story_of_a_job_that_failed() -> None:
         "  worker-1  cut off (code -220), on node-1",
     ]
     assert following.startswith("What is next:\n  Nothing: it has ended. It is kept until DAY.")
+
+
+@pytest.mark.parametrize(
+    ("pods", "sentence"),
+    [
+        pytest.param(0, "Its pods are gone; `shoal get done -o yaml` shows what it left.", id="none"),
+        pytest.param(1, "Its pod is still there; `shoal logs done` shows what was printed.", id="one"),
+        pytest.param(2, "2 of its pods are still there; `shoal logs done` shows what was printed.", id="several"),
+    ],
+)
+async def test_the_story_of_a_job_that_ended_says_where_to_look(pods: int, sentence: str) -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("done", role("worker", 2, fate=exits(0))))
+        await world.running("done", 2)
+        left = (await surroundings(world.user, await found(world, "done"))).pods[:pods]
+        await world.completed("done")
+        job = await found(world, "done")
+        page = story(job, replace(await surroundings(world.user, job), pods=left))
+    assert page.endswith(sentence)
 
 
 async def test_the_story_of_a_job_that_runs_says_how_it_will_end() -> None:

@@ -153,7 +153,7 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     if state.is_ended:
         ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
         kept = f" It is kept until {_day(ended + timedelta(seconds=ttl))}." if ttl is not None and ended else ""
-        yield f"Nothing: it has ended.{kept} Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
+        yield f"Nothing: it has ended.{kept} {_left(found, world)}"
         return
     if job.deleting:
         yield "It is being deleted: it vanishes when the last of its pods is gone."
@@ -167,6 +167,15 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
         yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
     if state.run.is_open:
         yield from (f"{sentence}." for sentence in endings(job.policies.completion.verdicts))
+
+
+def _left(found: Found, world: World) -> str:
+    """Where to look afterwards: some languages take the pods away with the end, others leave them."""
+    count = len(world.pods)
+    if not count:
+        return f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
+    there = "Its pod is" if count == 1 else f"{count} of its pods are"
+    return f"{there} still there; `shoal logs {found.name}` shows what was printed."
 
 
 def _day(moment: datetime) -> str:
