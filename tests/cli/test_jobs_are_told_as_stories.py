@@ -98,7 +98,7 @@ async def test_the_story_of_a_container_that_keeps_ending_says_so() -> None:
             POD, "loops-worker-0", NAMESPACE, patch={"status": status}, patch_type=PatchType.MERGE, subresource="status"
         )
         page = await told(world, "loops")
-    assert "  worker-0  running, CrashLoopBackOff: back-off 10s restarting failed container, on node-1" in page
+    assert "  worker-0  waiting, CrashLoopBackOff: back-off 10s restarting failed container, on node-1" in page
 
 
 async def test_the_story_of_a_delayed_retry_says_when() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shoal.cli.jobs import Found
+from shoal.cli.reasons import why_waiting
 from shoal.cli.waiting import NOT_ALLOWED
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
@@ -26,6 +27,7 @@ from shoal.kube.objects import Key, Obj, uid_of
 OnChange = Callable[[Found], None]
 OnLine = Callable[[Found, str, str], None]  # the job, the task such as worker-0, the line
 OnTrouble = Callable[[str, str], None]  # the task, and why its log is not to be had
+OnWait = Callable[[str, str], None]  # the uid of a pod, and why it does not run; '' when it does
 
 _SPEAKING = ("Running", "Succeeded", "Failed")
 
@@ -61,6 +63,7 @@ class Follower:
         on_change: OnChange = lambda _: None,
         on_line: OnLine | None = None,
         on_trouble: OnTrouble = lambda *_: None,
+        on_wait: OnWait = lambda *_: None,
         hears: Callable[[TaskRef], bool] = lambda _: True,
         options: LogOptions | None = None,
         clock: Clock | None = None,
@@ -70,6 +73,7 @@ class Follower:
         self._on_change = on_change
         self._on_line = on_line
         self._on_trouble = on_trouble
+        self._on_wait = on_wait
         self._hears = hears
         self._options = replace(options or LogOptions(), follow=True)
         self.jobs = {uid_of(job.manifest): job for job in jobs}
@@ -155,6 +159,8 @@ class Follower:
 
     def _pod_changed(self, change: Change, *, is_late: bool) -> None:
         pod = change.new
+        if pod is not None:
+            self._on_wait(uid_of(pod), why_waiting(pod))
         if pod is None or (pod.get("status") or {}).get("phase") not in _SPEAKING:
             return
         life = (uid_of(pod), restarts_of(pod, self._options.container))

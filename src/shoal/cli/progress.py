@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shoal.cli.jobs import Found
+from shoal.cli.reasons import word_with
 from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
     from rich.table import Table
+    from rich.text import Text
 
 _EPOCH = re.compile(r"\bEpoch:? *\[(\d+)\]\[ *(\d+)/ *(\d+)\]")
 _STEP = re.compile(r"\b(?:global[_ ])?step\b[\"' ]*[:=# ]\s*(\d+)", re.IGNORECASE)
@@ -52,6 +54,7 @@ class Board:
 
     jobs: dict[str, Found] = field(default_factory=dict)
     paces: dict[tuple[str, str], Pace] = field(default_factory=dict)  # by job and task
+    waits: dict[str, str] = field(default_factory=dict)  # by the uid of a pod: why it does not run
 
     def hear(self, job: str, task: str, line: str) -> None:
         before = self.paces.get((job, task), Pace())
@@ -59,10 +62,13 @@ class Board:
         if after != before:
             self.paces[job, task] = after
 
-    def rows(self) -> Iterator[tuple[str, TaskView, Pace]]:
+    def rows(self) -> Iterator[tuple[str, TaskView, Pace, str]]:
+        """The job, the task, how far it is, and why it waits if it does."""
         for name, found in self.jobs.items():
             for view in tasks_of(found.state):
-                yield name, view, self.paces.get((name, view.name), Pace())
+                why = self.waits.get(view.pod_uid or "", "")
+                shown = replace(view, word=word_with(view.word, why))
+                yield name, shown, self.paces.get((name, view.name), Pace()), why if shown.word == "waiting" else ""
 
 
 class Lines:
@@ -72,6 +78,7 @@ class Lines:
         self._console = console
         self._logs = logs
         self._words: dict[tuple[str, str], str] = {}
+        self._board = Board()
         self._widest = 0
 
     @contextmanager
@@ -79,12 +86,20 @@ class Lines:
         yield
 
     def change(self, found: Found) -> None:
-        state = found.state
-        self._say(found.name, "", job_word(state))
-        for view in tasks_of(state):
+        self._board.jobs[found.name] = found
+        self._say(found.name, "", job_word(found.state))
+        self._say_tasks()
+
+    def wait(self, pod_uid: str, why: str) -> None:
+        if self._board.waits.get(pod_uid, "") != why:
+            self._board.waits[pod_uid] = why
+            self._say_tasks()
+
+    def _say_tasks(self) -> None:
+        for job, view, _, why in self._board.rows():
             code = f" (code {view.code})" if view.word == "failed" else ""
             again = f", attempt {view.retries}" if view.retries and view.word in ("waiting", "running") else ""
-            self._say(found.name, view.name, f"{view.word}{code}{again}")
+            self._say(job, view.name, f"{view.word}{code}{again}{f': {why}' if why else ''}")
 
     def _say(self, job: str, task: str, word: str) -> None:
         if self._words.get((job, task)) != word:
@@ -140,31 +155,49 @@ class Screen:
             colour = self._colours.setdefault(role, COLOURS[len(self._colours) % len(COLOURS)])
             self._console.print(Text.assemble((f"{task} | ", colour), line), soft_wrap=True)
 
+    def wait(self, pod_uid: str, why: str) -> None:
+        self._board.waits[pod_uid] = why
+
     def trouble(self, task: str, why: str) -> None:
+        from rich.text import Text
+
         if self._logs:
-            self._console.print(f"{task} | ({why})", markup=False, highlight=False, soft_wrap=True)
+            self._console.print(Text(f"{task} | ({why})"), soft_wrap=True)
 
     def note(self, sentence: str) -> None:
-        self._console.print(sentence, markup=False, highlight=False)
+        from rich.text import Text
+
+        self._console.print(Text(sentence))
 
     def _table(self) -> Table:
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="dim", title_justify="left", title_style="bold")
         names = ", ".join(f"{name} {job_word(job.state)}" for name, job in self._board.jobs.items())
-        table.title = f"{names or 'submitting'}  {span((datetime.now(UTC) - self._began).total_seconds())}"
-        several = len(self._board.jobs) > 1
-        for head in (*(("job",) if several else ()), "task", "state", "retries", "step", "loss", "node"):
-            table.add_column(head)
+        passed = span((datetime.now(UTC) - self._began).total_seconds())
+        table.title = Text(f"{names or 'submitting'}  {passed}")
         rows = list(self._board.rows())
+        several, some_wait = len(self._board.jobs) > 1, any(why for *_, why in rows)
+        for head in (*(("job",) if several else ()), "task", "state", "retries", "step", "loss", "node"):
+            table.add_column(head, no_wrap=True)
+        if some_wait:
+            table.add_column("why", overflow="fold")
         room = max(self._console.size.height - 4, 6)
-        for name, view, pace in rows[:room]:
-            word = view.word if view.word != "failed" else f"failed ({view.code})"
-            cells = [view.name, f"[{STYLES.get(view.word, 'default')}]{word}[/]", str(view.retries or "")]
-            table.add_row(*([name] if several else []), *cells, pace.step, pace.loss, view.node)
+        for name, view, pace, why in rows[:room]:
+            cells = [Text(view.name), _state_cell(view), *map(Text, (str(view.retries or ""), pace.step, pace.loss))]
+            table.add_row(*([Text(name)] if several else []), *cells, Text(view.node), *([Text(why)] * some_wait))
         if len(rows) > room:
             table.add_row(f"... and {len(rows) - room} more")
         return table
+
+
+def _state_cell(view: TaskView) -> Text:
+    """Text and no markup: what is printed above the table may turn markup off, for the table too."""
+    from rich.text import Text
+
+    word = view.word if view.word != "failed" else f"failed ({view.code})"
+    return Text(word, STYLES.get(view.word, "default"))
 
 
 def face(console: Console, *, plain: bool, logs: bool) -> Lines | Screen:

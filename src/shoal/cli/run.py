@@ -115,7 +115,10 @@ async def _run(
         jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]
         if not jobs:
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
-        follower = Follower(hosted.cluster, jobs, on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble)
+        follower = Follower(
+            hosted.cluster, jobs,
+            on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble, on_wait=shown.wait,
+        )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
         with shown.shown(), interruption.heard():
             following = asyncio.create_task(follower.run())

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shoal.cli.jobs import Found
+from shoal.cli.reasons import why_waiting, word_with
 from shoal.cli.views import job_word, span, tasks_of
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import Anchor, JobState, Observed, Outcome
 from shoal.engine.advance import advance
 from shoal.engine.policies import ALL, Bound, Claim, Earliest, Tally, When
 from shoal.kube import times
-from shoal.kube.conditions import condition_of
 from shoal.kube.objects import Obj, name_of, uid_of
 
 _DEEDS = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
@@ -120,27 +120,17 @@ def _tasks(state: JobState, world: World) -> Iterator[str]:
     pods = {uid_of(pod): pod for pod in world.pods}
     width = max((len(view.name) for view in tasks_of(state)), default=0)
     for view in tasks_of(state):
-        words = [view.word if view.code is None else f"{view.word} (code {view.code})"]
+        pod = pods.get(view.pod_uid or "")
+        why = why_waiting(pod) if pod is not None else ""
+        word = word_with(view.word, why)
+        words = [word if view.code is None else f"{word} (code {view.code})"]
         if view.retries:
             words.append(f"retried {view.retries} times" if view.retries > 1 else "retried once")
-        pod = pods.get(view.pod_uid or "")
-        if pod is not None and view.word in ("preparing", "created", "running"):
-            words.append(_waits(pod))
+        if word == "waiting":
+            words.append(why)
         if view.node and view.word not in ("preparing", "created"):
             words.append(f"on {view.node}")
         yield f"{view.name.ljust(width)}  {', '.join(word for word in words if word)}"
-
-
-def _waits(pod: Obj) -> str:
-    """Why a pod does not run yet."""
-    placed = condition_of(pod, "PodScheduled")
-    if placed is not None and placed.get("status") == "False":
-        return str(placed.get("message") or "no node has room for it")
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        waiting = (status.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
-    return ""
 
 
 # --- what is next --------------------------------------------------------------------------------------------------

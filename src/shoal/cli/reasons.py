@@ -1,0 +1,88 @@
+"""Why a task waits and why a job ended, in words of people who did not write the cluster. Pure: records in, words out.
+
+The raw diagnostics, which programs may read, stay in the job's status: `shoal get JOB -o yaml` shows them.
+"""
+
+from __future__ import annotations
+
+from shoal.engine import ContainerEnd, Detail, JobState, Outcome, Stage
+from shoal.kube.conditions import condition_of
+from shoal.kube.objects import Obj
+
+LAST_LINES = 5  # of what a task said when it ended
+_ORDINARY = (None, "ContainerCreating", "PodInitializing")
+_NOT_THERE_YET = ("created", "preparing", "running")
+
+
+def why_waiting(pod: Obj) -> str:
+    """Why a pod does not run, though it should; nothing of one that is merely being made."""
+    placed = condition_of(pod, "PodScheduled")
+    if placed is not None and placed.get("status") == "False":
+        return str(placed.get("message") or "no node has room for it").removeprefix("waiting: ")
+    status = pod.get("status") or {}
+    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") not in _ORDINARY:
+            return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+    return ""
+
+
+def word_with(word: str, why: str) -> str:
+    """The word for a task whose pod says why it waits: to the job it may be running, to a person it is not."""
+    return "waiting" if why and word in _NOT_THERE_YET else word
+
+
+def why_ended(state: JobState, outcome: Outcome) -> str:
+    """What decided about the job, without its end mark."""
+    if outcome.is_ok or outcome.final:
+        return _first_line(outcome)
+    trigger = outcome.trigger
+    if trigger is None:
+        return _failure("a task", outcome)
+    decisive = _outcome_of(state, trigger.role, trigger.index) or outcome
+    return _failure(f"{trigger.role}-{trigger.index}", decisive)
+
+
+def last_words(state: JobState, outcome: Outcome) -> list[str]:
+    """The last lines of what the task that decided left as its message."""
+    if outcome.is_ok or outcome.trigger is None:
+        return []
+    decisive = _outcome_of(state, outcome.trigger.role, outcome.trigger.index)
+    if decisive is None or decisive.detail is None:
+        return []
+    broken = _broken(decisive.detail)
+    said = broken.message if broken is not None else ""
+    return [line for line in said.splitlines() if line.strip()][-LAST_LINES:]
+
+
+def _outcome_of(state: JobState, role: str, index: int) -> Outcome | None:
+    tasks = (task for each in state.roles if each.name == role for task in each.tasks)
+    return next((task.outcome for task in tasks if task.index == index and task.stage >= Stage.OVER), None)
+
+
+def _failure(who: str, outcome: Outcome) -> str:
+    detail = outcome.detail or Detail()
+    broken = _broken(detail)
+    if broken is not None and not detail.reason:
+        return _ending(f"{broken.name} of {who}" if len(detail.containers) > 1 else who, broken)
+    if detail.reason:
+        return f"{who} failed: {detail.reason}{f', {detail.message}' if detail.message else ''}".rstrip(".")
+    told = _first_line(outcome)
+    named = f" ({outcome.phrase})" if outcome.phrase and outcome.phrase != told else ""
+    return f"{who} failed with code {outcome.code}: {told}{named}"
+
+
+def _ending(who: str, end: ContainerEnd) -> str:
+    because = f" ({end.reason})" if end.reason not in ("", "Error") else ""
+    if end.signal:
+        return f"{who} was ended by signal {end.signal}{because}"
+    return f"{who} ended with code {end.code}{because}"
+
+
+def _broken(detail: Detail) -> ContainerEnd | None:
+    return next((end for end in detail.containers if end.code or end.signal), None)
+
+
+def _first_line(outcome: Outcome) -> str:
+    text = outcome.text.splitlines()[0] if outcome.text else outcome.phrase
+    return text.rstrip(".")

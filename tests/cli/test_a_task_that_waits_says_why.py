@@ -1,0 +1,59 @@
+"""`shoal run` tells why a task waits: once as a line, as long as it lasts in the table, and never as markup."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+from rich.console import Console
+
+from kit.fates import runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
+from shoal.cli.jobs import Found
+from shoal.cli.progress import Lines, Screen
+from shoal.cli.views import tasks_of
+from shoal.dialects.framework import DIALECT
+
+WHY = "needs 8 nvidia.com/gpu, and no node that could take it has any"
+
+
+async def running_job() -> tuple[Found, str]:
+    """A job of one task that runs, and the uid of its pod."""
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("job", role("worker", fate=runs())))
+        await world.running("job", 1)
+        found = Found(await world.user.get(FRAMEWORK, "job", NAMESPACE), DIALECT)
+    uid = tasks_of(found.state)[0].pod_uid
+    assert uid is not None
+    return found, uid
+
+
+async def test_lines_tell_each_reason_once() -> None:
+    job, uid = await running_job()
+    out = StringIO()
+    lines = Lines(Console(file=out, width=200), logs=True)
+    lines.wait(uid, WHY)
+    lines.change(job)
+    lines.wait(uid, WHY)
+    lines.wait("another pod", "another reason")
+    lines.wait(uid, "")
+    said = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in out.getvalue().splitlines()]
+    assert said == ["job: running", f"job worker-0: waiting: {WHY}", "job worker-0: running"]
+
+
+async def test_the_table_has_the_reason_and_no_markup_below_a_note() -> None:
+    job, uid = await running_job()
+    out = StringIO()
+    screen = Screen(Console(file=out, width=140, height=30, force_terminal=True, color_system=None), logs=True)
+    with screen.shown():
+        screen.change(job)
+        screen.wait(uid, WHY)
+        screen.note("Stopping; [Ctrl-C] again ends everything at once.")
+        screen.trouble("worker-0", "no [log]")
+    shown = out.getvalue()
+    assert re.search(rf"worker-0 +waiting +node-\d +{re.escape(WHY)}", shown)
+    assert "[Ctrl-C] again" in shown
+    assert "no [log]" in shown
+    assert "[dim]" not in shown
+    assert "[/]" not in shown
