@@ -50,15 +50,34 @@ set_option = click.option(
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file or document that holds no manifest, in a sentence that names it."""
+
+    why: str
+
+
 def load(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest]:
-    """Every document of every file, in order; folders stand for the manifests in them, - for standard input."""
-    found = [manifest for file in files for manifest in _read(file)]
+    """Every document of every file, in order; folders stand for the manifests in them, - for standard input.
+
+    Raises with everything that cannot be read.
+    """
+    found = read(files, changes)
+    bad = [each.why for each in found if isinstance(each, Unreadable)]
+    if bad:
+        raise click.ClickException("\n".join(bad))
+    return [each for each in found if isinstance(each, Manifest)]
+
+
+def read(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest | Unreadable]:
+    """As `load`, with what cannot be read in its place among the others."""
+    found = [each for file in files for each in _read(file)]
     if not found:
         raise click.ClickException(f"there is no manifest in {', '.join(map(str, files))}.")
-    return [_changed(manifest, changes) for manifest in found] if changes else found
+    return [_changed(each, changes) if isinstance(each, Manifest) else each for each in found] if changes else found
 
 
-def _read(file: Path) -> Iterable[Manifest]:
+def _read(file: Path) -> Iterable[Manifest | Unreadable]:
     if str(file) == "-":
         yield from _documents(sys.stdin.buffer.read(), "standard input")
         return
@@ -69,10 +88,10 @@ def _read(file: Path) -> Iterable[Manifest]:
         else:
             yield from _documents(file.read_bytes(), str(file))
     except OSError as refused:
-        raise click.ClickException(f"cannot read {file}: {refused.strerror}.") from None
+        yield Unreadable(f"cannot read {file}: {refused.strerror}.")
 
 
-def _documents(text: bytes, where: str) -> Iterable[Manifest]:
+def _documents(text: bytes, where: str) -> Iterable[Manifest | Unreadable]:
     from shoal.apiserver.bodies import Malformed, decode_yaml
 
     pieces = [piece for piece in _DOCUMENT.split(text) if piece.strip()]
@@ -81,22 +100,23 @@ def _documents(text: bytes, where: str) -> Iterable[Manifest]:
         try:
             body = decode_yaml(piece)
         except Malformed as problem:
-            raise click.ClickException(f"{place} is not YAML: {problem}") from None
-        if body.value is None:
-            continue  # comments alone
+            yield Unreadable(f"{place} is not YAML: {problem}")
+            continue
         if body.duplicates:
-            raise click.ClickException(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
-        yield from _objects(body.value, place)
+            yield Unreadable(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
+        elif body.value is not None:  # else comments alone
+            yield from _objects(body.value, place)
 
 
-def _objects(value: Any, place: str) -> Iterable[Manifest]:
+def _objects(value: Any, place: str) -> Iterable[Manifest | Unreadable]:
     if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
         for item in value["items"]:
             yield from _objects(item, place)
         return
     if not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind"):
-        raise click.ClickException(f"{place} is no manifest: apiVersion and kind are missing.")
-    yield Manifest(value, place)
+        yield Unreadable(f"{place} is no manifest: apiVersion and kind are missing.")
+    else:
+        yield Manifest(value, place)
 
 
 # --- changes -------------------------------------------------------------------------------------------------------

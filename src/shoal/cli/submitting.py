@@ -26,13 +26,18 @@ class Discovering(Cluster, Protocol):
 async def submit(
     cluster: Discovering, manifests: Sequence[Manifest], namespace: str, *, dry_run: bool = False
 ) -> list[tuple[Obj, Found | None]]:
-    """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal."""
+    """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal.
+
+    What is probably not meant is told, on standard error, before anything is sent.
+    """
     from shoal.dialects import dialect_of
     from shoal.kube.errors import ApiError
 
     made: list[tuple[Obj, Found | None]] = []
+    kinds = [await _kind_of(cluster, manifest) for manifest in manifests]
     for manifest in manifests:
-        kind = await _kind_of(cluster, manifest)
+        _look_over(manifest)
+    for manifest, kind in zip(manifests, kinds, strict=True):
         dialect = dialect_of(manifest.api_version, manifest.kind)
         try:
             stored = await _send(cluster, manifest, kind, namespace, is_job=dialect is not None, dry_run=dry_run)
@@ -40,6 +45,22 @@ async def submit(
             raise click.ClickException(f"{manifest.where}: {_explained(refused, manifest)}") from None
         made.append((stored, Found(stored, dialect) if dialect is not None else None))
     return made
+
+
+def _look_over(manifest: Manifest) -> None:
+    """Jobs only: what is beside them is the cluster's to judge."""
+    from shoal.cli.remarks import remarks, unreadable
+    from shoal.dialects import dialect_of
+
+    dialect = dialect_of(manifest.api_version, manifest.kind)
+    if dialect is None:
+        return
+    wrong = unreadable(dialect.kind, manifest.obj)
+    if wrong:
+        told = "\n".join(f"  {misfit.cause()}" for misfit in wrong)
+        raise click.ClickException(f"{manifest.where}: {manifest} cannot be read:\n{told}")
+    for remark in remarks(manifest, dialect.kind):
+        click.echo(f"{manifest.where}: warning: {remark}", err=True)
 
 
 async def _send(
@@ -58,15 +79,17 @@ async def _send(
 
 
 async def _kind_of(cluster: Discovering, manifest: Manifest) -> Kind:
-    from shoal.dialects import dialect_of
+    from shoal.cli.remarks import hint
+    from shoal.dialects import dialect_of, dialects
 
     found = await cluster.find_kind(manifest.api_version, manifest.kind)
     if found is not None:
         return found
     is_ours = dialect_of(manifest.api_version, manifest.kind) is not None
-    way_out = " `shoal crds | kubectl apply -f -` teaches it." if is_ours else ""
+    meant = hint(manifest, (dialect.kind for dialect in dialects())) or "."
+    way_out = ". `shoal crds | kubectl apply -f -` teaches it." if is_ours else meant
     raise click.ClickException(
-        f"{manifest.where}: this cluster knows no kind {manifest.kind} in {manifest.api_version}.{way_out}"
+        f"{manifest.where}: this cluster knows no kind {manifest.kind} in {manifest.api_version}{way_out}"
     )
 
 

@@ -1,17 +1,23 @@
-"""The judgement of a cluster without a cluster: the API machinery in memory, asked and thrown away."""
+"""The judgement of a cluster without a cluster: the API machinery in memory, asked and thrown away.
+
+A cluster answers one question after the other and stops at the first no: are the types right, is the object valid, and
+much later, is the pod made of it? Here every question is asked, each about what the ones before left unsaid.
+"""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shoal.cli.manifests import Manifest
+from shoal.cli.remarks import hint, remarks, unreadable, unsaid
 from shoal.cluster.machinery import MEMORY, Machinery
 from shoal.cluster.records import WriteOptions
-from shoal.dialects import dialects
-from shoal.kube.errors import ApiError
+from shoal.dialects import dialect_of, dialects
+from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
-from shoal.kube.objects import Key
+from shoal.kube.misfits import is_below, path_of, without
+from shoal.kube.objects import Key, Obj
 from shoal.operator.jobs.installing import admit
 
 
@@ -31,20 +37,35 @@ def judge_room() -> Machinery:
 
 
 def judge(machinery: Machinery, manifest: Manifest) -> Verdict:
-    kind = _kind_of(machinery, manifest)
+    kinds = list(machinery.kinds())
+    kind = next((k for k in kinds if (k.api_version, k.kind) == (manifest.api_version, manifest.kind)), None)
     if kind is None:
-        return Verdict((f"apiVersion, kind: nobody here knows a {manifest.kind} in {manifest.api_version}",))
-    namespace = (manifest.obj.get("metadata") or {}).get("namespace") or "default"
+        unknown = f"apiVersion, kind: nobody here knows a {manifest.kind} in {manifest.api_version}"
+        return Verdict((unknown + hint(manifest, kinds),))
+    wrong = unreadable(kind, manifest.obj)
+    places = [path_of("", misfit.steps) for misfit in wrong]
+    rest = replace(manifest, obj=without(manifest.obj, wrong))
+    refused, warned = _answer(machinery, kind, rest.obj)
+    causes = [*(misfit.cause() for misfit in wrong), *(cause for cause in refused if not is_below(cause.field, places))]
+    causes += _foreseen(rest, but=[cause.field for cause in causes])
+    warnings = unsaid(causes, [*remarks(rest, kind), *warned])
+    return Verdict(tuple(str(cause) for cause in causes), tuple(dict.fromkeys(warnings)))
+
+
+def _foreseen(manifest: Manifest, but: list[str]) -> list[Cause]:
+    """What will be refused once pods are made of the job, as far as it is not told already."""
+    dialect = dialect_of(manifest.api_version, manifest.kind)
+    return [cause for cause in dialect.foresee(manifest.obj) if cause.field not in but] if dialect is not None else []
+
+
+def _answer(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:
+    """The mistakes an API server finds, or else its warnings."""
+    namespace = (obj.get("metadata") or {}).get("namespace") or "default"
     if Key("", namespace) not in {stored.key for stored in machinery.list(NAMESPACE).items}:
         machinery.create(NAMESPACE, "", {"metadata": {"name": namespace}})
-    options = WriteOptions("shoal", dry_run=True, field_validation="Warn")
+    options = WriteOptions("shoal", dry_run=True, field_validation="Ignore")
     try:
-        written = machinery.create(kind, namespace if kind.namespaced else "", deepcopy(manifest.obj), options)
+        written = machinery.create(kind, namespace if kind.namespaced else "", deepcopy(obj), options)
     except ApiError as refused:
-        return Verdict(tuple(str(cause) for cause in refused.causes) or (refused.message,))
-    return Verdict(warnings=written.warnings)
-
-
-def _kind_of(machinery: Machinery, manifest: Manifest) -> Kind | None:
-    wanted = (manifest.api_version, manifest.kind)
-    return next((kind for kind in machinery.kinds() if (kind.api_version, kind.kind) == wanted), None)
+        return list(refused.causes) or [Cause(refused.reason, refused.message)], []
+    return [], list(written.warnings)

@@ -88,6 +88,7 @@ class Dialect:
     settings: Callable[[Mapping[str, Any] | None], Settings]  # from what a configuration file says
     default: Callable[[Obj], Obj]  # a manifest with its defaults and canonical names
     admit: Callable[[Obj], list[Cause]]  # every mistake
+    foresee: Callable[[Obj], list[Cause]]  # what is let in, and refused as soon as a pod is made of it
     warn: Callable[[Obj, Obj | None], list[str]]  # what is accepted and probably not meant (new, old)
     read: Callable[[Obj, Settings], Job | None]  # None: not ours
     render: Callable[[Obj, Create], Obj]  # the pod of a task

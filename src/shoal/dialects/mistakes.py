@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from shoal.kube.errors import Cause
+from shoal.kube.misfits import path_of
 from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
 
 _TYPES = {
@@ -47,13 +48,6 @@ class StrictModel(Model):
 def causes(invalid_model: ValidationError, *, prefix: str, right: Mapping[str, str]) -> list[Cause]:
     """`right` says for a field's name, in words, what would be right there."""
     return [_cause(error, prefix, right) for error in invalid_model.errors(include_url=False, include_context=True)]
-
-
-def path_of(prefix: str, location: Iterable[str | int]) -> str:
-    path = prefix
-    for step in location:
-        path += f"[{step}]" if isinstance(step, int) else (f".{step}" if path else str(step))
-    return path
 
 
 def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:

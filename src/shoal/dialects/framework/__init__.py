@@ -2,6 +2,7 @@
 
 * `manifest`, `templates`, `definition`: what people write, its defaults and mistakes, and the definition made of it;
 * `settings`, `failures`, `outcomes`: the configuration, what a failed pod means, and the codes of everything else;
+* `foreseeing`: what an API server will say to the pods, before there are any;
 * `reading`: a manifest in the engine's words, all policies of this language on one page;
 * `rendering`: the ConfigMap of an attempt and the pods of its tasks, and whose an object is;
 * `reporting`, `status`, `compression`: the ledger, which is the status;
@@ -10,7 +11,16 @@
 """
 
 from shoal.dialects.dialect import Dialect, SettingsInvalid
-from shoal.dialects.framework import definition, manifest, operations, reading, rendering, reporting, snapshots
+from shoal.dialects.framework import (
+    definition,
+    foreseeing,
+    manifest,
+    operations,
+    reading,
+    rendering,
+    reporting,
+    snapshots,
+)
 from shoal.dialects.framework.settings import Settings, settings
 
 DIALECT = Dialect(
@@ -19,6 +29,7 @@ DIALECT = Dialect(
     settings=settings,
     default=manifest.default,
     admit=manifest.admit,
+    foresee=foreseeing.foresee,
     warn=operations.warn,
     read=reading.read,
     render=rendering.render,

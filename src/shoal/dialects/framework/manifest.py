@@ -2,8 +2,8 @@
 
 The models are the one source: the definition (`definition`) is made from them, defaults are the definition's, and
 `admit` says what they refuse in words. Of the pod template only the types are looked at; whether a pod made of it
-is valid is the API server's business when it is made. An unknown field is dropped by the definition's schema, not
-refused here.
+is valid is the API server's business when it is made, and `foreseeing` says it beforehand. An unknown field is dropped
+by the definition's schema, not refused here.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from shoal.dialects.framework import templates
 from shoal.dialects.mistakes import Model, causes
 from shoal.dialects.schemas import PRESERVED
 from shoal.kube.errors import Cause
+from shoal.kube.misfits import misfits
 from shoal.kube.objects import Obj
-from shoal.kube.schema import type_problem
 from shoal.kube.schemas import named
 from shoal.kube.validation.fields import duplicate, invalid, required
 
 NAME_PATTERN = "^[a-z0-9]{1,63}$"
-_NAME = re.compile(NAME_PATTERN, re.ASCII)
+NAME = re.compile(NAME_PATTERN, re.ASCII)
 _LONGEST_PREFIX = 58  # of generateName: five letters follow
 LARGEST_ROLE = 10_000
 
@@ -163,19 +163,18 @@ def _odd_templates(manifest: Obj) -> Iterator[Cause]:
     """Templates no pod can be made of, whatever the API server would say about it: text for a number, and the like."""
     schema = named("PodTemplateSpec")
     for index, task in tasks_of(manifest):
-        problem = type_problem(schema, templates.canonical(task["pod"])) if isinstance(task.get("pod"), dict) else None
-        if problem is not None:
-            words = f"Invalid value: not a pod template: {problem}"
-            yield Cause("FieldValueTypeInvalid", words, f"spec.taskRoles[{index}].task.pod")
+        if isinstance(task.get("pod"), dict):
+            wrong = misfits(schema, templates.canonical(task["pod"]))
+            yield from (misfit.cause(f"spec.taskRoles[{index}].task.pod") for misfit in wrong)
 
 
 def _name_problems(metadata: Obj) -> list[Cause]:
     name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
     if name:
-        return [] if _NAME.match(name) else [_bad_name("metadata.name", name)]
+        return [] if NAME.match(name) else [_bad_name("metadata.name", name)]
     if not prefix:
         return [required("metadata.name", "give the Framework a name of 1 to 63 lower case letters and digits")]
-    fits = _NAME.match(prefix) and len(prefix) <= _LONGEST_PREFIX
+    fits = NAME.match(prefix) and len(prefix) <= _LONGEST_PREFIX
     return [] if fits else [_bad_name("metadata.generateName", prefix)]
 
 
@@ -211,10 +210,15 @@ def default(manifest: Obj) -> Obj:
 
 def tasks_of(manifest: Obj) -> Iterator[tuple[int, Obj]]:
     """The task of every role with the role's place, as far as the shape allows."""
-    for index, role in _roles(manifest.get("spec")):
+    for index, role in roles_of(manifest):
         task = role.get("task")
         if isinstance(task, dict | None):
             yield index, task or {}
+
+
+def roles_of(manifest: Obj) -> Iterator[tuple[int, Obj]]:
+    """Every role with its place, as far as the shape allows."""
+    yield from _roles(manifest.get("spec"))
 
 
 def _roles(spec: Any) -> Iterator[tuple[int, Obj]]:

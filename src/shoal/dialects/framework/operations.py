@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shoal.dialects.framework import templates
-from shoal.dialects.framework.manifest import tasks_of
+from shoal.dialects.framework.foreseeing import foresee
+from shoal.dialects.framework.manifest import roles_of, tasks_of
+from shoal.kube.misfits import strangers
 from shoal.kube.objects import Obj, annotations_of, at_path
+from shoal.kube.schemas import named
 
 _POLICY = "frameworkAttemptCompletionPolicy"
 _COUNTS = (("minFailedTaskCount", 2), ("minSucceededTaskCount", 1))  # with the least size at which one can mean all
@@ -106,20 +109,28 @@ def start_patch(manifest: Obj) -> list[Obj]:
 
 def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
     """What is accepted and probably not meant. Knows nothing of a manifest that `admit` refuses, and bears with it."""
-    found = list(_transition(manifest, old))
+    found = list(_transition(manifest, old) if old is not None else _waits(manifest))
     for index, task in tasks_of(manifest):
         pod, path = task.get("pod"), f"spec.taskRoles[{index}].task.pod"
-        if not pod:
-            found.append(f"{path}: the role has no template; its pods will be refused")
-        elif isinstance(pod, dict):
+        if isinstance(pod, dict):
             found += [f"{path}.{odd}: read as {proper}" for odd, proper in templates.odd_names(pod)]
+            found += strangers(named("PodTemplateSpec"), templates.canonical(pod), path)
             found += _barrier(templates.canonical(pod), path)
-    return found
+    return found + [f"{cause}; the role's pods will be refused" for cause in foresee(manifest)]
 
 
-def _transition(manifest: Obj, old: Obj | None) -> Iterator[str]:
-    if old is None:
+def _waits(manifest: Obj) -> Iterator[str]:
+    """A Framework without tasks is a legal way to pause it, and often a slip of the pen."""
+    roles = [role for _, role in roles_of(manifest)]
+    if any(role.get("taskNumber") for role in roles):
         return
+    if roles:
+        yield f"spec.taskRoles: no role has tasks: it waits until `shoal scale` gives {roles[0].get('name')} some"
+    else:
+        yield "spec.taskRoles: there are no roles, so there are no tasks: it waits until there are some"
+
+
+def _transition(manifest: Obj, old: Obj) -> Iterator[str]:
     before, after = (at_path(obj, "spec", "executionType", default="Start") for obj in (old, manifest))
     if before == "Stop" and after != "Stop":
         yield "spec.executionType: a Framework that was stopped stays stopped; create it again to run it again"

@@ -54,7 +54,7 @@ def render(manifest: Obj, create: Create) -> Obj:
     task = create.target
     assert isinstance(task, TaskRef)
     stamps = _stamps(manifest, task, create)
-    pod = _filled(_template(manifest, task.role), stamps)
+    pod = filled(_template(manifest, task.role), stamps)
     anchor = _reference("v1", "ConfigMap", stamps[names.CONFIGMAP_NAME], create.setting.anchor)
     metadata = pod.get("metadata") or {}
     return {
@@ -114,7 +114,7 @@ def _template(manifest: Obj, role: str) -> Obj:
     raise LookupError(f"Framework {name_of(manifest)} has no role {role}: a pod is made for roles of its spec only")
 
 
-def _filled(template: Obj, stamps: Mapping[str, str]) -> Obj:
+def filled(template: Obj, stamps: Mapping[str, str]) -> Obj:
     """A copy with the placeholders resolved in every text, keys included; any other {{...}} stays."""
     text = msgspec.json.encode(template).decode()
     if "{{FC_" in text:

@@ -1,0 +1,130 @@
+"""Everything in an object that does not fit its schema, for people: the path, what was found, what would be right.
+
+An API server's decoder stops at the first value of a wrong type and names the struct it was filling. Whoever judges a
+manifest before it is sent wants all of them, and wants to go on to the next question with the rest: `without` takes
+the misfits out. `strangers` are fields nobody declared, each with the name that was probably meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+from shoal.kube.schema import Schema, is_clean
+from shoal.kube.validation.fields import invalid
+
+Steps = tuple[str | int, ...]
+
+_BY_FORMAT = {
+    "quantity": "must be an amount such as 2, 500m or 1.5Gi",
+    "int-or-string": "must be an integer or text",
+    "date-time": "must be a time such as 2030-01-31T12:00:00Z",
+    "micro-time": "must be a time such as 2030-01-31T12:00:00.000000Z",
+    "byte": "must be base64",
+}
+_BY_TYPE = {
+    "string": "must be text; put it in quotes",
+    "integer": "must be an integer",
+    "number": "must be a number",
+    "boolean": "must be true or false",
+    "array": "must be a list",
+    "object": "must be an object",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A value of a type its place does not have."""
+
+    steps: Steps
+    value: Any
+    right: str
+
+    def cause(self, prefix: str = "") -> Cause:
+        path = path_of(prefix, self.steps)
+        return Cause("FieldValueTypeInvalid", invalid(path, self.value, self.right).message, path)
+
+
+def path_of(prefix: str, steps: Iterable[str | int]) -> str:
+    path = prefix
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else (f".{step}" if path else step)
+    return path
+
+
+def misfits(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[Misfit]:
+    """Null is nothing anywhere, and fields nobody declared are passed over."""
+    if value is None or schema.type == "any":
+        return
+    if schema.type == "object" and isinstance(value, dict):
+        for name, child in value.items():
+            below = schema.field(name)
+            if below is not None:
+                yield from misfits(below, child, (*steps, name))
+    elif schema.type == "array" and isinstance(value, list):
+        for index, child in enumerate(value):
+            if schema.items is not None:
+                yield from misfits(schema.items, child, (*steps, index))
+    elif not is_clean(schema, value):
+        yield Misfit(steps, value, _right(schema, value))
+
+
+def _right(schema: Schema, value: Any) -> str:
+    if schema.type == "integer" and isinstance(value, int) and not isinstance(value, bool):
+        return f"must fit into {schema.format.removeprefix('int') or 64} bits"
+    return _BY_FORMAT.get(schema.format) or _BY_TYPE[schema.type]
+
+
+def without(value: Any, found: Iterable[Misfit]) -> Any:
+    """A copy with nothing where the misfits were."""
+    made = value
+    for misfit in found:
+        made = _emptied(made, misfit.steps)
+    return made
+
+
+def _emptied(value: Any, steps: Steps) -> Any:
+    if not steps:
+        return None
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, list):
+        return [_emptied(child, rest) if index == step else child for index, child in enumerate(value)]
+    if not rest:
+        return {name: child for name, child in value.items() if name != step}
+    return {name: _emptied(child, rest) if name == step else child for name, child in value.items()}
+
+
+def is_below(path: str, places: Iterable[str]) -> bool:
+    """Whether a path is one of these places or leads through one of them."""
+    return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
+
+
+def strangers(schema: Schema, value: Any, prefix: str = "") -> Iterator[str]:
+    """A sentence for each field nobody declared: `spec.tasknumber: there is no such field; did you mean ...?`."""
+    if isinstance(value, list):
+        if schema.items is not None:
+            for index, child in enumerate(value):
+                yield from strangers(schema.items, child, f"{prefix}[{index}]")
+    elif isinstance(value, dict) and schema.type == "object":
+        yield from _strange_fields(schema, value, prefix)
+
+
+def _strange_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[str]:
+    for name, child in value.items():
+        path, below = path_of(prefix, (name,)), schema.field(name)
+        if below is not None:
+            yield from strangers(below, child, path)
+        elif not schema.preserve_unknown:
+            meant = nearest(name, tuple(schema.fields))
+            yield f"{path}: there is no such field" + (f"; did you mean {meant}?" if meant else " here")
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """The known word that was probably meant, whatever the case it was written in."""
+    by_case = {each.lower(): each for each in known}
+    found = get_close_matches(word.lower(), by_case, n=1, cutoff=0.7)
+    return by_case[found[0]] if found else None
