@@ -79,7 +79,7 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
         "worker-1 | hello from 1",
     ]
     assert terminal("stop", "pet") == "Framework pet stops. `shoal wait pet` waits until it has.\n"
-    assert terminal("wait", "pet", code=1) == "Framework pet has failed.\n"
+    assert terminal("wait", "pet", code=1) == "Framework pet was stopped.\n"
     assert terminal("stop", "pet") == "Framework pet has ended before.\n"
     assert "Framework pet has ended: another size would change nothing." in terminal("scale", "pet", "worker=1", code=1)
     assert terminal("delete", "pet") == "Framework pet is gone.\n"

@@ -138,12 +138,14 @@ async def _run(
 
 def _tell_failures(ended: Sequence[Found], shown: Lines | Screen) -> None:
     """Why, in a sentence; the cluster that could tell the whole story is about to go."""
-    from shoal.cli.stories import headline
+    from shoal.cli.stories import headline, last_lines
     from shoal.cli.views import exit_code_of
 
     for job in ended:
         if job.state.is_ended and exit_code_of(job.state):
             shown.note(headline(job, job.state, datetime.now(UTC)))
+            if said := last_lines(job.state):
+                shown.note(said)
 
 
 def _code(ended: Sequence[Found], *, interrupted: bool) -> int:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shoal.cli.jobs import Found
-from shoal.cli.reasons import why_waiting, word_with
+from shoal.cli.reasons import last_words, why_ended, why_waiting, word_with
 from shoal.cli.views import job_word, span, tasks_of
 from shoal.dialects.dialect import LedgerUnreadable
-from shoal.engine import Anchor, JobState, Observed, Outcome
+from shoal.engine import Anchor, JobState, Observed
 from shoal.engine.advance import advance
 from shoal.engine.policies import ALL, Bound, Claim, Earliest, Tally, When
 from shoal.kube import times
@@ -41,6 +41,7 @@ def story(found: Found, world: World) -> str:
         return "\n\n".join((head, _section("What happened", _history(found, JobState(), world))))
     parts = [
         headline(found, state, world.now),
+        last_lines(state),
         _section("What happened", _history(found, state, world)),
         _section("Tasks", _tasks(state, world)),
         _section("What is next", _next(found, state, world)),
@@ -60,9 +61,8 @@ def headline(found: Found, state: JobState, now: datetime) -> str:
     since = f" for {span((now - run.since).total_seconds())}" if run.since is not None and not state.is_ended else ""
     what = f"{found} in namespace {found.namespace} ({roles}) is {word}{since}"
     if state.is_ended and run.outcome is not None:
-        verb = "succeeded" if run.outcome.is_ok else "failed"
-        took = _took(state)
-        what = f"{found} in namespace {found.namespace} ({roles}) {verb}{took}: {_why(run.outcome)}"
+        why = f": {why_ended(state, run.outcome)}" if word != "stopped" else ""
+        what = f"{found} in namespace {found.namespace} ({roles}) {_verb(word)}{_took(state)}{why}"
     if run.number:
         what += f"; this is run {run.number}, after {run.number} that did not do"
     return f"{what}."
@@ -73,6 +73,11 @@ def _roles(found: Found) -> str:
     return ", ".join(f"{role.name} x {role.size}" for role in job.roles) if job is not None else "unreadable"
 
 
+def _verb(word: str) -> str:
+    """Of a job that has ended."""
+    return "was stopped" if word == "stopped" else word
+
+
 def _took(state: JobState) -> str:
     stamps = state.stamps
     if stamps.started is None or stamps.ended is None:
@@ -80,13 +85,10 @@ def _took(state: JobState) -> str:
     return f" after {span((stamps.ended - stamps.started).total_seconds())}"
 
 
-def _why(outcome: Outcome) -> str:
-    text = outcome.text.splitlines()[0] if outcome.text else outcome.phrase
-    named = f"{outcome.phrase}, code {outcome.code}" if outcome.phrase else f"code {outcome.code}"
-    told = text if outcome.is_ok else f"{named}: {text}"
-    if outcome.trigger is None or outcome.trigger.text == outcome.text:
-        return told.rstrip(".")
-    return f"{told.rstrip('.')} (decided by {outcome.trigger.role}-{outcome.trigger.index}: {outcome.trigger.text})"
+def last_lines(state: JobState) -> str:
+    """What the task that made the job fail said last; nothing where it left no message."""
+    said = last_words(state, state.run.outcome) if state.is_ended and state.run.outcome is not None else []
+    return _section("The last it said", said)
 
 
 # --- what happened -------------------------------------------------------------------------------------------------
@@ -102,12 +104,12 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
         moments.append((stamps.ran, "Its first task ran."))
     for event in world.events:
         when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
-        if when and event.get("reason") != "Running":
+        if when and event.get("reason") not in ("Running", "Succeeded", "Failed"):
             count = event.get("count") or 1
             often = f" ({count} times)" if count > 1 else ""
             moments.append((times.parse(when), f"{event.get('message', '').rstrip('.')}{often}."))
-    if stamps.ended is not None and not any(event.get("reason") in ("Succeeded", "Failed") for event in world.events):
-        moments.append((stamps.ended, "It was over."))
+    if stamps.ended is not None:
+        moments.append((stamps.ended, f"It {_verb(job_word(state))}."))
     for moment, sentence in sorted(moments, key=lambda each: each[0]):
         ago = span((world.now - moment).total_seconds())
         yield f"{moment.astimezone():%H:%M:%S} ({ago} ago)  {sentence}"

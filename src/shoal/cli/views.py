@@ -8,7 +8,7 @@ from typing import Any
 
 from shoal.cli.jobs import Found
 from shoal.dialects.dialect import LedgerUnreadable
-from shoal.engine import Intent, JobState, Stage, TaskState
+from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, without_bookkeeping
 
@@ -79,12 +79,19 @@ def job_word(state: JobState) -> str:
     if state.is_new:
         return "new"
     if state.is_ended:
-        return "succeeded" if run.outcome is not None and run.outcome.is_ok else "failed"
+        return _end_word(run.outcome)
     if run.intent is Intent.HOLD:
         return "held"
     if run.stage is Stage.OVER:
         return "to be retried"
     return "ending" if not run.is_open else "running" if run.stage is Stage.RUNNING else "pending"
+
+
+def _end_word(outcome: Outcome | None) -> str:
+    """Of a whole job only a stop that somebody asked for is final; tasks are also cut off and dropped."""
+    if outcome is None:
+        return "failed"
+    return "succeeded" if outcome.is_ok else "stopped" if outcome.final else "failed"
 
 
 def exit_code_of(state: JobState) -> int:

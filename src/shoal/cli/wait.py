@@ -32,7 +32,7 @@ def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None
     can have that code, else 1), with 1 where the goal cannot be reached any more, and with 124 when time is up.
     """
     from shoal.cli.jobs import job_named
-    from shoal.cli.views import exit_code_of, job_word
+    from shoal.cli.views import exit_code_of
     from shoal.cli.waiting import until
 
     async def work(cluster: KubernetesCluster, namespace: str) -> tuple[str, int]:
@@ -45,12 +45,22 @@ def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None
         if found is None:
             return f"{job} is gone.", 0 if goal == "deleted" else 1
         code = exit_code_of(found.state) if goal == "completed" else int(found.state.is_ended)
-        verb = "has" if found.state.is_ended else "is"
-        return f"{job} {verb} {job_word(found.state)}.", code
+        return _told(found), code
 
     sentence, code = with_cluster(choice, work)
     click.echo(sentence)
     raise SystemExit(code)
+
+
+def _told(found: Found) -> str:
+    """How the job stands; of one that failed, also why."""
+    from shoal.cli.reasons import why_ended
+    from shoal.cli.views import job_word
+
+    state, word = found.state, job_word(found.state)
+    verb = "is" if not state.is_ended else "was" if word == "stopped" else "has"
+    why = f": {why_ended(state, state.run.outcome)}" if word == "failed" and state.run.outcome is not None else ""
+    return f"{found} {verb} {word}{why}."
 
 
 def _reached(goal: str) -> Callable[[Found | None], bool]:

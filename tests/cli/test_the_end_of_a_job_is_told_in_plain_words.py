@@ -1,0 +1,90 @@
+"""Why a job ended, as `run`, `wait` and `describe` tell it; the raw diagnostics stay in the status."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.fates import runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
+from shoal.cli.changing import stop
+from shoal.cli.jobs import Found
+from shoal.cli.reasons import last_words, why_ended
+from shoal.cli.stories import headline
+from shoal.cli.views import exit_code_of, job_word
+from shoal.dialects.framework import DIALECT
+from shoal.engine import (
+    AttemptState,
+    ContainerEnd,
+    Detail,
+    JobState,
+    Nature,
+    Outcome,
+    RoleState,
+    Run,
+    Stage,
+    TaskState,
+    Trigger,
+)
+
+JARGON = 'Pod failed: PodPattern unmatched: {"containers":[...]}'
+
+
+def failed(detail: Detail | None, *, code: int = 7, text: str = JARGON, phrase: str = "Unrecognized") -> JobState:
+    """A job that ended because worker-1 did."""
+    end = Outcome(Nature.UNKNOWN, code, phrase, text, detail=detail)
+    task = TaskState(1, stage=Stage.DONE, attempt=AttemptState(outcome=end))
+    run = Run(stage=Stage.DONE, outcome=end.because_of(Trigger("worker", 1, "FailedTaskCount 1 has reached 1")))
+    return JobState(run=run, roles=(RoleState("worker", tasks=(TaskState(0), task)),))
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        pytest.param(
+            failed(Detail(containers=(ContainerEnd("main", 7, "Error"),))), "worker-1 ended with code 7", id="a code"
+        ),
+        pytest.param(
+            failed(Detail(containers=(ContainerEnd("main", 137, "OOMKilled", signal=9),))),
+            "worker-1 was ended by signal 9 (OOMKilled)",
+            id="a signal with a reason",
+        ),
+        pytest.param(
+            failed(Detail(containers=(ContainerEnd("side", 0), ContainerEnd("main", 7, "Error")))),
+            "main of worker-1 ended with code 7",
+            id="one of several containers",
+        ),
+        pytest.param(
+            failed(Detail("Evicted", "The node was low on memory.")),
+            "worker-1 failed: Evicted, The node was low on memory",
+            id="the pod's own reason",
+        ),
+        pytest.param(
+            failed(None, code=-200, phrase="PodCreationPermanentError", text="Failed to create Pod: no image"),
+            "worker-1 failed with code -200: Failed to create Pod: no image (PodCreationPermanentError)",
+            id="no pod at all",
+        ),
+    ],
+)
+def test_a_failure_names_the_task_and_its_end(state: JobState, sentence: str) -> None:
+    assert state.run.outcome is not None
+    assert why_ended(state, state.run.outcome) == sentence
+
+
+def test_the_last_lines_of_the_message_are_kept() -> None:
+    said = "\n".join(f"line {number}" for number in range(9)) + "\n\n"
+    state = failed(Detail(containers=(ContainerEnd("main", 7, "Error", said),)))
+    assert state.run.outcome is not None
+    assert last_words(state, state.run.outcome) == [f"line {number}" for number in range(4, 9)]
+
+
+async def test_a_job_that_somebody_stopped_is_called_stopped() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("job", role("worker", fate=runs())))
+        await world.running("job", 1)
+        await stop(world.user, Found(await world.user.get(FRAMEWORK, "job", NAMESPACE), DIALECT))
+        await world.completed("job")
+        job = Found(await world.user.get(FRAMEWORK, "job", NAMESPACE), DIALECT)
+        told = headline(job, job.state, world.cluster.clock.now())
+    assert (job_word(job.state), exit_code_of(job.state)) == ("stopped", 1)
+    assert told.startswith("Framework job in namespace default (worker x 1) was stopped after ")
