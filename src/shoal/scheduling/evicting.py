@@ -83,24 +83,48 @@ def _helps(cycle: Cycle, members: Members, step: Step) -> bool:
 
 
 def _search(cycle: Cycle, members: Members, steps: list[Step], why: str) -> bool:
+    """Add steps, looking whether it is enough after 1, 2, 4, ... of them; then go back to the fewest that are."""
     mark = cycle.room.mark()
     chosen: list[Step] = []
     taken: set[Key] = set()
-    placed: list[Placed] | None = None
-    for step in steps:
-        if not _may_lose(cycle, members, step):
-            continue
-        _suppose(cycle, step, taken)
-        chosen.append(step)
-        placed = _fits(cycle, members)
-        if placed is not None:
-            break
+    look_at, enough = 1, False
+    for number, step in enumerate(steps, start=1):
+        if _may_lose(cycle, members, step):
+            _suppose(cycle, step, taken)
+            chosen.append(step)
+        if chosen and (len(chosen) >= look_at or number == len(steps)):
+            look_at = 2 * len(chosen)
+            enough = _fits(cycle, members) is not None
+            if enough:
+                break
     cycle.room.rollback(mark)
-    if placed is None:
+    if not enough:
         return False
+    chosen = _fewest(cycle, members, chosen, mark)
     chosen = _spare_some(cycle, members, chosen, mark)
     _commit(cycle, members, chosen, why)
     return True
+
+
+def _fewest(cycle: Cycle, members: Members, chosen: list[Step], mark: int) -> list[Step]:
+    """The shortest beginning of the steps that is enough."""
+    low, high = len(chosen) // 2, len(chosen)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _is_enough(cycle, members, chosen[:middle], mark):
+            high = middle
+        else:
+            low = middle
+    return chosen[:high]
+
+
+def _is_enough(cycle: Cycle, members: Members, steps: list[Step], mark: int) -> bool:
+    taken: set[Key] = set()
+    for step in steps:
+        _suppose(cycle, step, taken)
+    enough = bool(steps) and _fits(cycle, members) is not None
+    cycle.room.rollback(mark)
+    return enough
 
 
 def _may_lose(cycle: Cycle, members: Members, step: Step) -> bool:
@@ -142,12 +166,8 @@ def _spare_some(cycle: Cycle, members: Members, chosen: list[Step], mark: int) -
     """Leave out every step that is not needed, the most precious ones first."""
     for step in list(reversed(chosen))[:SPARED_ONE_BY_ONE]:
         others = [other for other in chosen if other is not step]
-        taken: set[Key] = set()
-        for other in others:
-            _suppose(cycle, other, taken)
-        if others and _fits(cycle, members) is not None:
+        if _is_enough(cycle, members, others, mark):
             chosen = others
-        cycle.room.rollback(mark)
     return chosen
 
 

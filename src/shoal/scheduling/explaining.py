@@ -28,6 +28,7 @@ class Explainer:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._shortages: dict[int, str] = {}
+        self._totals: dict[tuple[int, int], str] = {}
         self._hopeless: dict[tuple[object, ...], bool] = {}
         self._quotas: dict[tuple[object, ...], str] = {}
         self._places = {m.key: place for line in cycle.lines.values() for place, m in enumerate(line)}
@@ -91,8 +92,14 @@ class Explainer:
         if fits >= must:
             return ""
         worst = min(shapes, key=lambda shape: shape.fits)
-        why = _in_all(worst, must) if worst.fits else self.shortage(worst)
+        why = self._in_all(worst, must) if worst.fits else self.shortage(worst)
         return f"needs {must} {what} at once, {fits} would fit, {must - fits} missing: {why}"
+
+    def _in_all(self, shape: Shape, must: int) -> str:
+        found = self._totals.get((id(shape), must))
+        if found is None:
+            found = self._totals[id(shape), must] = _in_all(shape, must)
+        return found
 
     def _apart(self, units: Sequence[Unit], total: int) -> str:
         parts = [unit for unit in units if unit.parts]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from shoal.scheduling.columns import Ints
 from shoal.scheduling.members import Members
 from shoal.scheduling.shapes import Shape
 from shoal.scheduling.snapshot import Pod
@@ -25,7 +22,7 @@ def could_ever_run(cycle: Cycle, members: Members) -> bool:
             return False
     tiers = cycle.view.topology.tiers
     for shape, count in wanted(cycle, minimum.pods[: minimum.total]):
-        slots = when_empty(shape)
+        slots = shape.slots_when_empty()
         if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
             most = int(tiers[closeness.tier - 1].sums(slots).max(initial=0))
         else:
@@ -42,12 +39,3 @@ def wanted(cycle: Cycle, pods: Sequence[Pod]) -> list[tuple[Shape, int]]:
         shape = cycle.view.shape_of(pod).sync()
         counted[id(shape)] = (shape, counted.get(id(shape), (shape, 0))[1] + 1)
     return list(counted.values())
-
-
-def when_empty(shape: Shape) -> Ints:
-    """How many fit on each node with nobody on it."""
-    room = shape.room
-    slots: Ints = np.full(len(room), 1 << 20, dtype=np.int64)
-    for _, column, amount in shape.vector.pairs:
-        np.minimum(slots, room.whole[column] // amount, out=slots)
-    return slots * shape.eligible

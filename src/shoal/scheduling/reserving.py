@@ -14,7 +14,7 @@ import numpy as np
 from shoal.scheduling.columns import Mask
 from shoal.scheduling.cycle import Cycle
 from shoal.scheduling.members import Members
-from shoal.scheduling.possible import wanted, when_empty
+from shoal.scheduling.possible import wanted
 from shoal.scheduling.shapes import Shape
 
 
@@ -90,7 +90,7 @@ def _rows(cycle: Cycle, shapes: list[tuple[Shape, int]], taken: Mask) -> list[in
     taken = taken.copy()
     chosen: list[int] = []
     for shape, count in shapes:
-        slots = when_empty(shape) * ~taken
+        slots = shape.slots_when_empty() * ~taken
         missing = slots - np.minimum(shape.slots, slots)
         order = np.lexsort((cycle.room.rank, missing / np.maximum(slots, 1), slots == 0))
         for row in order.tolist():

@@ -57,6 +57,7 @@ class Shape:
         self.fits = 0  # the sum of slots
         self.fits_later = 0
         self._worth: Worth
+        self._empty: Ints | None = None
         self._stamp = (-1, 0, False)
         self._position = 0
 
@@ -82,6 +83,7 @@ class Shape:
         self.slots, self.key, self.device = arrays[:3]
         self.later, self.later_key = arrays[3:] if room.is_leaving else arrays[:2]
         self._worth = worth(self, room)
+        self._empty = None
         self._count(ALL)
 
     def _count(self, rows: Rows) -> None:
@@ -98,6 +100,15 @@ class Shape:
             # A node that can take the pod at once is better than any that must be waited for.
             self.later_key[rows] = np.where(later > 0, points + (slots > 0) * AT_ONCE, NOWHERE)
             self.fits_later = int(self.later.sum())
+
+    def slots_when_empty(self) -> Ints:
+        """How many fit on each node with nobody on it; worked out once for these nodes."""
+        if self._empty is None:
+            self._empty = np.full(len(self.room), NO_LIMIT, dtype=np.int64)
+            for _, column, amount in self.vector.pairs:
+                np.minimum(self._empty, self.room.whole[column] // amount, out=self._empty)
+            self._empty *= self.eligible
+        return self._empty
 
     def worth(self, rows: Ints, pods: int) -> Ints:
         """For the last of so many pods placed on each row."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from shoal.scheduling.cycle import Cycle
 from shoal.scheduling.groups import Phase
@@ -17,6 +18,7 @@ from shoal.scheduling.members import Members, pod_order
 from shoal.scheduling.snapshot import Pod
 
 SHRINK, SURPLUS, WHOLE = range(3)
+GROUPS_LOOKED_INTO = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,18 @@ def _ordered(steps: Iterable[Step], over: dict[str, tuple[float, ...]]) -> list[
 
 
 def _steps(cycle: Cycle, groups: Iterable[Members]) -> list[Step]:
-    found: list[Step] = []
-    for members in groups:
-        # Whoever just got more pods by this plan is left alone: taking the others away would leave those behind.
-        if members.sitting and members.group.preemptable and members.key not in cycle.bound:
-            found += _of_group(cycle, members)
-    return found
+    # Whoever just got more pods by this plan is left alone: taking the others away would leave those behind.
+    able = [m for m in groups if m.sitting and m.group.preemptable and m.key not in cycle.bound]
+    if len(able) > GROUPS_LOOKED_INTO:
+        able = nsmallest(GROUPS_LOOKED_INTO, able, key=lambda members: _glance(cycle, members))
+    return [step for members in able for step in _of_group(cycle, members)]
+
+
+def _glance(cycle: Cycle, members: Members) -> tuple[object, ...]:
+    """The order of victims as one pod of each group tells it, where there are too many to look into all of them."""
+    group, pod = members.group, next(iter(members.sitting.values()))
+    is_whole = len(members.sitting) == group.min_member
+    return is_whole, group.priority, _lost(cycle, pod) * len(members.sitting), -group.created, group.key
 
 
 def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
