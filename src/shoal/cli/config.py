@@ -76,10 +76,11 @@ def wrong_amount(name: str, amount: str) -> str:
     return ""
 
 
-def default_file() -> Path | None:
-    """./shoal.yaml, else the user's own; None where neither is there."""
+def default_file(beside: Path | None = None) -> Path | None:
+    """./shoal.yaml, else the one beside a job file, else the user's own; None where there is none."""
     base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    candidates = (Path("shoal.yaml"), Path(base) / "shoal" / "shoal.yaml")
+    folder = () if beside is None else (beside if beside.is_dir() else beside.parent,)
+    candidates = [Path(each) / "shoal.yaml" for each in (Path(), *folder, Path(base) / "shoal")]
     return next((path for path in candidates if path.exists()), None)
 
 

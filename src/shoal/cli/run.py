@@ -42,7 +42,8 @@ _FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
 @click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
 @click.option(
     "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
-    help="Configuration file.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
+    help="Configuration file.  [default: ./shoal.yaml, then shoal.yaml beside the first FILE, then "
+    "~/.config/shoal/shoal.yaml]",
 )  # fmt: skip
 @click.option("-n", "--namespace", default="default", show_default=True, metavar="NAME")
 @click.option("--keep", is_flag=True, help="Keep the cluster's folder; `shoal up --data` looks into it afterwards.")
@@ -72,7 +73,7 @@ def command(
     from shoal.cli.views import printed
 
     manifests = load(files, changes)
-    config = configured({**options, **_FIXED})
+    config = configured({**options, **_FIXED}, beside=next((file for file in files if str(file) != "-"), None))
     data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))
     shown = face(Console(stderr=True), plain=plain, logs=logs)
     try:

@@ -81,14 +81,14 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
         _foreground(data, config, ready_fd, began)
 
 
-def configured(options: dict[str, Any]) -> HostConfig:
-    """The file, then what was said on the command line."""
+def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostConfig:
+    """The file, then what was said on the command line. `beside`: a job file in whose folder one may lie."""
     from shoal.apiserver.serving import ServingRefused, is_loopback
     from shoal.cli.config import default_file, load
     from shoal.cli.hosting import HostConfig
     from shoal.node.sandbox.port import Network
 
-    loaded = load(options["file"] or default_file())
+    loaded = load(options["file"] or default_file(beside))
     settings = loaded.settings
     for line in loaded.images.absent():
         click.echo(f"Warning: {loaded.images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
