@@ -109,6 +109,18 @@ async def test_the_story_of_a_delayed_retry_says_when() -> None:
     assert "It is tried again at as run 1." in page
 
 
+async def test_a_job_without_tasks_says_how_it_gets_some() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("empty", role("worker", 0)))
+        await world.submit(fw("bare"))
+        await world.until(lambda: all(world.status(name).get("attemptStatus") for name in ("empty", "bare")))
+        pages = [await told(world, name) for name in ("empty", "bare")]
+    assert [page.rpartition("What is next:\n")[2] for page in pages] == [
+        "  It waits because it has no tasks: `shoal scale empty worker=1` gives it one.",
+        "  It waits because it has no roles and so no tasks: write some into its spec.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("fate", "word", "code"),
     [

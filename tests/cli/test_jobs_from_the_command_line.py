@@ -120,14 +120,44 @@ def test_what_is_wrong_is_a_sentence(terminal: Terminal, words: tuple[str, ...],
     assert sentence in terminal(*words, code=2 if words[0] == "scale" else 1)
 
 
-def test_names_of_jobs_are_completed(terminal: Terminal) -> None:
-    terminal("submit", terminal.file(fw("complete", role("worker"), start="Create")))
-    terminal._env |= {"_SHOAL_COMPLETE": "bash_complete", "COMP_WORDS": "shoal describe com", "COMP_CWORD": "2"}
+def completed(terminal: Terminal, words: str) -> list[str]:
+    """What a shell is told when somebody presses the tabulator after these words."""
+    asked = {"_SHOAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    terminal._env |= asked
     try:
-        assert terminal() == "plain,complete\n"
+        return terminal().split()
     finally:
-        for name in ("_SHOAL_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
+        for name in asked:
             del terminal._env[name]
+
+
+def test_names_of_jobs_roles_and_tasks_are_completed(terminal: Terminal) -> None:
+    terminal("submit", terminal.file(fw("complete", role("worker", 2), role("ps", 1), start="Create")))
+    assert completed(terminal, "shoal describe com") == ["plain,complete"]
+    assert completed(terminal, "shoal scale complete ") == ["plain,worker=", "plain,ps="]
+    assert completed(terminal, "shoal logs complete w") == ["plain,worker", "plain,worker-0", "plain,worker-1"]
+    assert completed(terminal, "shoal logs nobody ") == []
+
+
+def test_what_is_probably_not_meant_is_told_before_it_is_sent(terminal: Terminal) -> None:
+    odd = fw("warned", {**role("worker", 0), "tasknumber": 3})
+    odd["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["restartPolicy"] = "never"
+    file = terminal.file(odd)
+    assert terminal("submit", file, "--dry-run").splitlines() == [
+        f"{file}: warning: spec.taskRoles[0].tasknumber: there is no such field; did you mean taskNumber?",
+        f"{file}: warning: spec.taskRoles: no role has tasks: it waits until `shoal scale` gives worker some",
+        f'{file}: warning: spec.taskRoles[0].task.pod.spec.restartPolicy: Unsupported value: "never": supported '
+        'values: "Always", "OnFailure", "Never"; the role\'s pods will be refused',
+        "Framework warned would be stored.",
+    ]
+
+
+def test_what_no_cluster_could_read_is_told_with_its_path(terminal: Terminal) -> None:
+    file = terminal.file({**fw("odd", role("worker")), "metadata": {"name": "odd", "annotations": {"n": 3}}})
+    assert terminal("submit", file, code=1).splitlines() == [
+        f"Error: {file}: Framework odd cannot be read:",
+        "  metadata.annotations.n: Invalid value: 3: must be text; put it in quotes",
+    ]
 
 
 def test_without_a_cluster_the_way_out_is_said(tmp_path: Path) -> None:

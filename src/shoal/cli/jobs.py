@@ -45,6 +45,12 @@ class Found:
         except ManifestInvalid:
             return None
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many tasks each role is to have."""
+        job = self.job
+        return {role.name: role.size for role in job.roles} if job is not None else {}
+
     def __str__(self) -> str:
         return f"{self.dialect.kind.kind} {self.name}"
 
@@ -89,6 +95,30 @@ def _words_for(dialect: Dialect) -> set[str]:
 
 def complete_jobs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Names for the shell; where there is no cluster there are none."""
+    return [job.name for job in _listed(ctx) if job.name.startswith(incomplete)]
+
+
+def complete_sizes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """`worker=` for every role of the job that was named before."""
+    words = (f"{role}=" for job in _named_before(ctx) for role in job.sizes)
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def complete_tasks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The roles and tasks of the job that was named before."""
+    words: list[str] = []
+    for job in _named_before(ctx):
+        for role, size in job.sizes.items():
+            words += [role, *(f"{role}-{index}" for index in range(size))]
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def _named_before(ctx: click.Context) -> list[Found]:
+    name = str(ctx.params.get("name") or "").rpartition("/")[2]
+    return [job for job in _listed(ctx) if job.name == name]
+
+
+def _listed(ctx: click.Context) -> list[Found]:
     from shoal.cli.folders import default_folder
     from shoal.cli.reaching import Choice, connection_of
 
@@ -101,17 +131,16 @@ def complete_jobs(ctx: click.Context, _: click.Parameter, incomplete: str) -> li
     )
     try:
         connection = connection_of(choice)
-        names = asyncio.run(_names(connection, choice.namespace or connection.namespace))
+        return asyncio.run(_list(connection, choice.namespace or connection.namespace))
     except Exception:  # a completion that fails is a completion that has nothing to say
         return []
-    return [name for name in names if name.startswith(incomplete)]
 
 
-async def _names(connection: Any, namespace: str) -> list[str]:
+async def _list(connection: Any, namespace: str) -> list[Found]:
     from shoal.cluster.kubernetes import opened
 
     async with opened(connection) as cluster:
-        return [job.name for job in await jobs_in(cluster, namespace)]
+        return await jobs_in(cluster, namespace)
 
 
 job_argument = click.argument("name", metavar="JOB", shell_complete=complete_jobs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.jobs import job_argument
+from shoal.cli.jobs import complete_tasks, job_argument
 from shoal.cli.reaching import Choice, cluster_options, with_cluster
 
 if TYPE_CHECKING:
@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from shoal.cluster.kubernetes import KubernetesCluster
     from shoal.cluster.port import LogOptions
     from shoal.engine import TaskRef
-    from shoal.kube.objects import Key
+    from shoal.kube.objects import Key, Obj
 
 
 @click.command("logs")
 @job_argument
-@click.argument("tasks", nargs=-1, metavar="[TASK]...")
+@click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, with tasks and attempts to come.")
 @click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines of each task.")
 @click.option("-c", "--container", default="", metavar="NAME", help="Another container than the first.")
 @click.option("--previous", is_flag=True, help="Of the container's run before its last restart.")
 @click.option("--timestamps", is_flag=True, help="With the time of each line.")
-@click.option("--prefix/--no-prefix", default=True, show_default=True, help="The task's name before each line.")
+@click.option(
+    "--prefix/--no-prefix",
+    default=True,
+    show_default=True,
+    help="The task's name before each line, where several may speak.",
+)
 @cluster_options
 def command(
     choice: Choice,
@@ -42,9 +47,10 @@ def command(
     """Print the logs of a job's tasks.
 
     TASK is a role (worker) or one of its tasks (worker-0); without one, all of them. Pods that are gone have taken
-    their logs with them.
+    their logs with them. Lines of several tasks stand behind the task's name, those of a single one alone.
     """
     from shoal.cli.jobs import job_named
+    from shoal.cli.listeners import Unheard, leave_unheard, while_heard
     from shoal.cluster.port import LogOptions
 
     if follow and previous:
@@ -53,11 +59,15 @@ def command(
 
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
         job = await job_named(cluster, name, namespace)
-        _check(job, tasks)
-        shown = _follow if follow and not job.state.is_ended else _print
-        await shown(cluster, job, tasks, options, prefix=prefix)
+        is_followed = follow and not job.state.is_ended
+        _check(job, tasks, is_followed=is_followed)
+        shown = _follow if is_followed else _print
+        await while_heard(shown(cluster, job, tasks, options, prefix=prefix))
 
-    with_cluster(choice, work)
+    try:
+        with_cluster(choice, work)
+    except Unheard:
+        raise leave_unheard() from None
 
 
 def _roles(job: Found) -> list[str]:
@@ -67,12 +77,25 @@ def _roles(job: Found) -> list[str]:
     return list(dict.fromkeys([*named, *(role.name for role in job.state.roles)]))
 
 
-def _check(job: Found, tasks: tuple[str, ...]) -> None:
+def _check(job: Found, tasks: tuple[str, ...], *, is_followed: bool) -> None:
+    """Of a job that is followed, tasks may be meant that are still to come."""
     roles = _roles(job)
     for word in tasks:
         if word not in roles and word.rpartition("-")[0] not in roles:
             example = f"{roles[0]} or {roles[0]}-0" if roles else "none: it has no roles"
             raise click.ClickException(f"{job} has no task {word!r}. Its roles: {', '.join(roles)}; say {example}.")
+        there = _tasks(job)
+        if word not in roles and word not in there and not is_followed:
+            raise click.ClickException(f"{job} has no task {word!r}. Its tasks: {', '.join(there) or 'none yet'}.")
+
+
+def _tasks(job: Found) -> list[str]:
+    """Those that are there, and those that the manifest asks for."""
+    from shoal.cli.views import tasks_of
+
+    asked = job.job.roles if job.job is not None else ()
+    named = [f"{role.name}-{index}" for role in asked for index in range(role.size or 0)]
+    return list(dict.fromkeys([*named, *(view.name for view in tasks_of(job.state))]))
 
 
 async def _follow(
@@ -89,8 +112,11 @@ async def _follow(
         width = max(width, len(task))
         return f"{task.ljust(width)} | " if prefix and not alone else ""
 
+    waits = _Waits(tasks)
     follower = Follower(
         cluster, [job],
+        on_change=waits.change,
+        on_wait=waits.wait,
         on_line=lambda _, task, line: click.echo(f"{head(task)}{line}"),
         on_trouble=lambda task, why: click.echo(f"{head(task)}({why})", err=True),
         hears=lambda ref: _is_meant(ref, tasks),
@@ -99,31 +125,71 @@ async def _follow(
     await follower.run()
 
 
+class _Waits:
+    """Tells, once each, why a task that is meant says nothing."""
+
+    def __init__(self, tasks: tuple[str, ...]) -> None:
+        from shoal.cli.progress import Board
+
+        self._tasks = tasks
+        self._board = Board()
+        self._told: set[tuple[str, str]] = set()
+
+    def change(self, found: Found) -> None:
+        self._board.jobs[found.name] = found
+        self._tell()
+
+    def wait(self, pod_uid: str, why: str) -> None:
+        self._board.waits[pod_uid] = why
+        self._tell()
+
+    def _tell(self) -> None:
+        for _, view, _, why in self._board.rows():
+            is_meant = not self._tasks or view.name in self._tasks or view.role in self._tasks
+            if why and is_meant and (view.name, why) not in self._told:
+                self._told.add((view.name, why))
+                click.echo(f"{view.name} waits: {why}", err=True)
+
+
 async def _print(
     cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...], options: LogOptions, *, prefix: bool
 ) -> None:
+    from shoal.kube.objects import key_of
+
     pods = await _pods(cluster, job, tasks)
     if not pods:
         which = f" for {', '.join(tasks)}" if tasks else ""
-        raise click.ClickException(f"{job} has no pods{which} now; logs go with their pods.")
+        why = "logs go with their pods" if job.state.is_ended else "`shoal logs -f` waits for them"
+        raise click.ClickException(f"{job} has no pods{which} now; {why}.")
     width = max(len(task) for task in pods)
     heads = {task: f"{task.ljust(width)} | " if prefix and len(pods) > 1 else "" for task in pods}
-    told = [_one(cluster, key, options, heads[task]) for task, key in pods.items()]
+    told = [
+        _one(cluster, key_of(pod), options, heads[task]) for task, pod in pods.items() if not _is_waiting(task, pod)
+    ]
     for broken in await asyncio.gather(*told, return_exceptions=True):
         if broken is not None:
             raise broken  # when all the others have been heard
 
 
-async def _pods(cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...]) -> dict[str, Key]:
+def _is_waiting(task: str, pod: Obj) -> bool:
+    """A pod that has said nothing yet; the reader is told so."""
+    from shoal.cli.reasons import why_waiting
+
+    if (pod.get("status") or {}).get("phase", "Pending") != "Pending":
+        return False
+    click.echo(f"{task} waits: {why_waiting(pod) or 'its pod is being prepared'}", err=True)
+    return True
+
+
+async def _pods(cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...]) -> dict[str, Obj]:
     from shoal.cli.following import task_of
     from shoal.kube.kinds import POD
-    from shoal.kube.objects import key_of
 
     found = {}
     for pod in (await cluster.list(POD, job.namespace)).items:
         ref = task_of(job, pod)
         if ref is not None and _is_meant(ref, tasks):
-            found[ref] = key_of(pod)
+            found[ref] = pod
     return {str(ref): found[ref] for ref in sorted(found)}
 
 

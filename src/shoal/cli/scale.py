@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.jobs import job_argument
+from shoal.cli.jobs import complete_sizes, job_argument
 from shoal.cli.reaching import Choice, cluster_options, with_cluster
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("scale")
 @job_argument
-@click.argument("sizes", nargs=-1, required=True, metavar="ROLE=NUMBER...")
+@click.argument("sizes", nargs=-1, required=True, metavar="ROLE=NUMBER...", shell_complete=complete_sizes)
 @cluster_options
 def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
     """Change the number of tasks of a role.

@@ -150,6 +150,9 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     if job.deleting:
         yield "It is being deleted: it vanishes when the last of its pods is gone."
         return
+    rests = not any(role.tasks for role in state.roles) and not any(role.size for role in job.roles)
+    if rests:
+        yield _rest(found, [role.name for role in job.roles])
     step = advance(job, state, _observed(found, world), world.now)
     yield from dict.fromkeys(door.sentence.rstrip(".") + "." for door in step.doors if door.sentence)
     if state.run.delay_seconds is not None and state.run.since is not None:
@@ -157,8 +160,14 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
         yield f"It is tried again at {due.astimezone():%H:%M:%S} as run {state.run.number + 1}."
     elif step.wake_at is not None and step.wake_at - world.now < timedelta(days=1):
         yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
-    if state.run.is_open:
+    if state.run.is_open and not rests:
         yield from (f"{sentence}." for sentence in endings(job.policies.completion.verdicts))
+
+
+def _rest(found: Found, roles: list[str]) -> str:
+    if not roles:
+        return "It waits because it has no roles and so no tasks: write some into its spec."
+    return f"It waits because it has no tasks: `shoal scale {found.name} {roles[0]}=1` gives it one."
 
 
 def _left(found: Found, world: World) -> str:
