@@ -1,0 +1,64 @@
+"""Whether anybody still reads what a command prints: `shoal logs -f job | head -2` has done its work after two lines.
+
+The kernel tells when the other end of a pipe is closed, so nobody has to wait for the next line to find out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import stat
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+UNHEARD = 141  # what shells say of a command that wrote into a closed pipe
+
+
+class Unheard(Exception):
+    """Nobody reads standard output any more."""
+
+
+async def while_heard(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work; raises Unheard as soon as nobody reads what it prints."""
+    pipe = _pipe()
+    if pipe is None:
+        await work
+        return
+    loop = asyncio.get_running_loop()
+    closed = asyncio.Event()
+    loop.add_reader(pipe, closed.set)  # a pipe's writing end is never readable: this is its other end going
+    telling, unheard = asyncio.create_task(work), asyncio.create_task(closed.wait())
+    try:
+        await asyncio.wait((telling, unheard), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        loop.remove_reader(pipe)
+        is_closed = _is_closed(pipe)
+        for task in (telling, unheard):
+            task.cancel()
+        ends = await asyncio.gather(telling, unheard, return_exceptions=True)
+    if is_closed:
+        raise Unheard
+    if isinstance(ends[0], BaseException):
+        raise ends[0]
+
+
+def leave_unheard() -> SystemExit:
+    """The quiet end of a command: also what Python still holds back goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return SystemExit(UNHEARD)
+
+
+def _pipe() -> int | None:
+    try:
+        number = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):
+        return None  # somebody collects the words in memory
+    return number if stat.S_ISFIFO(os.fstat(number).st_mode) else None
+
+
+def _is_closed(pipe: int) -> bool:
+    poll = select.poll()
+    poll.register(pipe, 0)  # errors are told without being asked for
+    return any(events & select.POLLERR for _, events in poll.poll(0))
