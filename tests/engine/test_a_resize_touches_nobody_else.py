@@ -49,6 +49,25 @@ def test_growing_while_shrinking_replaces_each_dropped_task_once_it_is_gone():
     assert all(world.task("a", index).instance == old[index] for index in (0, 1))
 
 
+def test_every_growth_is_told_also_the_one_from_nothing():
+    world = started(framework(fc_role("a", 0), rules={"a": (1, -1)}))
+    for size in (1, 0, 2, 3):
+        world.edit(lambda job, size=size: resized(job, {"a": (1, -1)}, a=size))
+        world.settle()
+
+    told = [s.text for step in world.steps for s in step.sentences if s.reason in ("ScaledUp", "ScaledDown")]
+    assert told == [
+        "a 0 added: 1 wanted",
+        "a 0 scaled away: 0 wanted",
+        "a 0-1 added: 2 wanted",
+        "a 2 added: 3 wanted",
+    ]
+
+
+def test_the_first_tasks_of_a_job_are_no_growth():
+    assert [s.reason for step in four().steps for s in step.sentences if s.reason == "ScaledUp"] == []
+
+
 def test_scaling_to_nothing_rests_and_does_not_end():
     world = four()
     world.edit(lambda job: resized(job, {"a": (1, -1)}, a=0))

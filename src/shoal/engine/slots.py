@@ -69,8 +69,9 @@ def resize(job: Job, state: JobState, scene: Scene) -> JobState:
     wanted = {role.name: role for role in job.roles}
     roles: list[RoleState] = []
     settled: dict[str, Why] = {}
+    grows = {role.name for role in state.roles}  # the others are there for the first time, which is no growth
     for role in _with_new_roles(job, state, scene):
-        after = _resized(wanted.get(role.name), role, scene, settled)
+        after = _resized(wanted.get(role.name), role, scene, settled, is_told=role.name in grows)
         if after.tasks or after.name in wanted:
             roles.append(after)
     if len(roles) != len(state.roles) or any(a is not b for a, b in zip(roles, state.roles, strict=True)):
@@ -113,7 +114,7 @@ def _with_new_roles(job: Job, state: JobState, scene: Scene) -> list[RoleState]:
     return [*state.roles, *added]
 
 
-def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str, Why]) -> RoleState:
+def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str, Why], *, is_told: bool) -> RoleState:
     """Remove and replace what was dropped before, drop what is too much, add what is missing."""
     size = scene.sizes.get(role.name, 0)
     completions = scene.job.policies.size
@@ -132,7 +133,7 @@ def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str
     added = sorted(wanted.difference(task.index for task in tasks))
     if added:
         tasks = sorted([*tasks, *(_new_task(scene, role.name, i) for i in added)], key=lambda task: task.index)
-        if role.tasks:
+        if is_told:
             scene.say(role.name, "ScaledUp", f"{role.name} {ranges(added)} added: {size} wanted")
     if len(tasks) == len(role.tasks) and all(a is b for a, b in zip(tasks, role.tasks, strict=True)):
         return role
