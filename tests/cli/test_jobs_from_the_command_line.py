@@ -69,6 +69,7 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     assert terminal("submit", file) == "Service pet stored.\nFramework pet stored.\n"
     assert "there is a Framework pet already" in terminal("submit", file, code=1)
     assert terminal("wait", "pet", "--for", "running") == "Framework pet is running.\n"
+    assert terminal("start", "pet") == "Framework pet needs no start: it is running.\n"
     assert terminal("get", "-o", "name") == "framework/pet\n"
     assert terminal("scale", "pet", "worker=3") == "Framework pet now asks for 3 x worker.\n"
     stored = json.loads(terminal("get", "framework/pet", "-o", "json"))["spec"]["taskRoles"][0]
@@ -80,7 +81,7 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     ]
     assert terminal("stop", "pet") == "Framework pet stops. `shoal wait pet` waits until it has.\n"
     assert terminal("wait", "pet", code=1) == "Framework pet was stopped.\n"
-    assert terminal("stop", "pet") == "Framework pet has ended before.\n"
+    assert terminal("stop", "pet") == "Framework pet has ended already: stopped.\n"
     assert "Framework pet has ended: another size would change nothing." in terminal("scale", "pet", "worker=1", code=1)
     assert terminal("delete", "pet") == "Framework pet is gone.\n"
     assert "there is no job 'pet' in namespace default" in terminal("describe", "pet", code=1)
@@ -92,7 +93,7 @@ def test_a_job_that_was_only_created_is_started(terminal: Terminal) -> None:
     assert terminal("wait", "later", "--timeout", "0.2", code=124) == "Framework later is not completed after 0.2 s.\n"
     assert terminal("start", "later") == "Framework later starts.\n"
     assert terminal("wait", "later") == "Framework later has succeeded.\n"
-    assert "has ended; submit it again" in terminal("start", "later", code=1)
+    assert "has ended; to run it again, `shoal delete later` and submit it again." in terminal("start", "later", code=1)
 
 
 def test_a_refused_job_is_told_with_every_mistake(terminal: Terminal) -> None:

@@ -30,18 +30,25 @@ async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> Found
     return await change(cluster, job, operations)
 
 
-async def stop(cluster: Cluster, job: Found) -> None:
-    """The end in the job's own words; a language without one has only the deletion."""
+async def stop(cluster: Cluster, job: Found) -> bool:
+    """The end in the job's own words; a language without one has only the deletion. Whether it was not asked for
+    before."""
     if job.dialect.stop_patch is not None:
-        await change(cluster, job, job.dialect.stop_patch(job.manifest))
-    else:
-        await delete(cluster, job, Propagation.FOREGROUND)
+        return _is_another(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
+    await delete(cluster, job, Propagation.FOREGROUND)
+    return True
 
 
-async def start(cluster: Cluster, job: Found) -> None:
+async def start(cluster: Cluster, job: Found) -> bool:
+    """Whether it was not started before."""
     if job.dialect.start_patch is None:
         raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
-    await change(cluster, job, job.dialect.start_patch(job.manifest))
+    return _is_another(job, await change(cluster, job, job.dialect.start_patch(job.manifest)))
+
+
+def _is_another(before: Found, after: Found) -> bool:
+    """Whether the job asks for something else than before; its status may change at any time."""
+    return bool(before.manifest["metadata"].get("generation") != after.manifest["metadata"].get("generation"))
 
 
 async def delete(cluster: Cluster, job: Found, propagation: Propagation) -> None:

@@ -35,7 +35,8 @@ def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
         job = await job_named(cluster, name, namespace)
         if job.state.is_ended:
             raise click.ClickException(
-                f"{job} has ended: another size would change nothing. Submit it again to run it."
+                f"{job} has ended: another size would change nothing. "
+                f"To run it again, `shoal delete {job.name}` and submit it again."
             )
         await scale(cluster, job, wanted)
         return str(job)

@@ -20,12 +20,16 @@ def command(choice: Choice, name: str) -> None:
     """Start a job that waits for its start."""
     from shoal.cli.changing import start
     from shoal.cli.jobs import job_named
+    from shoal.cli.views import job_word
 
     async def work(cluster: KubernetesCluster, namespace: str) -> str:
         job = await job_named(cluster, name, namespace)
         if job.state.is_ended:
-            raise click.ClickException(f"{job} has ended; submit it again to run it again.")
-        await start(cluster, job)
-        return f"{job} starts."
+            raise click.ClickException(
+                f"{job} has ended; to run it again, `shoal delete {job.name}` and submit it again."
+            )
+        if await start(cluster, job):
+            return f"{job} starts."
+        return f"{job} needs no start: it is {job_word(job.state)}."
 
     click.echo(with_cluster(choice, work))

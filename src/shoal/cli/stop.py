@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 def command(choice: Choice, name: str) -> None:
     """Stop a job; the object stays.
 
-    Its pods end with their grace periods. A stopped job does not run again: submit it anew for that.
+    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it anew for that.
     """
     from shoal.cli.changing import stop
     from shoal.cli.jobs import job_named
+    from shoal.cli.views import job_word
 
     async def work(cluster: KubernetesCluster, namespace: str) -> str:
         job = await job_named(cluster, name, namespace)
         if job.state.is_ended:
-            return f"{job} has ended before."
-        await stop(cluster, job)
-        return f"{job} stops. `shoal wait {job.name}` waits until it has."
+            return f"{job} has ended already: {job_word(job.state)}."
+        is_new = await stop(cluster, job)
+        return f"{job} {'stops' if is_new else 'is stopping already'}. `shoal wait {job.name}` waits until it has."
 
     click.echo(with_cluster(choice, work))
