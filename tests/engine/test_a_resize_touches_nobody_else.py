@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.engine_jobs import fc_role, fc_verdicts, framework, resized, t9, volcano
 from kit.engine_world import World, started
 from shoal.engine import Create, Delete, NoticeKind, Stage, TaskRef
+from shoal.engine.ledger import named
 from shoal.engine.policies import Victims
 
 
@@ -57,10 +59,10 @@ def test_every_growth_is_told_also_the_one_from_nothing():
 
     told = [s.text for step in world.steps for s in step.sentences if s.reason in ("ScaledUp", "ScaledDown")]
     assert told == [
-        "a 0 added: 1 wanted",
-        "a 0 scaled away: 0 wanted",
-        "a 0-1 added: 2 wanted",
-        "a 2 added: 3 wanted",
+        "a-0 added: 1 wanted",
+        "a-0 scaled away: 0 wanted",
+        "a-0 and a-1 added: 2 wanted",
+        "a-2 added: 3 wanted",
     ]
 
 
@@ -213,3 +215,11 @@ def test_an_edit_of_the_rule_alone_can_end_the_run():
 
     trigger = world.state.run.outcome.trigger
     assert (trigger.role, trigger.index) == ("a", 1)
+
+
+@pytest.mark.parametrize(
+    ("indexes", "text"),
+    [([2], "a-2"), ([2, 3], "a-2 and a-3"), ([0, 1, 2, 3, 7], "a-0 to a-3 and a-7"), ([1, 3, 5], "a-1, a-3 and a-5")],
+)
+def test_tasks_are_listed_as_people_do(indexes, text):
+    assert named("a", indexes) == text

@@ -296,6 +296,17 @@ def ranges(indexes: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
+def named(role: str, indexes: Iterable[int]) -> str:
+    """Tasks as people list them: `worker-0 to worker-3 and worker-7`."""
+    parts = []
+    for span in ranges(indexes).split(","):
+        low, _, high = span.partition("-")
+        is_pair = bool(high) and int(high) == int(low) + 1
+        ends = [f"{role}-{index}" for index in (low, high) if index]
+        parts += ends if is_pair else [" to ".join(ends)]
+    return ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else parts[0]
+
+
 def indexes(text: str) -> tuple[int, ...]:
     """The indexes that `ranges` wrote."""
     found: list[int] = []

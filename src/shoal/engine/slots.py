@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import AttemptState, JobState, RoleState, TaskState, Why, ranges
+from shoal.engine.ledger import AttemptState, JobState, RoleState, TaskState, Why, named
 from shoal.engine.model import Job, Role
 from shoal.engine.observed import Phase
 from shoal.engine.policies import CompletionsSize, DropMark, Memory, Names, Victims, WeightedSize
@@ -128,13 +128,13 @@ def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str
     tasks = _without_dropped_tail(role, wanted, scene)
     tasks = [_replaced(task, role.name, scene) if task.index in wanted else task for task in tasks]
     if going:
-        scene.say(role.name, "ScaledDown", f"{role.name} {ranges(going)} scaled away: {size} wanted")
+        scene.say(role.name, "ScaledDown", f"{named(role.name, going)} scaled away: {size} wanted")
         tasks = _drop(tasks, role.name, set(going), scene, settled)
     added = sorted(wanted.difference(task.index for task in tasks))
     if added:
         tasks = sorted([*tasks, *(_new_task(scene, role.name, i) for i in added)], key=lambda task: task.index)
         if is_told:
-            scene.say(role.name, "ScaledUp", f"{role.name} {ranges(added)} added: {size} wanted")
+            scene.say(role.name, "ScaledUp", f"{named(role.name, added)} added: {size} wanted")
     if len(tasks) == len(role.tasks) and all(a is b for a, b in zip(tasks, role.tasks, strict=True)):
         return role
     return replace(role, tasks=tuple(tasks))
@@ -145,7 +145,7 @@ def _resized_slots(role: RoleState, size: CompletionsSize, scene: Scene, settled
     staying = {task.index for task in wanted}
     going = {task.index for task in role.tasks if task.index not in staying}
     if going:
-        scene.say(role.name, "ScaledDown", f"{role.name} {ranges(going)} not needed: {len(wanted)} slot(s) wanted")
+        scene.say(role.name, "ScaledDown", f"{named(role.name, going)} not needed: {len(wanted)} slot(s) wanted")
         _drop(list(role.tasks), role.name, going, scene, settled)
     if len(wanted) == len(role.tasks) and not going:
         return role
