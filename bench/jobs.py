@@ -8,7 +8,6 @@ operator's for one job of one task, its Event counted like the rest.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import resource
 import subprocess
@@ -121,7 +120,9 @@ async def writes(folder: Path) -> list[float]:
 if __name__ == "__main__":
     import logging
 
+    from shoal.cli import tidying
+
     logging.disable(logging.WARNING)
-    gc.freeze()
+    tidying.serve()  # as every program of ours
     chosen = {"embedded": embedded, "simulated": simulated, "writes": writes}[sys.argv[1]]
     print(json.dumps(asyncio.run(chosen(*map(Path, sys.argv[2:])))))

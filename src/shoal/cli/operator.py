@@ -139,6 +139,7 @@ def _settings(config: Path | None) -> Mapping[str, Any]:
 def _run(orders: Any) -> None:
     import asyncio
 
+    from shoal.cli import tidying
     from shoal.cli.operating import operate
     from shoal.cli.reaching import ended, sentence_of
     from shoal.cluster.port import OutcomeUnknown
@@ -147,6 +148,7 @@ def _run(orders: Any) -> None:
     from shoal.operator.health import AddressRefused
     from shoal.operator.preflight import NotFit
 
+    tidying.serve()
     try:
         asyncio.run(operate(orders))
     except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shoal.cli import tidying
 from shoal.cli.folders import DataFolder
 from shoal.cli.manifests import Manifest, files_argument, load, set_option
 from shoal.cli.up import capacity_of, configured
@@ -111,6 +112,7 @@ async def _run(
     from shoal.cli.submitting import submit
 
     async with running(data, config) as hosted:
+        tidying.serve()
         if namespace != "default":
             await _make_namespace(hosted.cluster, namespace)
         jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shlex
 import sys
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from shoal.cli import tidying
 from shoal.cli.folders import DataFolder, data_option
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     kubectl get nodes
     """
     began = time.monotonic()
-    gc.disable()  # there is nothing to collect before the cluster runs, and much to go through
+    tidying.start()
     data = DataFolder(folder)
     data.make()
     config = configured(options)
@@ -160,8 +160,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad, SandboxFailed
 
     def ready(hosted: Hosted) -> None:
-        gc.freeze()
-        gc.enable()
+        tidying.serve()
         if ready_fd is None:
             _greet(data, hosted, time.monotonic() - began)
         else:

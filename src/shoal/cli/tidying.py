@@ -1,0 +1,23 @@
+"""When Python looks for garbage: not while a program starts, and seldom while it serves.
+
+Little of what a cluster or an operator holds is ever garbage in a cycle: objects come and go by their counts. Looking
+through all of it after every few hundred new ones costs a seventh of the processor time.
+"""
+
+from __future__ import annotations
+
+import gc
+
+_THRESHOLDS = (50_000, 20, 100)
+
+
+def start() -> None:
+    """There is nothing to collect before the program serves, and much to go through."""
+    gc.disable()
+
+
+def serve() -> None:
+    """What was loaded stays for good; look seldom from now on."""
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
+    gc.enable()
