@@ -116,7 +116,7 @@ def test_an_unknown_kind_is_told_with_the_one_that_was_meant(api_version: str, k
     assert found == Verdict((f"apiVersion, kind: nobody here knows a {kind} in {api_version}{hint}",))
 
 
-@pytest.mark.parametrize("sick", [3, "x", [], [1], {"name": 3}, None], ids=str)
+@pytest.mark.parametrize("sick", [3, {"name": "a", "namespace": "A B"}, "x", [], [1], {"name": 3}, None], ids=str)
 @pytest.mark.parametrize("place", ["metadata", "spec"])
 def test_whatever_stands_in_a_place_there_is_a_verdict(place: str, sick: Any) -> None:
     found = judged({**fw("pet", role("worker", 1)), place: sick})

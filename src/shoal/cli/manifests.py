@@ -37,7 +37,8 @@ class Manifest:
         return str(self.obj.get("apiVersion") or "")
 
     def __str__(self) -> str:
-        return f"{self.kind} {name_of(self.obj)}"
+        named = isinstance(self.obj.get("metadata"), dict)
+        return f"{self.kind} {name_of(self.obj) if named else 'without a name'}"
 
 
 files_argument = click.argument(

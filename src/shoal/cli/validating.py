@@ -14,10 +14,12 @@ from shoal.cli.remarks import hint, remarks, unreadable, unsaid
 from shoal.cluster.machinery import MEMORY, Machinery
 from shoal.cluster.records import WriteOptions
 from shoal.dialects import dialect_of, dialects
+from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.misfits import is_below, path_of, without
 from shoal.kube.objects import Key, Obj
+from shoal.kube.validation.fields import invalid
 from shoal.operator.jobs.installing import admit
 
 
@@ -61,6 +63,11 @@ def _foreseen(manifest: Manifest, but: list[str]) -> list[Cause]:
 def _answer(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:
     """The mistakes an API server finds, or else its warnings."""
     namespace = (obj.get("metadata") or {}).get("namespace") or "default"
+    sick = names.dns_label(namespace)
+    if sick:
+        elsewhere = {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
+        told = [invalid("metadata.namespace", namespace, problem) for problem in sick]
+        return [*told, *_answer(machinery, kind, elsewhere)[0]], []
     if Key("", namespace) not in {stored.key for stored in machinery.list(NAMESPACE).items}:
         machinery.create(NAMESPACE, "", {"metadata": {"name": namespace}})
     options = WriteOptions("shoal", dry_run=True, field_validation="Ignore")
