@@ -67,7 +67,7 @@ class Speaking:
     """A cluster with the two pods of a job; the log of the first breaks off."""
 
     def __init__(self, job: Obj) -> None:
-        self._pods = [pod_of(job, "worker", index) for index in range(2)]
+        self._pods = [{**pod_of(job, "worker", index), "status": {"phase": "Running"}} for index in range(2)]
 
     async def list(self, *_: Any) -> Page:
         return Page(self._pods, "1")

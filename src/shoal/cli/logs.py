@@ -164,7 +164,9 @@ async def _print(
     width = max(len(task) for task in pods)
     heads = {task: f"{task.ljust(width)} | " if prefix and len(pods) > 1 else "" for task in pods}
     told = [
-        _one(cluster, key_of(pod), options, heads[task]) for task, pod in pods.items() if not _is_waiting(task, pod)
+        _one(cluster, key_of(pod), options, heads[task])
+        for task, pod in pods.items()
+        if options.container or not _is_waiting(task, pod)  # a container that prepares the others may have spoken
     ]
     for broken in await asyncio.gather(*told, return_exceptions=True):
         if broken is not None:
