@@ -7,17 +7,25 @@ through all of it after every few hundred new ones costs a seventh of the proces
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _THRESHOLDS = (50_000, 20, 100)
 
 
-def start() -> None:
-    """There is nothing to collect before the program serves, and much to go through."""
+@contextmanager
+def starting() -> Iterator[None]:
+    """There is nothing to collect while a program is loaded, and much to go through."""
+    was_enabled = gc.isenabled()
     gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def serve() -> None:
     """What was loaded stays for good; look seldom from now on."""
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
-    gc.enable()

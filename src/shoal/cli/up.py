@@ -71,10 +71,10 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     kubectl get nodes
     """
     began = time.monotonic()
-    tidying.start()
     data = DataFolder(folder)
     data.make()
-    config = configured(options)
+    with tidying.starting():
+        config = configured(options)
     if detach:
         _detached(data, config, began)
     else:
