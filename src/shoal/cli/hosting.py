@@ -28,6 +28,7 @@ from shoal.cli.folders import ESSENTIAL, DataFolder, Running
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.dialects import dialects
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import at_path, name_of
 from shoal.logs import Logger
@@ -118,12 +119,12 @@ async def host(
 async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]:
     """A whole cluster, from the moment it answers; it ends with the body. The pods' processes do not."""
     metrics = Metrics(CollectorRegistry())
-    certified = asyncio.create_task(asyncio.to_thread(_certificate, data, config))  # takes as long as step 1
+    meanwhile = asyncio.create_task(asyncio.to_thread(_certificate, data, config))  # takes as long as step 1
     sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 1. where pods can live
     try:
         async with (
             _stored(data, sandboxes.network) as cluster,  # 2. what is known, and the API to it
-            _served(data, config, cluster, metrics, await certified) as server,
+            _served(data, config, cluster, metrics, await meanwhile) as server,
         ):
             await prepare(cluster)  # 3. the kinds of jobs
             nodes = _nodes(data, config, await _known_nodes(cluster))
@@ -155,6 +156,8 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[EmbeddedC
 
 
 def _certificate(data: DataFolder, config: HostConfig) -> Certificate:
+    """And every job language, loaded: there is time for it while another process sees what this machine allows."""
+    dialects()
     return config.certificate or ensure(data.certificates, config.host)
 
 
