@@ -19,7 +19,7 @@ from kit import control_plane, elastic_group, kubernetes_plane
 from kit.control_plane import ControlPlane
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.kubernetes, pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.processes, pytest.mark.timeout(1800)]
 
 
 def images(place: Path, metrics: Path) -> dict[str, Any]:
