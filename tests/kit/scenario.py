@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from kit.fake_kubelet import FakeKubelet
 from kit.founded import founded
 from kit.promises import Promises
+from kit.virtual_time import rested, turn
 from shoal.cluster.faults import Call, Disturbance, Faults, ProgramKilled, RequestFault, When
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
@@ -285,7 +286,7 @@ class SimulatedWorld(World):
             while loop._ready:  # type: ignore[attr-defined]
                 turns += 1
                 assert turns < MOST_TURNS, f"no rest at one moment: {str(self.picture())[:3000]}"
-                await _turn()
+                await turn()
             if self._operator is None or not self.lives[-1].is_dead:
                 return
             await self.restart_operator()
@@ -302,13 +303,7 @@ class SimulatedWorld(World):
         self.promises.raise_broken()
 
     async def rest(self, seconds: float) -> None:
-        clock = self.cluster.clock
-        end = clock.now() + timedelta(seconds=seconds)
-        await self.settle()
-        while clock.now() < end:
-            due = clock.next_due()
-            clock.advance((min(due or end, end) - clock.now()).total_seconds())
-            await self.settle()
+        await rested(self.cluster.clock, seconds, self.settle)
         self.promises.raise_broken()
 
     async def at_rest(self) -> None:
@@ -349,11 +344,6 @@ def plain(value: Any, varies: tuple[str, ...] = ()) -> Any:
     if isinstance(value, list):
         return [plain(each, varies) for each in value]
     return _SAME.get(value, value) if isinstance(value, str) else value
-
-
-async def _turn() -> None:
-    """Everybody else's turn."""
-    await asyncio.sleep(0)
 
 
 def _pass_over_kills(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.virtual_time import rested, settled
 from shoal.cluster.faults import Faults, When, calls
 from shoal.cluster.fencing import Deposed, Fenced, check_fence
 from shoal.cluster.port import DeleteOptions
@@ -57,26 +58,14 @@ class Race:
         return self.candidates[-1]
 
     async def settle(self) -> None:
-        while asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
-            await turn()
+        await settled()
         assert sum(one.leadership.is_held for one in self.candidates) <= 1
 
     async def rest(self, seconds: float) -> None:
-        clock = self.cluster.clock
-        end = clock.now() + timedelta(seconds=seconds)
-        await self.settle()
-        while clock.now() < end:
-            due = clock.next_due()
-            clock.advance((min(due or end, end) - clock.now()).total_seconds())
-            await self.settle()
+        await rested(self.cluster.clock, seconds, self.settle)
 
     def working(self) -> list[str]:
         return [one.leadership.identity for one in self.candidates if one.works]
-
-
-async def turn() -> None:
-    """Everybody else's turn."""
-    await asyncio.sleep(0)
 
 
 @asynccontextmanager

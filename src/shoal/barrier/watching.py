@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
@@ -59,14 +60,13 @@ class FrameworkReader:
         until = time.monotonic() + seconds
         heard = False
         if framework is not None:
-            try:
+            # Where it breaks, the next read will say what is wrong, if anything still is.
+            with suppress(OSError, http.client.HTTPException, ValueError):
                 for changed in self._watched(framework, seconds):
                     heard = True
                     if changed is None:
                         return
                     yield changed
-            except (OSError, http.client.HTTPException, ValueError):
-                pass  # the next read will say what is wrong, if anything still is
         if not heard:
             threading.Event().wait(max(until - time.monotonic(), 0))
 

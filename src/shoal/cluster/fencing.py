@@ -8,20 +8,22 @@ name of their own.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-from shoal.cluster.port import Cluster, DeleteOptions, LogOptions, OutcomeUnknown, Page, PatchType, WatchEvent
+from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Obj
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_fence: ContextVar[Callable[[], None] | None] = ContextVar("fence", default=None)
 
 
 class Deposed(OutcomeUnknown):
     """The write was not sent, because another may lead by now."""
-
-
-_fence: ContextVar[Callable[[], None] | None] = ContextVar("fence", default=None)
 
 
 def check_fence() -> None:
@@ -32,95 +34,37 @@ def check_fence() -> None:
 
 
 class Fenced:
-    """`port.Cluster` whose writes pass only while `may_write` says so."""
+    """`port.Cluster` whose writes pass only while `may_write` says so; reads are the cluster's own."""
 
     def __init__(self, cluster: Cluster, may_write: Callable[[], bool]) -> None:
-        self._cluster = cluster
         self._may_write = may_write
+        self.get, self.list, self.watch, self.logs = cluster.get, cluster.list, cluster.watch, cluster.logs
+        self.create = self._fenced("create", cluster.create)
+        self.patch = self._fenced("patch", cluster.patch)
+        self.delete = self._fenced("delete", cluster.delete)
+        self.bind = self._fenced("bind", cluster.bind)
 
-    @contextmanager
-    def _writing(self, what: str) -> Iterator[None]:
-        def check() -> None:
-            if not self._may_write():
-                raise Deposed(f"{what} not sent: this process no longer leads")
+    def _fenced(self, verb: str, write: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(write)
+        async def fenced(*args: P.args, **kwargs: P.kwargs) -> T:
+            def check() -> None:
+                if not self._may_write():
+                    raise Deposed(f"{verb} of {_target(args)} not sent: this process no longer leads")
 
-        check()
-        before = _fence.set(check)
-        try:
-            yield
-        finally:
-            _fence.reset(before)
+            check()
+            before = _fence.set(check)
+            try:
+                return await write(*args, **kwargs)
+            finally:
+                _fence.reset(before)
 
-    async def get(self, kind: Kind, name: str, namespace: str = "") -> Obj:
-        return await self._cluster.get(kind, name, namespace)
+        return fenced
 
-    async def list(
-        self,
-        kind: Kind,
-        namespace: str | None = None,
-        *,
-        labels: str = "",
-        fields: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-        resource_version: str = "",
-    ) -> Page:
-        return await self._cluster.list(
-            kind, namespace,
-            labels=labels, fields=fields, limit=limit, continue_token=continue_token, resource_version=resource_version,
-        )  # fmt: skip
 
-    def watch(
-        self,
-        kind: Kind,
-        namespace: str | None = None,
-        *,
-        resource_version: str = "",
-        labels: str = "",
-        fields: str = "",
-        bookmarks: bool = True,
-        initial_events: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> AsyncIterator[WatchEvent]:
-        return self._cluster.watch(
-            kind, namespace,
-            resource_version=resource_version, labels=labels, fields=fields, bookmarks=bookmarks,
-            initial_events=initial_events, timeout_seconds=timeout_seconds,
-        )  # fmt: skip
-
-    async def create(
-        self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
-    ) -> Obj:
-        with self._writing(f"create of {kind.kind} {obj['metadata'].get('name', '')}"):
-            return await self._cluster.create(kind, obj, namespace, field_manager=field_manager, dry_run=dry_run)
-
-    async def patch(
-        self,
-        kind: Kind,
-        name: str,
-        namespace: str = "",
-        *,
-        patch: Obj | Sequence[Obj],
-        patch_type: PatchType = PatchType.MERGE,
-        subresource: str = "",
-        field_manager: str = "shoal",
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> Obj:
-        with self._writing(f"patch of {kind.kind} {name}"):
-            return await self._cluster.patch(
-                kind, name, namespace,
-                patch=patch, patch_type=patch_type, subresource=subresource,
-                field_manager=field_manager, force=force, dry_run=dry_run,
-            )  # fmt: skip
-
-    async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
-        with self._writing(f"delete of {kind.kind} {name}"):
-            return await self._cluster.delete(kind, name, namespace, options)
-
-    async def bind(self, pod: str, namespace: str, *, node: str, uid: str = "") -> None:
-        with self._writing(f"place of pod {pod}"):
-            await self._cluster.bind(pod, namespace, node=node, uid=uid)
-
-    def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
-        return self._cluster.logs(pod, namespace, options)
+def _target(args: tuple[object, ...]) -> str:
+    """What a write is about, by its first arguments: a kind with a name or an object, or the name of a pod."""
+    kind, *rest = args
+    if not isinstance(kind, Kind):
+        return f"pod {kind}"
+    named = rest[0] if rest else ""
+    return f"{kind.kind} {named['metadata'].get('name', '') if isinstance(named, dict) else named}"
