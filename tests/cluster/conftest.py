@@ -12,6 +12,7 @@ from kit.api_server import Running, serve
 from kit.control_plane import ControlPlane
 from kit.kubernetes_plane import kubernetes_plane
 from kit.places import Place, Reached
+from kit.whole_run import folder_of_the_run
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 
@@ -21,10 +22,7 @@ KUBERNETES = pytest.param("kubernetes", marks=pytest.mark.kubernetes)
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    base = tmp_path_factory.getbasetemp()
-    if base.name.startswith("popen-"):  # one of several workers: they share the folder above
-        base = base.parent
-    with control_plane.shared(base / "control-plane") as found:
+    with control_plane.shared(folder_of_the_run(tmp_path_factory, "control-plane")) as found:
         yield found
 
 

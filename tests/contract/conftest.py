@@ -17,6 +17,7 @@ import pytest
 from kit import control_plane
 from kit.api import Api, Space
 from kit.api_objects import BOAT_SCHEMA, crd, serve, version
+from kit.whole_run import folder_of_the_run
 
 SERVERS = ["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)]
 
@@ -29,10 +30,7 @@ def server(request: pytest.FixtureRequest) -> Api:
 
 @pytest.fixture(scope="session")
 def kubernetes_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    base = tmp_path_factory.getbasetemp()
-    if base.name.startswith("popen-"):  # one of several workers: they share the folder above
-        base = base.parent
-    with control_plane.shared(base / "control-plane") as plane:
+    with control_plane.shared(folder_of_the_run(tmp_path_factory, "control-plane")) as plane:
         yield Api(plane.url, plane.token, plane.ca_file)
 
 

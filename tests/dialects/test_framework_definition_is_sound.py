@@ -13,6 +13,7 @@ from kit import api_server, control_plane
 from kit.api import JSON_PATCH, TABLE, Api
 from kit.api_objects import serve
 from kit.frameworks import framework, pet, role, running
+from kit.whole_run import folder_of_the_run
 from shoal.dialects import dialect_of, dialects
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import Kind
@@ -98,10 +99,7 @@ def embedded(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFacto
 
 
 def real(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Api:
-    base = tmp_path_factory.getbasetemp()
-    if base.name.startswith("popen-"):  # one of several workers: they share the folder above
-        base = base.parent
-    plane = stack.enter_context(control_plane.shared(base / "control-plane"))
+    plane = stack.enter_context(control_plane.shared(folder_of_the_run(tmp_path_factory, "control-plane")))
     return Api(plane.url, plane.token, plane.ca_file)
 
 

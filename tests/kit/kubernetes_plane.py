@@ -9,7 +9,6 @@ that no pod of it is left.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import pytest
 
 from kit import control_plane
 from kit.control_plane import ControlPlane
+from kit.whole_run import folder_of_the_run, needs_a_control_plane
 
 NODE = "shore"
 CONFIG = "shoal.yaml"
@@ -42,12 +42,8 @@ ROOM = ("cpu=64", "memory=64Gi", "nvidia.com/gpu=4", "pods=500")
 @pytest.fixture(scope="session")
 def kubernetes_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """For every test of this run that wants a whole Kubernetes; a conftest.py names it to have it."""
-    if not os.environ.get("KUBEBUILDER_ASSETS") and shutil.which("go") is None:
-        pytest.skip("a real Kubernetes needs its programs in KUBEBUILDER_ASSETS, or Go to build them")
-    base = tmp_path_factory.getbasetemp()
-    if base.name.startswith("popen-"):  # one of several workers: they share the folder above
-        base = base.parent
-    with shared(base / "kubernetes") as plane:
+    needs_a_control_plane()
+    with shared(folder_of_the_run(tmp_path_factory, "kubernetes")) as plane:
         yield plane
 
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Iterator
-from os import environ
 
 import pytest
 
 from kit import operated
 from kit.control_plane import ControlPlane
 from kit.installed import Ground
+from kit.whole_run import folder_of_the_run, needs_a_control_plane
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 
 
 @pytest.fixture(scope="session")
 def operated_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    if not environ.get("KUBEBUILDER_ASSETS") and shutil.which("go") is None:
-        pytest.skip("a real control plane needs its programs in KUBEBUILDER_ASSETS, or Go to build them")
-    base = tmp_path_factory.getbasetemp()
-    if base.name.startswith("popen-"):  # one of several workers: they share the folder above
-        base = base.parent
-    with operated.shared(base / "operated") as plane:
+    needs_a_control_plane()
+    with operated.shared(folder_of_the_run(tmp_path_factory, "operated")) as plane:
         yield plane
 
 

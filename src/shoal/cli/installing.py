@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from shoal.cli.operator import read_dialects
-from shoal.cli.reaching import ended, sentence_of
+from shoal.cli.reaching import decorated, ended, sentence_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,11 +31,8 @@ def installation_options(command: Command) -> Command:
             help="The cluster.  [default: KUBECONFIG or ~/.kube/config]",
         ),
     )  # fmt: skip
-    made: Any = command
-    for option in options:
-        made = option(made)
-    result: Command = made
-    return result
+    made: Command = decorated(command, options)
+    return made
 
 
 def progress(applied: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -54,11 +54,15 @@ def cluster_options(command: Command) -> Command:
         ),
         data_option,
     )  # fmt: skip
-    made: Any = wrapped
+    made: Command = decorated(wrapped, options)
+    return made
+
+
+def decorated(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
+    """The command with these options; the last one is shown first."""
     for option in options:
-        made = option(made)
-    result: Command = made
-    return result
+        command = option(command)
+    return command
 
 
 def connection_of(choice: Choice) -> Connection:
