@@ -1,4 +1,5 @@
-"""What holds for every test: no verdict of hypothesis depends on how busy the machine is.
+"""What holds for every test: no verdict of hypothesis depends on how busy the machine is, nor, unless chance is asked
+for (`--hypothesis-profile=chance`), on luck.
 
 And what is told after the last: how often scenarios were played with something going wrong.
 """
@@ -9,8 +10,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("plain", settings.get_profile("chance"), derandomize=True)
+settings.load_profile("plain")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -117,6 +117,7 @@ async def test_scenario_22_background_delete_and_same_name_re_create(world: Worl
     new = uid_of(world.frameworks["same"])
     assert new != old
     if not world.is_real:
+        await world.until(lambda: world.state("same") != "")
         await world.rest(5)
         assert (world.state("same"), world.attempt("same")["configMapUID"]) == ("AttemptCreationPending", None)
         assert {uid_of(pod) for pod in world.pods.values()} == pods
