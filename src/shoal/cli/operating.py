@@ -89,7 +89,7 @@ async def operate(orders: Orders) -> None:
 
 async def _work(orders: Orders, connection: Connection) -> None:
     metrics = Metrics(CollectorRegistry())
-    async with opened(connection) as cluster, AsyncExitStack() as stack:
+    async with opened(connection, note=metrics.requested) as cluster, AsyncExitStack() as stack:
         beside = await stack.enter_async_context(_webhook(orders, cluster, connection.namespace))
         operator = Operator(
             cluster, _duties(orders), _identity(orders, connection),

@@ -38,6 +38,10 @@ class Metrics:
             "shoal_writes_total", "Requests that change something, by kind of object and verb.", ["kind", "verb"],
             registry=registry,
         )  # fmt: skip
+        self._requests = Counter(
+            "shoal_requests_total", "Requests sent to the API server, every try of them, by verb and resource.",
+            ["verb", "resource"], registry=registry,
+        )  # fmt: skip
         self._jobs = Gauge("shoal_jobs", "Jobs by state.", ["kind", "state"], registry=registry)
         self._leading = Gauge(
             "shoal_leading", "Whether this process serves the shard, 1 or 0.", ["shard"], registry=registry
@@ -60,6 +64,9 @@ class Metrics:
 
     def wrote(self, kind: Kind, verb: str) -> None:
         self._writes.labels(kind.kind, verb).inc()
+
+    def requested(self, verb: str, resource: str) -> None:
+        self._requests.labels(verb, resource).inc()
 
     def moved(self, kind: Kind, before: str, after: str) -> None:
         """A job went from one state to another; '' is before the first and after the last."""

@@ -21,7 +21,7 @@ from shoal.cluster.kubernetes.discovering import Access, Version
 from shoal.cluster.kubernetes.paths import asked, deletion, number, path_of, truth, writing
 from shoal.cluster.kubernetes.shapes import Decoders
 from shoal.cluster.kubernetes.watching import Wanted, Watcher
-from shoal.cluster.kubernetes.wire import JSON, Request, Settings, Wire
+from shoal.cluster.kubernetes.wire import JSON, Noted, Request, Settings, Wire
 from shoal.cluster.port import (
     DeleteOptions,
     ExecRequest,
@@ -38,6 +38,7 @@ from shoal.kube.kinds import LEASE, POD, Kind
 from shoal.kube.objects import Obj
 
 _encode = msgspec.json.Encoder().encode
+_VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 class KubernetesCluster:
@@ -51,8 +52,10 @@ class KubernetesCluster:
         settings: Settings | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        note: Noted = lambda _, __: None,
     ) -> None:
-        self.wire = Wire(connection, settings, clock=clock, chance=chance)
+        """`note` hears of each request that leaves: its verb and its resource."""
+        self.wire = Wire(connection, settings, clock=clock, chance=chance, note=note)
         self._watcher = Watcher(self.wire, Decoders(shapes or {}))
 
     async def close(self) -> None:
@@ -192,7 +195,9 @@ class KubernetesCluster:
             sinceTime=options.since_time,
             limitBytes=number(options.limit_bytes),
         )
-        async with self.wire.stream(Request("GET", path, accept="*/*", repeatable=True, urgent=True)) as content:
+        async with self.wire.stream(
+            Request("GET", path, accept="*/*", repeatable=True, urgent=True, resource="pods")
+        ) as content:
             try:
                 async for chunk in content.iter_any():
                     yield chunk
@@ -237,7 +242,7 @@ class KubernetesCluster:
         data = None if body is None else _encode(body)
         request = Request(
             method, path, data, content_type, repeatable=repeatable, urgent=kind == LEASE,
-            sort=method if sort is None else sort,
+            sort=method if sort is None else sort, verb=_VERBS[method], resource=kind.plural,
         )  # fmt: skip
         return discovering.decoded(await self.wire.ask(request), self.wire, request)
 

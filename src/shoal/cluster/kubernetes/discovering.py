@@ -15,7 +15,8 @@ from shoal.kube.kinds import BUILT_IN, Kind
 from shoal.kube.objects import Obj
 
 OLDEST = (1, 28)
-_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_REVIEWS = "selfsubjectaccessreviews"
+_REVIEW = f"/apis/authorization.k8s.io/v1/{_REVIEWS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,8 @@ async def review(
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    answer = await wire.ask(Request("POST", _REVIEW, msgspec.json.encode(body), repeatable=True))
+    request = Request("POST", _REVIEW, msgspec.json.encode(body), repeatable=True, verb="create", resource=_REVIEWS)
+    answer = await wire.ask(request)
     status = msgspec.json.decode(answer).get("status") or {}
     return Access(bool(status.get("allowed")), str(status.get("reason") or ""))
 

@@ -25,7 +25,7 @@ from shoal.kube.objects import Obj
 
 async def execute(wire: Wire, pod: str, namespace: str, command: ExecRequest, streams: Streams) -> int:
     """Run it; its exit code. Raises ApiError where it cannot be run, OutcomeUnknown where the connection broke."""
-    request = Request("GET", _path(pod, namespace, command, streams), urgent=True)
+    request = Request("GET", _path(pod, namespace, command, streams), urgent=True, resource="pods")
     try:
         async with wire.websocket(request, (V5, V4)) as line:
             return await _converse(line, streams, what=str(request))

@@ -77,7 +77,7 @@ class Watcher:
             path_of(kind, namespace), labelSelector=labels, fieldSelector=fields, limit=str(limit or ""),
             resourceVersion=resource_version, **{"continue": continue_token},
         )  # fmt: skip
-        request = Request("GET", path, repeatable=True)
+        request = Request("GET", path, repeatable=True, verb="list", resource=kind.plural)
         body = await self._wire.ask(request)
         try:
             items, about = self._decoders.of(kind).items(body)
@@ -142,7 +142,7 @@ class Watcher:
 
     async def _events(self, wanted: Wanted, path: str) -> AsyncGenerator[WatchEvent, None]:
         decoder = self._decoders.of(wanted.kind)
-        request = Request("GET", path, repeatable=True, urgent=True)
+        request = Request("GET", path, repeatable=True, urgent=True, verb="watch", resource=wanted.kind.plural)
         quiet = self._wire.settings.quiet_seconds if wanted.bookmarks else None
         async with self._wire.stream(request, quiet_seconds=quiet) as content:
             lines = lines_of(content.iter_any())

@@ -52,12 +52,15 @@ class Request:
     repeatable: bool = False  # twice is the same as once
     urgent: bool = False  # does not wait in line
     sort: str = ""  # of which the latency tells how the server is; '' where it tells about the answer's size
+    verb: str = "get"
+    resource: str = ""  # the plural of what is asked for; '' where it is the server itself
 
     def __str__(self) -> str:
         return f"{self.method} {self.path.partition('?')[0]}"
 
 
 Send = Callable[[Request, Shown], Awaitable[T]]
+Noted = Callable[[str, str], None]  # of each request that leaves, every try of it: its verb and its resource
 
 
 class Wire:
@@ -70,11 +73,13 @@ class Wire:
         *,
         clock: Clock | None = None,
         chance: random.Random | None = None,
+        note: Noted = lambda _, __: None,
     ) -> None:
         self.connection = connection
         self.settings = settings or Settings()
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._note = note
         self.pace = Pace(self.settings.bounds)
         self._line = Line(self.pace)
         self._fetching = asyncio.Lock()
@@ -194,6 +199,7 @@ class Wire:
 
     async def _sent(self, request: Request, send: Send[T], shown: Shown) -> T:
         check_fence()  # it may have waited in line, or for another try
+        self._note(request.verb, request.resource)
         try:
             return await send(request, self._completed(shown))
         except (aiohttp.ClientError, OSError) as problem:

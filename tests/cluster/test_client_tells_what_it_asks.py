@@ -1,0 +1,48 @@
+"""Every request that leaves the client is told by verb and resource, each try of it: so an operator can be counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import aclosing
+
+from prometheus_client import CollectorRegistry
+
+from kit.cluster_objects import config_map
+from kit.scripted_server import answer, bookmark, end, refusal, scripted, stream
+from shoal.cluster.connecting import Connection
+from shoal.cluster.kubernetes import opened
+from shoal.kube.kinds import CONFIG_MAP, LEASE
+from shoal.operator.metrics import Metrics
+
+FOUND = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+LIST = {"metadata": {"resourceVersion": "1"}, "items": []}
+
+
+async def test_each_try_counts_and_watches_are_no_reads() -> None:
+    steps = (
+        answer(201, FOUND), refusal(503, "ServiceUnavailable"), answer(200, FOUND), answer(200, FOUND),
+        answer(200, LIST), stream(bookmark(2), then=end), answer(200, FOUND),
+    )  # fmt: skip
+    metrics = Metrics(CollectorRegistry())
+    async with scripted(*steps) as server, opened(Connection(server.url), note=metrics.requested) as cluster:
+        await cluster.create(CONFIG_MAP, config_map("a"), "default")
+        await cluster.get(CONFIG_MAP, "a", "default")
+        await cluster.patch(LEASE, "a", "default", patch={})
+        await cluster.list(CONFIG_MAP, "default")
+        async with aclosing(cluster.watch(CONFIG_MAP, "default")) as events:  # type: ignore[type-var]
+            await anext(events)
+        await cluster.delete(CONFIG_MAP, "a", "default")
+    assert counted(metrics) == {
+        ("create", "configmaps"): 1,
+        ("get", "configmaps"): 2,
+        ("patch", "leases"): 1,
+        ("list", "configmaps"): 1,
+        ("watch", "configmaps"): 1,
+        ("delete", "configmaps"): 1,
+    }
+
+
+def counted(metrics: Metrics) -> Counter[tuple[str, str]]:
+    samples = [sample for metric in metrics.registry.collect() for sample in metric.samples]
+    told = [sample for sample in samples if sample.name == "shoal_requests_total"]
+    return Counter({(sample.labels["verb"], sample.labels["resource"]): int(sample.value) for sample in told})
