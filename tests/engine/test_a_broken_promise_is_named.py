@@ -10,7 +10,7 @@ from msgspec.structs import replace as with_
 
 from kit.engine_jobs import fc_role, framework, paused, t9, volcano
 from kit.engine_world import World, started
-from shoal.engine import Create, Delete, History, Outcome, Setting, Step, TaskRef, Why, advance, check
+from shoal.engine import Create, Delete, History, Job, Outcome, Setting, Step, TaskRef, Why, advance, check
 from shoal.engine.words import Intent, Nature, Stage
 
 Doctor = Callable[[World, Step], Step]
@@ -121,6 +121,57 @@ def test_a_judged_task_that_is_not_answered_is_noticed():
     role = world.state.roles[0]
     judged = with_(role, tasks=(role.tasks[0].judged(Outcome(Nature.UNKNOWN)), *role.tasks[1:]))
     assert "whole" in told(world, lambda world, step: with_(step, state=with_(step.state, roles=(judged,))))
+
+
+def failing(job: Job) -> World:
+    """The step to come charges one retry."""
+    world = started(job)
+    world.exits(next(iter(world.pods)), 137)
+    return world
+
+
+PODS = {"of the job": ("",), "of the role": ("worker",), "of both": ("", "worker")}
+
+
+@pytest.mark.parametrize("scopes", PODS.values(), ids=PODS)
+def test_a_double_charge_beside_an_honest_one_is_noticed(scopes: tuple[str, ...]):
+    world = failing(t9())
+    assert told(world, lambda world, step: step) == set()
+    assert "charged_once" in told(world, lambda world, step: with_(step, state=step.state.with_charge(*scopes)))
+
+
+def test_a_missing_charge_is_noticed():
+    assert "charged_once" in told(failing(t9()), lambda world, step: with_(step, state=step.state.with_charges({})))
+
+
+def test_a_task_whose_own_counter_rises_twice_is_noticed():
+    world = started(framework(fc_role("a", 2, task=(False, 3))))
+    world.exits("a-0", 1)
+    while not world.state.task(TaskRef("a", 0)).outcome:
+        world.step()
+    world.step()
+    world.reap()
+
+    def doubled(world: World, step: Step) -> Step:
+        task = step.state.task(TaskRef("a", 0))
+        return with_(step, state=step.state.with_tasks({"a": {0: with_(task, charged=task.charged + 1)}}))
+
+    assert told(world, lambda world, step: step) == set()
+    assert "charged_once" in told(world, doubled)
+
+
+def test_a_run_that_is_charged_twice_is_noticed():
+    world = started(framework(fc_role("a", 1), run=(False, 5)))
+    world.exits("a-0", 1)
+    steps = []
+    while not (steps and steps[-1].charges):
+        world.reap()
+        steps.append(world.step())
+    before, observed, history = world.state, world.observed(), world.history
+    again = advance(world.job, before, observed, world.now)
+    doctored = with_(again, charges=steps[-1].charges, state=again.state.with_charge(""))
+    broken = check(world.job, before, doctored, observed, history, now=world.now)
+    assert [text for text in broken if "charged" in text] == ["charged_once: 'run 0' was charged twice"]
 
 
 def test_charges_beyond_the_budget_are_noticed():

@@ -51,6 +51,7 @@ from shoal.engine.observed import (
 from shoal.engine.policies import Policies
 from shoal.engine.words import (
     Action,
+    Charge,
     ContainerEnd,
     Detail,
     Event,
@@ -89,6 +90,7 @@ __all__ = [
     "Apply",
     "AttemptState",
     "Body",
+    "Charge",
     "Command",
     "CommandRef",
     "CompanionRef",

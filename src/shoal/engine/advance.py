@@ -56,6 +56,7 @@ def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Ste
         wake_at=wake(job, state, scene),  # 8 when to look again
         again=scene.again,
         news=news(stored, state),
+        charges=tuple(scene.charges),
     )
 
 

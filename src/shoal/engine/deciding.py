@@ -135,6 +135,7 @@ def _release(job: Job, state: JobState, scene: Scene) -> JobState:
     scene.say("", "Released", f"{job.name} is released: its members return once the old ones are gone")
     if job.policies.hold.resume_charged:
         state = state.with_charge("")
+        scene.charge("", "")  # a run may be held and released again and again
     return replace(state, run=state.run.released(counts=job.policies.hold.release_counts))
 
 
@@ -183,7 +184,7 @@ def carry_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> Jo
 def _restart_run(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
     if not state.run.is_open:
         return state
-    state, refusal = charge_restart(job, state, scene)
+    state, refusal = charge_restart(job, state, scene, proposal.cause)
     if refusal is not None:
         return _end(job, state, scene, refusal.outcome, f"no restart is left after {proposal.why}")
     scene.say("", "Restarting", f"{job.name} restarts as a whole because of {proposal.why}", warning=True)

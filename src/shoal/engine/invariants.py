@@ -8,6 +8,7 @@ tests; `leftovers` is what such a test asks of a job at rest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
@@ -30,17 +31,19 @@ Identity = tuple[int, str, int, str, int]  # run, role, index, instance, attempt
 class History:
     """What a caller remembers between steps of one job."""
 
-    __slots__ = ("outcomes", "sent", "verdicts")
+    __slots__ = ("charged", "outcomes", "sent", "verdicts")
 
     def __init__(self) -> None:
         self.outcomes: dict[Identity, Outcome] = {}
         self.verdicts: dict[str, int] = {}  # by uid of the judged body
+        self.charged: set[str] = set()  # causes that cost something already
         self.sent: set[TaskRef] = set()  # creates whose answer nobody has seen
 
     def copy(self) -> History:
         """For a step that may not come about."""
         made = History()
         made.outcomes, made.verdicts, made.sent = dict(self.outcomes), dict(self.verdicts), set(self.sent)
+        made.charged = set(self.charged)
         return made
 
     def restarted(self) -> None:
@@ -123,16 +126,33 @@ def _name_free(case: Case) -> Iterator[str]:
 
 def _judged_once(case: Case) -> Iterator[str]:
     """I5"""
-    fresh = 0
     for uid in _verdicts(case):
-        fresh += 1
         case.history.verdicts[uid] = case.history.verdicts.get(uid, 0) + 1
         if case.history.verdicts[uid] > 1:
             yield f"body {uid} was judged twice"
-    raised = case.after.charged - case.before.charged
-    runs = case.after.run.number - case.before.run.number
-    if raised > fresh + runs + 1:
-        yield f"{raised} charges for {fresh} verdicts"
+
+
+def _charged_once(case: Case) -> Iterator[str]:
+    """I5: every counter rises by exactly what this step charged, and nothing is ever charged twice."""
+    charges = case.step.charges
+    for cause in filter(None, (charge.cause for charge in charges)):
+        if cause in case.history.charged:
+            yield f"{cause!r} was charged twice"
+        case.history.charged.add(cause)
+    scopes = Counter(scope for charge in charges for scope in charge.scopes)
+    for scope in {*scopes, *case.after.charges, *case.before.charges}:
+        raised = case.after.charges.get(scope, 0) - case.before.charges.get(scope, 0)
+        if raised != scopes[scope]:
+            yield f"{scope or 'the job'} has {raised} charges more, and {scopes[scope]} were taken"
+    if case.after.run.number != case.before.run.number:
+        return  # the tasks of a new run begin at nothing
+    tasks = Counter(charge.task for charge in charges if charge.task is not None)
+    for role, task in _tasks(case.after):
+        ref = TaskRef(role, task.index)
+        old = case.before.task(ref)
+        raised = task.charged - (old.charged if old is not None and old.instance == task.instance else 0)
+        if raised != tasks[ref]:
+            yield f"{ref} has {raised} charges more, and {tasks[ref]} were taken"
 
 
 def _verdicts(case: Case) -> Iterator[str]:
@@ -345,6 +365,7 @@ _PROMISES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _no_birth_when_shut,
     _name_free,
     _judged_once,
+    _charged_once,
     _monotone,
     _final,
     _justified_delete,

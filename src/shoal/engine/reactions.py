@@ -29,12 +29,16 @@ _SIGNALS = {
 }
 
 
+_ONCE = {Happening.TASK_FAILED, Happening.TASK_LOST, Happening.TASK_PENDING, Happening.COMMAND}
+
+
 class Proposal(msgspec.Struct, frozen=True):
     """A job-wide action somebody asked for, and why."""
 
     action: Action
     outcome: Outcome | None = None
     why: str = ""
+    cause: str = ""  # names what is charged, where it can be named
 
 
 def react(
@@ -92,8 +96,8 @@ def act(
     subject = f"{event.role}-{event.index}" if event.index >= 0 else event.role
     why = f"{event.kind.value}{f' ({subject})' if subject else ''}"
     if action not in RESTARTS or action is Action.RESTART_RUN:
-        return state, Proposal(action, outcome, why)
-    state, refusal = charge_restart(job, state, scene)
+        return state, Proposal(action, outcome, why, _cause(action, event))
+    state, refusal = charge_restart(job, state, scene, _cause(action, event))
     if refusal is not None:
         return state, Proposal(Action.FAIL, refusal.outcome, f"no restart is left after {why}")
     refs = _scope(job, state, action, event)
@@ -113,16 +117,21 @@ def _scope(job: Job, state: JobState, action: Action, event: Event) -> list[Task
     return [TaskRef(event.role, task.index) for task in tasks]
 
 
-def charge_restart(job: Job, state: JobState, scene: Scene) -> tuple[JobState, Budget | None]:
+def _cause(action: Action, event: Event) -> str:
+    """What is charged. A level has no name of its own: it may become true again, and is then another event."""
+    return f"{action.value} {event.uid}" if event.uid and event.kind in _ONCE else ""
+
+
+def charge_restart(job: Job, state: JobState, scene: Scene, cause: str) -> tuple[JobState, Budget | None]:
     """One action taken from the budget, or the budget that refuses it. Free while a restart is under way."""
     budget = next((b for b in job.policies.budgets if b.scope is Scope.JOB and b.unit is Unit.ACTIONS), None)
     if budget is None or is_restarting(state, scene):
         return state, None
-    if budget.permits is None or state.charged < budget.permits:
-        return state.with_charge(""), None
-    if budget.when_empty is WhenEmpty.CHARGE_AND_FAIL:
+    has_one = budget.permits is None or state.charged < budget.permits
+    if has_one or budget.when_empty is WhenEmpty.CHARGE_AND_FAIL:
         state = state.with_charge("")
-    return state, budget
+        scene.charge(cause, "")
+    return state, None if has_one else budget
 
 
 def is_restarting(state: JobState, scene: Scene) -> bool:

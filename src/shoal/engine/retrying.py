@@ -39,20 +39,21 @@ class Purse:
         self.charges = dict(state.charges)
         self.exhausted: Budget | None = None  # a budget whose emptiness fails the job
 
-    def pays(self, role: Role, task: TaskState) -> bool:
-        """Whether every budget allows one more; if so it is taken from all of them."""
+    def pays(self, role: Role, task: TaskState) -> tuple[bool, tuple[str, ...]]:
+        """Whether every budget allows one more; if so it is taken from all of them. Also the counters that rose."""
         empty = [
             budget
             for budget in self._budgets[role.name]
             if budget.permits is not None and self._spent(budget, role, task) >= budget.permits
         ]
-        if self._counts_pods[role.name] and (not empty or any(_charges_refusal(budget) for budget in empty)):
-            for scope in ("", role.name):
-                self.charges[scope] = self.charges.get(scope, 0) + 1
+        is_counted = not empty or any(_charges_refusal(budget) for budget in empty)
+        scopes = ("", role.name) if self._counts_pods[role.name] and is_counted else ()
+        for scope in scopes:
+            self.charges[scope] = self.charges.get(scope, 0) + 1
         if empty:
             failing = [budget for budget in empty if budget.when_empty is not WhenEmpty.DONE]
             self.exhausted = self.exhausted or next(iter(failing), None)
-        return not empty
+        return not empty, scopes
 
     def _spent(self, budget: Budget, role: Role, task: TaskState) -> int:
         if budget.scope is Scope.TASK:
@@ -99,12 +100,24 @@ def _answered(
     reply = role.retry.answer(outcome) if role is not None and not task.dropped else Answer.DONE
     if not state.run.is_open:
         return _after_close(job, task, reply, scene)
-    if reply is Answer.CHARGED and role is not None and not purse.pays(role, task):
-        scene.say(str(ref), "RetriesExhausted", f"{ref} is not tried again: no retry is left", warning=True)
-        reply = Answer.DONE
+    if reply is Answer.CHARGED and role is not None:
+        paid, scopes = purse.pays(role, task)
+        if paid or scopes:
+            scene.charge(_cause(ref, task, scene), *scopes, task=ref if paid else None)
+        if not paid:
+            scene.say(str(ref), "RetriesExhausted", f"{ref} is not tried again: no retry is left", warning=True)
+            reply = Answer.DONE
     if reply is Answer.DONE:
         return _done(job, scene, ref, task, settled)
     return _tried_again(job, scene, ref, task, outcome, settled, charged=reply is Answer.CHARGED)
+
+
+def _cause(ref: TaskRef, task: TaskState, scene: Scene) -> str:
+    """The attempt that is charged: by its record, else by its body, if anybody saw it."""
+    if task.instance:
+        return f"retry {task.instance}/{task.attempt.number}"
+    body = scene.bodies.get((ref.role, ref.index))
+    return f"retry {body.uid}" if body is not None else ""
 
 
 def _after_close(job: Job, task: TaskState, reply: Answer, scene: Scene) -> TaskState:

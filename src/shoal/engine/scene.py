@@ -11,7 +11,7 @@ from datetime import datetime
 from shoal.engine.ledger import JobState, TaskState
 from shoal.engine.model import Job, Role
 from shoal.engine.observed import Anchor, Body, Observed, Refused
-from shoal.engine.words import Notice, NoticeKind, Sentence, TaskRef
+from shoal.engine.words import Charge, Notice, NoticeKind, Sentence, TaskRef
 
 Place = tuple[str, int]
 Tasks = dict[str, dict[int, TaskState]]  # changes to tasks by role and index
@@ -24,6 +24,7 @@ class Scene:
         "again",
         "anchor",
         "bodies",
+        "charges",
         "doomed",
         "gone",
         "job",
@@ -64,9 +65,14 @@ class Scene:
         self.again = False  # another pass is due at once
         self.said: list[Sentence] = []
         self.notices: list[Notice] = []
+        self.charges: list[Charge] = []
 
     def say(self, subject: str, reason: str, text: str, *, warning: bool = False) -> None:
         self.said.append(Sentence(subject, reason, text, warning))
+
+    def charge(self, cause: str, *scopes: str, task: TaskRef | None = None) -> None:
+        """Account for counters that rise in this pass."""
+        self.charges.append(Charge(cause, scopes, task))
 
     def tell(self, kind: NoticeKind, role: str, record: TaskState | JobState) -> None:
         self.notices.append(Notice(kind, role, record))

@@ -125,6 +125,7 @@ def _after_end(job: Job, state: JobState, scene: Scene) -> JobState:
     scene.tell(NoticeKind.JOB_RETRY, "", state)
     if _reply(job, state) is Answer.CHARGED:
         state = state.with_charge("")
+        scene.charge(f"run {run.number}", "")
     return _open_next(job, state, scene)
 
 

@@ -166,6 +166,18 @@ class NoticeKind(Enum):
     JOB_RETRY = "job retry"
 
 
+class Charge(msgspec.Struct, frozen=True, gc=False):
+    """One unit taken from the budgets of a job, and what it was taken for.
+
+    `cause` is the same whenever the same thing is charged, so that nothing can be charged twice unnoticed; it is empty
+    where what happened carries no identity, such as the loss of a body that nobody saw.
+    """
+
+    cause: str
+    scopes: tuple[str, ...] = ()  # counters of the job: "" for itself, else a role's name
+    task: TaskRef | None = None  # whose own counter rose
+
+
 class Sentence(msgspec.Struct, frozen=True, gc=False):
     """One decision in plain words. `subject` is a task such as worker-3, a role, or '' for the job itself."""
 

@@ -16,7 +16,7 @@ from shoal.engine.ledger import JobState
 from shoal.engine.news import News
 from shoal.engine.observed import Target
 from shoal.engine.policies import Propagation
-from shoal.engine.words import Notice, Sentence, TaskRef
+from shoal.engine.words import Charge, Notice, Sentence, TaskRef
 
 
 class Setting(msgspec.Struct, frozen=True, gc=False):
@@ -126,3 +126,4 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     wake_at: datetime | None = None
     again: bool = False
     news: News = News.FACTS
+    charges: tuple[Charge, ...] = ()  # why counters of the ledger rose; nobody needs to act on it
