@@ -25,11 +25,11 @@ sys.path.insert(0, str(ROOT / "tests"))  # benches share the tools of the tests,
 class Metric:
     name: str
     unit: str
-    goal: float
+    goal: float | None = None  # None: told beside the others, to judge them by
     better: str = "lower"  # or higher
 
     def shown_goal(self) -> str:
-        return f"{'<=' if self.better == 'lower' else '>='} {self.goal:g}"
+        return "" if self.goal is None else f"goal {'<=' if self.better == 'lower' else '>='} {self.goal:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Figure:
     def row(self) -> str:
         spread = f"{min(self.values):g} to {max(self.values):g}"
         metric = self.metric
-        return f"{metric.name:<52}{self.median:>12g} {metric.unit:<9}{spread:>26}   goal {metric.shown_goal()}"
+        return f"{metric.name:<52}{self.median:>12g} {metric.unit:<9}{spread:>26}   {metric.shown_goal()}".rstrip()
 
 
 def measure(

@@ -1,8 +1,9 @@
 """Hollow nodes: they take pods over the API as kubelets do, and run nothing.
 
 For tests and measurements of everything above a node. Pods run for as long as their fate says (`kit.fates`), in real
-seconds; without one until they are told to go. A hollow node asks as little of the server as a real one: a write when
-a pod runs, one when it has ended, one when it goes. Where no scheduler is at work, the nodes place the pods themselves.
+seconds or at another `pace`; without one until they are told to go. A hollow node asks as little of the server as a
+real one: a write when a pod runs, one when it has ended, one when it goes. Where no scheduler is at work, the nodes
+place the pods themselves.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ class HollowNodes:
         places: bool = True,
         prefix: str = "hollow",
         namespace: str | None = None,
+        pace: float = 1.0,  # real seconds in a second of a fate
     ) -> None:
         self.names = [f"{prefix}-{number}" for number in range(count)]
         self.lived: dict[str, Obj] = {}  # every pod that ever ran here, by uid
         self._cluster = cluster
         self._places = places
+        self._pace = pace
         self._next = itertools.cycle(self.names)
         self._addresses = itertools.count(1)
         self._at_once = asyncio.Semaphore(AT_ONCE)
@@ -70,6 +73,8 @@ class HollowNodes:
         ready = {"type": "Ready", "status": "True", "reason": "Hollow", "message": "as ready as it gets"}
         status = {"capacity": ROOM, "allocatable": ROOM, "conditions": [ready]}
         await self._cluster.patch(NODE, name, patch={"status": status}, subresource="status")
+        # A new node is kept free until a controller has seen that it is ready; where there is none, we saw it.
+        await self._cluster.patch(NODE, name, patch={"spec": {"taints": None}})
 
     def _changed(self, change: Change) -> None:
         if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
@@ -121,7 +126,7 @@ class HollowNodes:
             conditions=[{"type": "Ready", "status": "True"}], containerStatuses=_containers(pod, {"running": {}}),
         )  # fmt: skip
         if fate.after is not None:
-            await asyncio.sleep(fate.after)  # the work itself
+            await asyncio.sleep(fate.after * self._pace)  # the work itself
             await self._end(pod, fate.code)
 
     async def _leave(self, pod: Obj) -> None:
@@ -130,7 +135,7 @@ class HollowNodes:
             life.cancel()
         fate = fate_of(pod)
         if fate.leaves_after:
-            await asyncio.sleep(fate.leaves_after)  # the process takes its time
+            await asyncio.sleep(fate.leaves_after * self._pace)  # the process takes its time
         if uid_of(pod) in self.lived and (pod.get("status") or {}).get("phase") == "Running":
             await self._end(pod, fate.leaves_with)
         now = DeleteOptions(grace_seconds=0, preconditions=Preconditions(uid=uid_of(pod)))

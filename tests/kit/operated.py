@@ -48,7 +48,7 @@ def requests(plane: ControlPlane, user: str) -> list[dict[str, Any]]:
 class OperatedKeeper(control_plane.Keeper):
     def more_flags(self, program: str) -> Sequence[str]:
         if program == "kube-controller-manager":
-            self._define()
+            self.define()
         if program != "kube-apiserver":
             return ()
         policy, log = self.folder / "audit-policy.json", self.folder / "audit.log"
@@ -59,7 +59,7 @@ class OperatedKeeper(control_plane.Keeper):
             f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-mode=blocking-strict",
         ]  # fmt: skip
 
-    def _define(self) -> None:
+    def define(self) -> None:
         """Before the garbage collector starts: it looks for new kinds every half minute only."""
         kubeconfig, definitions = str(self.folder / "kubeconfig"), self.folder / "definitions.json"
         items = deployment.definitions(NAMES)

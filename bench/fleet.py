@@ -1,0 +1,213 @@
+"""The cluster that `kubernetes` measures on, each part a process of its own: a real control plane, fifty hollow nodes
+and the operator, whose processor time, memory and requests are therefore its own.
+
+The scheduler and the controllers may ask as often as they like: their usual limits (50 and 20 requests a second) would
+be all that is measured. Nodes are hollow (`kit.hollow`): pods run nothing, for as long as they say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from kit import control_plane
+from kit.control_plane import ControlPlane
+from kit.hollow import HollowNodes
+from kit.installed import until
+from kit.operated import OperatedKeeper
+from kit.operators import OperatorProcess, operator
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes.shapes import Ordinary
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.framework import DIALECT
+from shoal.kube.kinds import NAMESPACE, POD, SERVICE_ACCOUNT, Kind
+from shoal.kube.objects import Obj
+
+NODES = 50
+JOBS, BARE = "jobs", "bare"
+FRAMEWORK = DIALECT.kind
+PROGRAMS = ("kube-controller-manager", "kube-scheduler")
+UNLIMITED = ("--kube-api-qps=10000", "--kube-api-burst=10000")
+WRITES = ("create", "patch", "delete")
+
+
+class QuickKeeper(OperatedKeeper):
+    def more_flags(self, program: str) -> Sequence[str]:
+        if program == "kube-controller-manager":
+            self.define()
+            return (*UNLIMITED, "--concurrent-gc-syncs=20")  # as many as it has by default
+        return UNLIMITED if program == "kube-scheduler" else ()
+
+
+@contextmanager
+def plane(folder: Path) -> Iterator[ControlPlane]:
+    with control_plane.shared(folder, programs=PROGRAMS, keeper=__file__) as started:
+        yield started
+
+
+@contextmanager
+def hollow_nodes(kubeconfig: str) -> Iterator[psutil.Process]:
+    command = [sys.executable, __file__, "hollow", kubeconfig]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=control_plane.die_with_parent
+    )
+    try:
+        assert process.stdout is not None
+        if process.stdout.readline() != b"ready\n":
+            raise RuntimeError("the hollow nodes did not start")
+        yield psutil.Process(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def be_hollow(kubeconfig: str) -> None:
+    async with (
+        opened(from_kubeconfig(Path(kubeconfig)), shapes={POD: Ordinary}) as cluster,
+        HollowNodes(cluster, NODES, places=False).running(),
+    ):
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+
+# --- the operator --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the operator has used so far, or between two moments."""
+
+    processor_seconds: float
+    requests: Counter[tuple[str, str]]  # by verb and resource, without those for its Lease
+
+    def since(self, before: Cost) -> Cost:
+        return Cost(self.processor_seconds - before.processor_seconds, self.requests - before.requests)
+
+    def asked(self, *verbs: str) -> int:
+        return sum(count for (verb, _), count in self.requests.items() if verb in verbs)
+
+    @property
+    def writes(self) -> int:
+        return self.asked(*WRITES)
+
+
+class Operated:
+    def __init__(self, running: OperatorProcess, page: str) -> None:
+        self.process = psutil.Process(running.process.pid)
+        self._page = page
+
+    async def cost(self) -> Cost:
+        text = await asyncio.to_thread(lambda: urllib.request.urlopen(self._page, timeout=60).read().decode())
+        samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        requests = Counter(
+            {
+                (sample.labels["verb"], sample.labels["resource"]): int(sample.value)
+                for sample in samples
+                if sample.name == "shoal_requests_total" and sample.labels["resource"] != "leases"
+            }
+        )
+        times = self.process.cpu_times()
+        return Cost(times.user + times.system, requests)
+
+    @property
+    def memory_megabytes(self) -> float:
+        return float(self.process.memory_info().rss / 1e6)
+
+
+@asynccontextmanager
+async def operated(kubeconfig: str) -> AsyncIterator[Operated]:
+    """`shoal operator` as people start it, for one namespace, so that what runs beside it is not its business."""
+    async with operator(kubeconfig, "--namespace", JOBS, "--dialects", "framework") as running:
+        await running.says("leading")
+        yield Operated(running, f"http://127.0.0.1:{await running.port('metrics')}/metrics")
+
+
+# --- looking on ----------------------------------------------------------------------------------------------------
+
+
+class _Named(TypedDict, total=False):
+    name: str
+    namespace: str
+    uid: str
+    resourceVersion: str
+
+
+class _State(TypedDict, total=False):
+    phase: str
+    state: str
+
+
+class Glance(TypedDict, total=False):
+    """Whoever looks on shall not be what is measured."""
+
+    metadata: _Named
+    status: _State
+
+
+class Tally:
+    """How many objects of a kind there are in each state."""
+
+    def __init__(self, cluster: KubernetesCluster, kind: Kind, namespace: str) -> None:
+        self.states: Counter[str] = Counter()
+        self._field = "phase" if kind == POD else "state"
+        self._news = asyncio.Event()
+        self._copy = Reflector(cluster, kind, namespace, on_change=self._changed)
+
+    @property
+    def total(self) -> int:
+        return self.states.total()
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[Tally]:
+        task = asyncio.create_task(self._copy.run())
+        try:
+            await self._copy.synced.wait()
+            yield self
+        finally:
+            task.cancel()
+
+    async def until(self, holds: Callable[[Tally], bool]) -> None:
+        while not holds(self):
+            self._news.clear()
+            await self._news.wait()
+
+    def _changed(self, change: Change) -> None:
+        for obj, step in ((change.old, -1), (change.new, 1)):
+            if obj is not None:
+                self.states[self._state(obj)] += step
+        self._news.set()
+
+    def _state(self, obj: Obj) -> str:
+        return str((obj.get("status") or {}).get(self._field) or "")
+
+
+def looking_on(kubeconfig: str) -> Any:
+    return opened(from_kubeconfig(Path(kubeconfig)), shapes={POD: Glance, FRAMEWORK: Glance})
+
+
+async def make_namespaces(cluster: KubernetesCluster) -> None:
+    for name in (JOBS, BARE):
+        await cluster.create(NAMESPACE, {"metadata": {"name": name}})
+        # No pod is accepted before.
+        await until(cluster, SERVICE_ACCOUNT, "default", name, lambda account: account is not None)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "hollow":
+        asyncio.run(be_hollow(sys.argv[2]))
+    else:
+        control_plane.keep(QuickKeeper, Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
