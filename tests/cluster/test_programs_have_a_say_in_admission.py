@@ -19,7 +19,7 @@ def complete(widget: Obj) -> Obj:
     return {**widget, "spec": {"replicas": 7, **(widget.get("spec") or {})}}
 
 
-def mistakes(widget: Obj) -> list[Cause]:
+def mistakes(widget: Obj, _: Obj | None) -> list[Cause]:
     size = widget["spec"].get("size")
     return [Cause("FieldValueInvalid", "must be even: 2 would be", "spec.size")] if size and size % 2 else []
 

@@ -32,7 +32,10 @@ def places(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def test_the_definition_has_no_mistakes():
     assert crd_problems(DIALECT.crd()) == []
-    assert crd_warnings(DIALECT.crd()) == []
+    at = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[executionType].x-kubernetes-validations"
+    assert crd_warnings(DIALECT.crd(), is_judged=True) == [
+        f"{at}: 2 rules in CEL kept, but not enforced by the embedded API, which has Shoal check such objects itself"
+    ]
 
 
 def test_nothing_refers_elsewhere():
@@ -43,7 +46,7 @@ def test_every_field_a_person_writes_is_described():
     spec = DIALECT.crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     fields = [below for path, below in places(spec) if path.rpartition(".")[0].endswith("properties")]
 
-    assert len(fields) == 17
+    assert len(fields) == 38
     assert [field for field in fields if not field.get("description")] == []
 
 
@@ -131,7 +134,9 @@ def test_a_server_without_our_admission_refuses_the_same_fields(server: Api):
     answer = server.post(FRAMEWORKS, wrong).failure()
 
     assert answer["code"] == 422
-    assert {cause["field"] for cause in answer["details"]["causes"]} == {cause.field for cause in DIALECT.admit(wrong)}
+    # At no field: that rules in CEL are asked only of objects that fit their schema.
+    found = {cause["field"] for cause in answer["details"]["causes"]} - {"<nil>"}
+    assert found == {cause.field for cause in DIALECT.admit(wrong)}
 
 
 def test_a_server_keeps_every_key_of_the_status(server: Api, name: str):

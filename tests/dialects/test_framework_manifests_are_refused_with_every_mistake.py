@@ -113,7 +113,7 @@ SCENARIO_51 = {
     ),
     "generated name": (
         {**framework(role()), "metadata": {"generateName": "run-"}},
-        'metadata.generateName: Invalid value: "run-": must consist of 1 to 63 lower case letters and digits, for '
+        'metadata.generateName: Invalid value: "run-": must consist of 1 to 58 lower case letters and digits, for '
         "example run",
     ),
 }
@@ -297,22 +297,40 @@ def test_whatever_shape_it_has_there_are_words_for_it(spec: Any):
     assert DIALECT.admit(DIALECT.default(manifest)) == DIALECT.admit(manifest) != []
 
 
-TRANSITIONS = [
+STOPPED = (
+    "spec.executionType: Forbidden: a Framework that was stopped stays stopped; delete it and create it again to run "
+    "it again"
+)
+TRANSITIONS: list[tuple[str, str, list[str]]] = [
+    ("Create", "Create", []),
     ("Create", "Start", []),
     ("Create", "Stop", []),
+    ("Start", "Start", []),
     ("Start", "Stop", []),
+    ("Stop", "Stop", []),
+    ("Stop", "Start", [STOPPED]),
+    ("Stop", "Create", [STOPPED]),
     (
-        "Stop",
         "Start",
-        ["spec.executionType: a Framework that was stopped stays stopped; create it again to run it again"],
+        "Create",
+        ["spec.executionType: Forbidden: a Framework that was started keeps running; Stop ends it"],
     ),
-    ("Start", "Create", ["spec.executionType: a Framework that was started keeps running; Stop ends it"]),
 ]
 
 
 @pytest.mark.parametrize(("before", "after", "words"), TRANSITIONS, ids=[f"{a} to {b}" for a, b, _ in TRANSITIONS])
-def test_an_execution_type_that_cannot_be_taken_back_is_said(before: str, after: str, words: list[str]):
-    assert DIALECT.warn(framework(role(), start=after), framework(role(), start=before)) == words
+def test_an_execution_type_that_cannot_be_taken_back_is_refused(before: str, after: str, words: list[str]):
+    old, new = framework(role(), start=before), framework(role(), start=after)
+
+    assert [str(cause) for cause in DIALECT.judge(new, old)] == words
+    assert DIALECT.judge(new) == []
+
+
+def test_an_execution_type_that_is_not_said_means_start():
+    unsaid = {"metadata": {"name": "fw"}, "spec": {"taskRoles": []}}
+
+    assert [str(cause) for cause in DIALECT.judge(unsaid, framework(role(), start="Stop"))] == [STOPPED]
+    assert DIALECT.judge(framework(role(), start="Stop"), unsaid) == []
 
 
 # --- in the embedded cluster -----------------------------------------------------------------------------------------

@@ -33,9 +33,9 @@ RIGHTS = [*secret_rights("s"), *webhook_rights("w")]
 
 
 def impossible(name: str) -> Obj:
-    """The definition takes any pod template; only the language knows better."""
+    """The definition knows the outline of a pod template; only the language knows all of it."""
     made = fw(name, role())
-    made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"] = "none"
+    made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["tolerations"] = "none"
     return made
 
 

@@ -20,7 +20,7 @@ class Admission:
     """None of the functions changes what it is given."""
 
     default: Callable[[Obj], Obj]
-    check: Callable[[Obj], list[Cause]]
+    check: Callable[[Obj, Obj | None], list[Cause]]  # new and old
     warn: Callable[[Obj, Obj | None], list[str]]
 
 

@@ -6,7 +6,7 @@ The same questions with two sets of rules: built-in kinds have theirs in `shoal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -151,7 +151,7 @@ def _drop_empty(obj: Obj, names: tuple[str, ...]) -> None:
 def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False, admission: Admission | None = None) -> None:
     causes = validation.validate_create(kind, obj, allow_loopback=allow_loopback)
     if kind.custom:
-        own = admission.check(obj) if admission is not None else []
+        own = admission.check(obj, None) if admission is not None else []
         causes = together(own, causes + structural.validate(schema_of(kind), obj))
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
         causes += structural.crd_problems(obj)
@@ -170,7 +170,7 @@ def check_change(
 ) -> None:
     causes = validation.validate_update(kind, new, old, subresource, allow_loopback=allow_loopback)
     if kind.custom:
-        own = admission.check(new) if admission is not None else []
+        own = admission.check(new, old) if admission is not None else []
         causes = together(own, causes + structural.validate(schema_of(kind), new, old))
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):
         causes += structural.crd_problems(new)
@@ -178,9 +178,11 @@ def check_change(
         raise invalid(kind, name_of(new), causes)
 
 
-def remarks(kind: Kind, obj: Obj) -> tuple[str, ...]:
-    """What the person should know about an object that is valid."""
-    return tuple(structural.crd_warnings(obj)) if kind == kinds.CUSTOM_RESOURCE_DEFINITION else ()
+def remarks(kind: Kind, obj: Obj, judged: Container[str]) -> tuple[str, ...]:
+    """What the person should know about an object that is valid; `judged` are resources a program has its say about."""
+    if kind != kinds.CUSTOM_RESOURCE_DEFINITION:
+        return ()
+    return tuple(structural.crd_warnings(obj, is_judged=name_of(obj) in judged))
 
 
 def is_same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

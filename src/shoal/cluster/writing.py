@@ -26,6 +26,7 @@ from shoal.kube.errors import (
     not_found,
     stale,
 )
+from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.schemas import schema_of
 
@@ -82,7 +83,10 @@ class Writer:
         checking.check_new(kind, obj, allow_loopback=self._lives_on_loopback, admission=admission)
         self._check_absent(resource, key, meta)
         stored = self._store(resource, obj, None, options)
-        return Written(resource.show(stored), created=True, warnings=warnings + checking.remarks(kind, obj))
+        return Written(resource.show(stored), created=True, warnings=warnings + self._remarks(kind, obj))
+
+    def _remarks(self, kind: Kind, obj: Obj) -> tuple[str, ...]:
+        return checking.remarks(kind, obj, self._core.admissions)
 
     def _admission(self, resource: Resource) -> Admission | None:
         return self._core.admissions.get(resource.kind.resource) if resource.kind.custom else None
@@ -226,7 +230,7 @@ class Writer:
             return Written(resource.show(stored), warnings=warnings)
         if _is_released(resource, new, stored, old):
             return Written(self._release(resource, key, new, stored, options), warnings=warnings)
-        warnings += checking.remarks(resource.kind, new)
+        warnings += self._remarks(resource.kind, new)
         return Written(resource.show(self._store(resource, new, stored, options)), warnings=warnings)
 
     def _check_version(self, resource: Resource, new: Obj, stored: Stored) -> None:

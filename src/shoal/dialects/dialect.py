@@ -7,18 +7,35 @@ language has for it. None of its functions touches the world, and none changes w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from shoal.engine import Anchor, Body, Create, Job, JobState, Notice, Observed, TaskRef
+from shoal.engine import (
+    Anchor,
+    Apply,
+    Body,
+    Command,
+    CompanionRef,
+    Create,
+    Group,
+    GroupRef,
+    Job,
+    JobState,
+    Notice,
+    Observed,
+    Seen,
+    Target,
+    TaskRef,
+)
 from shoal.engine.model import Guard
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Key, Obj
+from shoal.kube.objects import Key, Obj, annotations_of
 
 Settings = Any  # each dialect has its own record
+Lookup = Callable[[Kind], Iterable[Obj]]  # every object of a kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +48,24 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPatch:
-    """How a ledger is stored: a JSON patch, so that nulls are kept, on the object or one of its subresources.
+    """How a ledger is stored: a JSON patch, so that nulls are kept, on the object or one of its subresources, or
+    annotations where the language's status has no place for it.
 
     Whoever sends it adds the condition (metadata.resourceVersion).
     """
 
-    operations: tuple[Obj, ...]
+    operations: tuple[Obj, ...] = ()
     subresource: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def patch(self, manifest: Obj) -> list[Obj]:
+        """The operations for this version of the object."""
+        if not self.annotations:
+            return list(self.operations)
+        if not annotations_of(manifest):
+            return [*self.operations, {"op": "add", "path": "/metadata/annotations", "value": dict(self.annotations)}]
+        paths = {f"/metadata/annotations/{name.replace('/', '~1')}": text for name, text in self.annotations.items()}
+        return [*self.operations, *({"op": "add", "path": path, "value": text} for path, text in paths.items())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +74,7 @@ class Report:
 
     status: Obj | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
+    spec: tuple[Obj, ...] = ()  # names of children that belong into the spec, as a JSON patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +109,47 @@ class LedgerUnreadable(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Child:
+    """A kind of object that jobs own besides pods; `labels` select those that may be ours."""
+
+    kind: Kind
+    labels: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """An object of somebody else without which a job does not start: where it is there, the gate `key` is open."""
+
+    kind: Kind
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """Groups and companions: what jobs of a language own besides pods, and what they wait for."""
+
+    children: tuple[Child, ...]
+    dress: Callable[[Obj, Apply, bool], Obj]  # the object; True: it is new, False: it is there and is changed
+    place: Callable[[Obj, Target], tuple[Kind, str]]  # its kind and name
+    recognise: Callable[[Obj, Obj], tuple[GroupRef, Group] | tuple[CompanionRef, Seen] | None]  # beside its job
+    trouble: Callable[[Target], str]  # the reason of the Event where it cannot be had
+    awaits: Callable[[Obj], tuple[Awaited, ...]]
+    definitions: Callable[[], tuple[Obj, ...]]  # of kinds that come with the language
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """Requests to a job that are objects of their own and go once they have taken effect."""
+
+    kind: Kind
+    target: Callable[[Obj], Key | None]  # the job an order is for
+    read: Callable[[Obj, Obj], Command]  # an order beside that job
+    stop: Callable[[Obj], Obj]  # the order that ends a job for good
+    start: Callable[[Obj], Obj]  # that lets a held job go on
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One job language."""
 
@@ -101,10 +171,20 @@ class Dialect:
     dress_anchor: Callable[[Obj, Create], Obj] | None = None
     anchor_name: Callable[[Obj], str] | None = None
     anchor: Callable[[Obj, Obj], Anchor] | None = None  # the object found under the anchor's name
-    companions: Callable[[Obj, Any, Any], Obj] | None = None
+    kin: Kin | None = None
+    orders: Orders | None = None
+    mark: Obj | None = None  # the merge patch that marks a doomed pod
     snapshot: Callable[[Obj, JobState, Notice, Settings, datetime], Snapshot | None] | None = None
     deletion_snapshot: Callable[[Obj, Settings], Snapshot | None] | None = None  # a job or pod that is gone
     scale_patch: Callable[[Obj, Mapping[str, int]], list[Obj]] | None = None  # a JSON patch
     stop_patch: Callable[[Obj], list[Obj]] | None = None
     start_patch: Callable[[Obj], list[Obj]] | None = None
+    admit_among: Callable[[Obj, Lookup], list[Cause]] | None = None  # a new one, among what else there is
+    shown: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
     guard: Guard | None = None
+    admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)
+
+    def judge(self, new: Obj, old: Obj | None = None) -> list[Cause]:
+        """Every mistake of a manifest that is written, and of the change where one is stored already."""
+        changes = self.admit_change(new, old) if self.admit_change is not None and old is not None else []
+        return [*self.admit(new), *changes]

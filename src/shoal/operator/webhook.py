@@ -32,7 +32,7 @@ def handlers(dialects: Iterable[Dialect]) -> dict[str, Handler]:
 
 def validate(dialect: Dialect, request: Obj) -> Obj:
     new = request["object"]
-    mistakes = dialect.admit(new)
+    mistakes = dialect.judge(new, request.get("oldObject"))
     if mistakes:
         return {"allowed": False, "status": invalid(dialect.kind, name_of(new), mistakes).status()}
     warnings = dialect.warn(new, request.get("oldObject"))

@@ -1,6 +1,7 @@
 """The language of FrameworkController: `frameworkcontroller.microsoft.com/v1`, kind Framework.
 
-* `manifest`, `templates`, `definition`: what people write, its defaults and mistakes, and the definition made of it;
+* `manifest`, `templates`, `transitions`, `definition`: what people write and may change, its defaults and mistakes, and
+  the definition made of it;
 * `settings`, `failures`, `outcomes`: the configuration, what a failed pod means, and the codes of everything else;
 * `foreseeing`: what an API server will say to the pods, before there are any;
 * `reading`: a manifest in the engine's words, all policies of this language on one page;
@@ -20,6 +21,7 @@ from shoal.dialects.framework import (
     rendering,
     reporting,
     snapshots,
+    transitions,
 )
 from shoal.dialects.framework.settings import Settings, settings
 
@@ -47,6 +49,7 @@ DIALECT = Dialect(
     scale_patch=operations.scale_patch,
     stop_patch=operations.stop_patch,
     start_patch=operations.start_patch,
+    admit_change=transitions.mistakes,
 )
 
 __all__ = ["DIALECT", "Settings", "SettingsInvalid", "settings"]

@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from shoal.dialects.framework.manifest import NAME_PATTERN, Spec
+from shoal.dialects.framework.manifest import NAME_PATTERN, PREFIX_PATTERN, Spec
 from shoal.dialects.framework.names import GROUP, VERSION
 from shoal.dialects.framework.status import Status
 from shoal.dialects.schemas import structural
@@ -99,7 +99,13 @@ def _openapi() -> Obj:
         "type": "object",
         "description": "Roles of tasks that live and die together, retried as a whole and one by one",
         "properties": {
-            "metadata": {"type": "object", "properties": {"name": {"type": "string", "pattern": NAME_PATTERN}}},
+            "metadata": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "pattern": NAME_PATTERN},
+                    "generateName": {"type": "string", "pattern": PREFIX_PATTERN},
+                },
+            },
             "spec": {**structural(Spec.model_json_schema(by_alias=True)), "default": {}},
             "status": {**structural(msgspec.json.schema(Status), defaults=False), "nullable": True},
         },

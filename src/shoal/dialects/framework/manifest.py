@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
-from shoal.dialects.framework import templates
+from shoal.dialects.framework import templates, transitions
 from shoal.dialects.mistakes import Model, causes
-from shoal.dialects.schemas import PRESERVED
 from shoal.kube.errors import Cause
 from shoal.kube.misfits import misfits
 from shoal.kube.objects import Obj
@@ -25,7 +24,8 @@ from shoal.kube.validation.fields import duplicate, invalid, required
 
 NAME_PATTERN = "^[a-z0-9]{1,63}$"
 NAME = re.compile(NAME_PATTERN, re.ASCII)
-_LONGEST_PREFIX = 58  # of generateName: five letters follow
+PREFIX_PATTERN = "^[a-z0-9]{1,58}$"  # of generateName: five letters follow
+PREFIX = re.compile(PREFIX_PATTERN, re.ASCII)
 LARGEST_ROLE = 10_000
 
 _RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
@@ -105,7 +105,7 @@ class Task(Model):
     pod: Annotated[
         dict[str, Any],
         Field(description="The template of the pod; {{FC_TASK_INDEX}} and five other placeholders are filled in"),
-        WithJsonSchema(dict(PRESERVED)),
+        WithJsonSchema(templates.OUTLINE),
     ] = Field(default_factory=dict)
 
 
@@ -128,7 +128,10 @@ class Spec(Model):
     description: Annotated[str | None, Field(description="A few words for people")] = ""
     execution_type: Annotated[
         Literal["Create", "Start", "Stop"],
-        Field(description="Create waits, Start runs, Stop ends it for good and keeps the object"),
+        Field(
+            description="Create waits, Start runs, Stop ends it for good and keeps the object",
+            json_schema_extra={"x-kubernetes-validations": transitions.rules()},
+        ),
     ] = "Start"
     retry_policy: Annotated[RetryPolicy, Field(description="Whether the whole is tried again")] = RetryPolicy()
     task_roles: list[TaskRole] = Field(
@@ -174,14 +177,13 @@ def _name_problems(metadata: Obj) -> list[Cause]:
         return [] if NAME.match(name) else [_bad_name("metadata.name", name)]
     if not prefix:
         return [required("metadata.name", "give the Framework a name of 1 to 63 lower case letters and digits")]
-    fits = NAME.match(prefix) and len(prefix) <= _LONGEST_PREFIX
-    return [] if fits else [_bad_name("metadata.generateName", prefix)]
+    return [] if PREFIX.match(prefix) else [_bad_name("metadata.generateName", prefix, longest=58)]
 
 
-def _bad_name(path: str, name: str) -> Cause:
-    right = re.sub("[^a-z0-9]", "", name.lower())[:63]
+def _bad_name(path: str, name: str, *, longest: int = 63) -> Cause:
+    right = re.sub("[^a-z0-9]", "", name.lower())[:longest]
     example = f", for example {right}" if right else ""
-    return invalid(path, name, f"must consist of 1 to 63 lower case letters and digits{example}")
+    return invalid(path, name, f"must consist of 1 to {longest} lower case letters and digits{example}")
 
 
 def _repeated_roles(spec: Any) -> list[Cause]:

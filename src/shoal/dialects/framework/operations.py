@@ -109,7 +109,7 @@ def start_patch(manifest: Obj) -> list[Obj]:
 
 def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
     """What is accepted and probably not meant. Knows nothing of a manifest that `admit` refuses, and bears with it."""
-    found = list(_transition(manifest, old) if old is not None else _waits(manifest))
+    found = [] if old is not None else list(_waits(manifest))
     for index, task in tasks_of(manifest):
         pod, path = task.get("pod"), f"spec.taskRoles[{index}].task.pod"
         if isinstance(pod, dict):
@@ -128,14 +128,6 @@ def _waits(manifest: Obj) -> Iterator[str]:
         yield f"spec.taskRoles: no role has tasks: it waits until `shoal scale` gives {roles[0].get('name')} some"
     else:
         yield "spec.taskRoles: there are no roles, so there are no tasks: it waits until there are some"
-
-
-def _transition(manifest: Obj, old: Obj) -> Iterator[str]:
-    before, after = (at_path(obj, "spec", "executionType", default="Start") for obj in (old, manifest))
-    if before == "Stop" and after != "Stop":
-        yield "spec.executionType: a Framework that was stopped stays stopped; create it again to run it again"
-    elif before == "Start" and after == "Create":
-        yield "spec.executionType: a Framework that was started keeps running; Stop ends it"
 
 
 def _barrier(pod: Obj, path: str) -> Iterator[str]:

@@ -3,6 +3,9 @@
 The first controllers of this language read field names without looking at their case, and manifests rely on it
 (`ActiveDeadlineSeconds: 60`). Names are brought to the one the Kubernetes API knows; keys of maps (labels, limits,
 selectors) are data and stay. Unknown fields stay as they are.
+
+The definition knows a template's outline only, under its proper names: enough to refuse at once what people get wrong
+most often, such as a number for a label or a variable. Whoever reads the whole template sees the rest.
 """
 
 from __future__ import annotations
@@ -14,6 +17,54 @@ from typing import Any
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema
 from shoal.kube.schemas import named
+
+
+def _part(description: str = "", **schema: Any) -> Obj:
+    """A part of a template: null is nothing, as everywhere in a pod, and unknown fields stay."""
+    kept = {"x-kubernetes-preserve-unknown-fields": True} if "properties" in schema else {}
+    return {**({"description": description} if description else {}), "nullable": True, **schema, **kept}
+
+
+def _fields(description: str = "", **below: Obj) -> Obj:
+    return _part(description, type="object", properties=below)
+
+
+def _list(description: str, of: Obj) -> Obj:
+    return _part(description, type="array", items=of)
+
+
+def _texts(description: str) -> Obj:
+    return _part(description, type="object", additionalProperties=_part(type="string"))
+
+
+_TEXT = _part(type="string")
+_VARIABLE = _fields(
+    name=_part("Name of the variable", type="string"), value=_part("Text; put numbers in quotes", type="string")
+)
+_CONTAINER = _fields(
+    name=_part("Name of the container", type="string"),
+    image=_part("What it runs", type="string"),
+    command=_list("The program, in place of the image's own", _TEXT),
+    args=_list("What the program is given", _TEXT),
+    env=_list("Variables; those that tell a task who it is stand before them", _VARIABLE),
+)
+OUTLINE: Obj = {
+    "type": "object",
+    "properties": {
+        "metadata": _fields(
+            "Labels and annotations of the pods; their names and namespace are the Framework's business",
+            labels=_texts("Labels of the pods"),
+            annotations=_texts("Annotations of the pods"),
+        ),
+        "spec": _fields(
+            "A pod's spec, with any field a pod has",
+            initContainers=_list("Run one after the other before the containers", _CONTAINER),
+            containers=_list("The containers of a task", _CONTAINER),
+            volumes=_list("Volumes the containers share", _fields()),
+        ),
+    },
+    "x-kubernetes-preserve-unknown-fields": True,
+}
 
 
 def canonical(template: Obj) -> Obj:

@@ -31,13 +31,13 @@ def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
     return found
 
 
-def crd_warnings(crd: Obj) -> list[str]:
-    """What is kept but not enforced here, in plain words."""
-    return [
-        warning
-        for index, version in enumerate((crd.get("spec") or {}).get("versions") or ())
-        for warning in schema_warnings(_schema_of(version), f"spec.versions[{index}].schema.openAPIV3Schema")
-    ]
+def crd_warnings(crd: Obj, *, is_judged: bool = False) -> list[str]:
+    """What is kept but not enforced here, in plain words; `is_judged`: a program has its own say about such objects."""
+    found: list[str] = []
+    for index, version in enumerate((crd.get("spec") or {}).get("versions") or ()):
+        path = f"spec.versions[{index}].schema.openAPIV3Schema"
+        found += schema_warnings(_schema_of(version), path, is_judged=is_judged)
+    return found
 
 
 def _schema_of(version: Obj) -> Obj:

@@ -73,13 +73,14 @@ def _defaults(props: Obj, path: str) -> Iterator[Cause]:
         yield from _defaults(child, below)
 
 
-def schema_warnings(schema: Obj, path: str) -> Iterator[str]:
-    """Rules that are kept but not enforced."""
+def schema_warnings(schema: Obj, path: str, *, is_judged: bool = False) -> Iterator[str]:
+    """Rules that are kept but not enforced; `is_judged`: a program has its own say about such objects."""
+    what = "not enforced by the embedded API" + (", which has Shoal check such objects itself" if is_judged else "")
     for here, props in _places(schema, path):
         if props.get("x-kubernetes-validations"):
             count = len(props["x-kubernetes-validations"])
             rules = "1 rule" if count == 1 else f"{count} rules"
-            yield f"{here}.x-kubernetes-validations: {rules} in CEL kept, but not enforced by the embedded API"
+            yield f"{here}.x-kubernetes-validations: {rules} in CEL kept, but {what}"
         if props.get("pattern"):
             try:
                 compiled(props["pattern"])

@@ -42,4 +42,4 @@ async def _established(cluster: Cluster, name: str) -> None:
 def admit(machinery: Machinery, dialects: Iterable[Dialect]) -> None:
     """Let each language refuse what it cannot run, at the moment somebody writes it."""
     for dialect in dialects:
-        machinery.admissions[dialect.kind.resource] = Admission(dialect.default, dialect.admit, dialect.warn)
+        machinery.admissions[dialect.kind.resource] = Admission(dialect.default, dialect.judge, dialect.warn)
