@@ -17,7 +17,8 @@ from shoal.engine.writes import Door
 def admit(job: Job, state: JobState, scene: Scene) -> tuple[Door, ...]:
     reason = _job_is_shut(job, state, scene)
     if reason:
-        return tuple([Door(role.name, False, reason) for role in job.roles])
+        told = _told_of(job, scene, reason)
+        return tuple([Door(role.name, False, reason, told) for role in job.roles])
     ordered = any(role.after for role in job.roles)
     counts = tally(job, state, scene).roles if ordered else {}
     return tuple([_door(job, role, scene, counts) for role in job.roles])
@@ -64,6 +65,12 @@ def _life_is_shut(job: Job, state: JobState, scene: Scene) -> str:
 def _wish_is_shut(job: Job, scene: Scene) -> str:
     shut = [g.sentence for g in job.policies.gates if isinstance(g, WishGate) and not _is_open(g, scene)]
     return shut[0] if shut else ""
+
+
+def _told_of(job: Job, scene: Scene, sentence: str) -> str:
+    """The reason of the Event that tells of a gate, where it is that gate that is shut."""
+    gates = (gate for gate in job.policies.gates if isinstance(gate, WishGate) and not _is_open(gate, scene))
+    return next((gate.reason for gate in gates if gate.sentence == sentence), "")
 
 
 def _is_open(gate: WishGate, scene: Scene) -> bool:

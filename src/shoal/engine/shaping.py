@@ -43,6 +43,7 @@ def _setting(state: JobState, scene: Scene) -> Setting:
         run=state.run.number,
         anchor=state.run.anchor or "",
         sizes=scene.sizes,
+        charged=state.charged,
         resumed=state.stamps.held is not None,
         round=state.round.number,
         frozen=state.frozen,

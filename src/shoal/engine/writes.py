@@ -25,6 +25,7 @@ class Setting(msgspec.Struct, frozen=True, gc=False):
     run: int = 0
     anchor: str = ""  # uid of the run's anchor
     sizes: Mapping[str, int] = {}
+    charged: int = 0  # the job's own charges so far
     resumed: bool = False  # the job has been held before
     round: int = 0
     frozen: Mapping[str, int] = {}
@@ -104,6 +105,7 @@ class Door(msgspec.Struct, frozen=True, gc=False):
     role: str
     open: bool = True
     sentence: str = ""
+    reason: str = ""  # of an Event that tells of it; '': nobody needs one
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

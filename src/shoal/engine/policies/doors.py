@@ -49,6 +49,7 @@ class WishGate:
     key: str = ""
     sentence: str = "The job waits for its start"
     when_shut: WhenShut = WhenShut.IGNORE
+    reason: str = ""  # of the Event that tells of it where people should hear of it
 
 
 Gate = GroupGate | WishGate

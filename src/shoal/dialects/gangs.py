@@ -1,0 +1,178 @@
+"""PodGroup and Queue (`scheduling.volcano.sh/v1beta1`): the words in which job languages ask for a gang.
+
+Several languages make PodGroups, and a scheduler answers in their status; neither belongs to the other. Their
+definitions are written out here because no manifest of ours is read through them: what a scheduler makes of a group
+is its own business.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+from shoal.kube.structural import kinds_of
+
+GROUP = "scheduling.volcano.sh"
+VERSION = "v1beta1"
+ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
+
+_TEXT: Obj = {"type": "string"}
+_COUNT: Obj = {"type": "integer", "format": "int32", "minimum": 0}
+_AMOUNTS: Obj = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "x-kubernetes-int-or-string": True,
+    },
+}
+_TOPOLOGY: Obj = {
+    "type": "object",
+    "properties": {
+        "mode": {"type": "string", "enum": ["hard", "soft"], "default": "hard"},
+        "highestTierAllowed": _COUNT,
+        "highestTierName": _TEXT,
+    },
+}
+_CONDITIONS: Obj = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("type", "status", "transitionID", "reason", "message"), _TEXT),
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+        },
+    },
+}
+_ANYTHING: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_SUBGROUPS: Obj = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "name": _TEXT,
+            "labelSelector": _ANYTHING,
+            "matchLabelKeys": {"type": "array", "items": _TEXT},
+            "subGroupSize": _COUNT,
+            "minSubGroups": _COUNT,
+            "networkTopology": _TOPOLOGY,
+        },
+    },
+}
+_POD_GROUP: Obj = {
+    "type": "object",
+    "description": "Pods that are placed together or not at all",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "minMember": {**_COUNT, "description": "Pods that must be placeable together"},
+                "minTaskMember": {"type": "object", "additionalProperties": _COUNT},
+                "minResources": _AMOUNTS,
+                "queue": {**_TEXT, "default": "default"},
+                "priorityClassName": _TEXT,
+                "networkTopology": _TOPOLOGY,
+                "subGroupPolicy": _SUBGROUPS,
+            },
+        },
+        "status": {
+            "type": "object",
+            "properties": {
+                "phase": _TEXT,
+                "conditions": _CONDITIONS,
+                **dict.fromkeys(("running", "succeeded", "failed"), _COUNT),
+            },
+        },
+    },
+}
+_QUEUE: Obj = {
+    "type": "object",
+    "description": "A share of the cluster",
+    "properties": {
+        "spec": {
+            "type": "object",
+            "properties": {
+                "weight": {**_COUNT, "minimum": 1, "maximum": 65535, "default": 1},
+                "capability": _AMOUNTS,
+                "deserved": _AMOUNTS,
+                "guarantee": {"type": "object", "properties": {"resource": _AMOUNTS}},
+                "reclaimable": {"type": "boolean"},
+                "priority": _COUNT,
+                "parent": _TEXT,
+                "dequeueStrategy": {"type": "string", "enum": ["fifo", "traverse"], "default": "traverse"},
+                "type": _TEXT,
+                "affinity": _ANYTHING,
+                "extendClusters": {"type": "array", "items": _ANYTHING},
+            },
+        },
+        "status": {
+            "type": "object",
+            "properties": {
+                "state": _TEXT,
+                **dict.fromkeys(("pending", "inqueue", "running", "unknown", "completed"), _COUNT),
+                "allocated": _AMOUNTS,
+                "reservation": _ANYTHING,
+            },
+        },
+    },
+}
+
+
+def _column(name: str, path: str, form: str = "string") -> Obj:
+    return {"name": name, "type": form, "jsonPath": path}
+
+
+def _definition(schema: Obj, *, scope: str, names: Obj, columns: list[Obj], status: bool) -> Obj:
+    version: dict[str, Any] = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [*columns, _column("Age", ".metadata.creationTimestamp", "date")],
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if status:
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.{GROUP}"},
+        "spec": {"group": GROUP, "scope": scope, "names": names, "versions": [version]},
+    }
+
+
+_DEFINITIONS = (
+    _definition(
+        _POD_GROUP,
+        scope="Namespaced",
+        names={
+            "kind": "PodGroup", "listKind": "PodGroupList", "plural": "podgroups", "singular": "podgroup",
+            "shortNames": ["pg", "podgroup-v1beta1"],
+        },
+        columns=[
+            _column("Status", ".status.phase"),
+            _column("minMember", ".spec.minMember", "integer"),
+            _column("Running", ".status.running", "integer"),
+            _column("Queue", ".spec.queue"),
+        ],
+        status=False,  # as everybody's definition has it: the status is a field like any other
+    ),
+    _definition(
+        _QUEUE,
+        scope="Cluster",
+        names={
+            "kind": "Queue", "listKind": "QueueList", "plural": "queues", "singular": "queue",
+            "shortNames": ["q", "queue-v1beta1"],
+        },
+        columns=[_column("Parent", ".spec.parent"), _column("State", ".status.state")],
+        status=True,
+    ),
+)  # fmt: skip
+
+((POD_GROUP,), (QUEUE,)) = (kinds_of(definition) for definition in _DEFINITIONS)
+assert isinstance(POD_GROUP, Kind)
+
+
+def definitions() -> tuple[Obj, ...]:
+    """Of both kinds; fresh copies."""
+    return deepcopy(_DEFINITIONS)

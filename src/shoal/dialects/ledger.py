@@ -1,0 +1,185 @@
+"""The ledger of a job whose status has no room for it: one annotation, compact JSON.
+
+Members are written as ranges of indexes, so that ten thousand of them that fare alike cost a few letters. Ends are
+written once per kind of end; of the evidence only as much stays as a person reads. The uid of the job is inside: a
+manifest that was copied, annotations and all, brings no past of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable
+from shoal.engine import (
+    AttemptState,
+    Due,
+    Job,
+    JobState,
+    Outcome,
+    RoleState,
+    Round,
+    Run,
+    Stage,
+    Stamps,
+    TaskState,
+    Why,
+    bare,
+    indexes,
+    ranges,
+)
+from shoal.kube.objects import Obj, annotations_of, name_of, namespace_of, uid_of
+
+ANNOTATION = "shoal.dev/ledger"
+_MOST_ENDS = 16  # kinds of ends told apart within a role
+_MOST_DETAILS = 4
+_LONGEST_TEXT = 500
+
+
+class _Role(msgspec.Struct, omit_defaults=True):
+    """One role: ranges of indexes by what there is to say about them."""
+
+    name: str
+    instance: str = ""
+    force: int | None = None
+    born: str = ""
+    dropped: str = ""
+    charged: dict[str, str] = {}  # by number of charges
+    later: dict[str, str] = {}  # by the moment before which nobody is tried again
+    ends: list[tuple[Outcome, str]] = []
+    counts: tuple[int, int] = (0, 0)
+
+
+class _Ledger(msgspec.Struct, omit_defaults=True):
+    uid: str
+    run: Run = Run()
+    roles: list[_Role] = []
+    charges: dict[str, int] = {}
+    settled: dict[str, Why] = {}
+    due: dict[str, Due] = {}
+    handled: tuple[str, ...] = ()
+    stamps: Stamps = Stamps()
+    round: Round = Round()
+    frozen: dict[str, int] = {}
+    memo: Any = None
+
+
+def record(job: Job, state: JobState) -> LedgerPatch:
+    return LedgerPatch(annotations={ANNOTATION: written(job, state)})
+
+
+def written(job: Job, state: JobState) -> str:
+    """The annotation's text."""
+    kept = bare(state, job.policies.embodiment.memory)
+    ledger = _Ledger(
+        job.uid, kept.run, [_role(role) for role in kept.roles], dict(kept.charges), dict(kept.settled),
+        dict(kept.due), kept.handled, kept.stamps, kept.round, dict(kept.frozen), kept.memo,
+    )  # fmt: skip
+    return msgspec.json.encode(_said(msgspec.to_builtins(ledger))).decode()
+
+
+def restore(manifest: Obj) -> JobState | None:
+    """The ledger this very job carries; None where it has none."""
+    text = annotations_of(manifest).get(ANNOTATION)
+    if not text:
+        return None
+    try:
+        ledger = msgspec.json.decode(text, type=_Ledger)
+    except (msgspec.DecodeError, ValueError) as problem:
+        where = f"{namespace_of(manifest)}/{name_of(manifest)}"
+        raise LedgerUnreadable(
+            f"the annotation {ANNOTATION} of {where} was not written by an operator: {problem}. The job is left "
+            f"alone; remove the annotation to let it be rebuilt from the status, or delete the job to start over."
+        ) from None
+    return _state(ledger) if ledger.uid == uid_of(manifest) else None
+
+
+def _said(value: Any) -> Any:
+    """Without what says nothing: a null is as good as an absent key."""
+    if isinstance(value, dict):
+        return {key: _said(each) for key, each in value.items() if each is not None}
+    return [_said(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+# --- roles ---------------------------------------------------------------------------------------------------------
+
+
+def _role(role: RoleState) -> _Role:
+    charged: dict[str, list[int]] = {}
+    later: dict[str, list[int]] = {}
+    for task in role.tasks:
+        if task.charged:
+            charged.setdefault(str(task.charged), []).append(task.index)
+        if task.not_before is not None:
+            later.setdefault(task.not_before.isoformat(), []).append(task.index)
+    return _Role(
+        role.name,
+        role.instance,
+        role.force_after_seconds,
+        ranges(task.index for task in role.tasks if task.born),
+        ranges(task.index for task in role.tasks if task.dropped),
+        {count: ranges(found) for count, found in charged.items()},
+        {moment: ranges(found) for moment, found in later.items()},
+        [(outcome, ranges(found)) for outcome, found in _ends(role.tasks)],
+        (role.ok_count, role.bad_count),
+    )
+
+
+def _ends(tasks: Iterable[TaskState]) -> list[tuple[Outcome, list[int]]]:
+    """Who ended how. Evidence is kept of the first few, and beyond a number of kinds only code and phrase count."""
+    found: dict[Outcome, list[int]] = {}
+    details = 0
+    for task in tasks:
+        if task.outcome is None:
+            continue
+        keeps = details < _MOST_DETAILS and not task.outcome.is_ok and task.outcome.detail is not None
+        outcome = _short(task.outcome, keeps=keeps, is_plain=len(found) >= _MOST_ENDS)
+        details += keeps
+        found.setdefault(outcome, []).append(task.index)
+    return list(found.items())
+
+
+def _short(outcome: Outcome, *, keeps: bool, is_plain: bool) -> Outcome:
+    detail = outcome.detail if keeps else None
+    if detail is not None:
+        ends = tuple(replace(end, message=end.message[-_LONGEST_TEXT:]) for end in detail.containers)
+        detail = replace(detail, message=detail.message[:_LONGEST_TEXT], containers=ends)
+    text = "" if is_plain or outcome.detail is not None else outcome.text[:_LONGEST_TEXT]
+    return replace(outcome, detail=detail, text=text)
+
+
+def _state(ledger: _Ledger) -> JobState:
+    return JobState(
+        run=ledger.run,
+        roles=tuple(_role_state(role) for role in ledger.roles),
+        charges=ledger.charges,
+        settled=ledger.settled,
+        due=ledger.due,
+        handled=ledger.handled,
+        stamps=ledger.stamps,
+        round=ledger.round,
+        frozen=ledger.frozen,
+        memo=ledger.memo,
+    )
+
+
+def _role_state(role: _Role) -> RoleState:
+    tasks: dict[int, TaskState] = {}
+
+    def change(where: str, **values: Any) -> None:
+        for index in indexes(where):
+            tasks[index] = replace(tasks.get(index) or TaskState(index), **values)
+
+    change(role.born, born=True)
+    for outcome, where in role.ends:
+        change(where, stage=Stage.DONE, attempt=AttemptState(outcome=outcome))
+    change(role.dropped, dropped=True, stage=Stage.DONE)
+    for count, where in role.charged.items():
+        change(where, charged=int(count))
+    for moment, where in role.later.items():
+        change(where, not_before=msgspec.convert(moment, type=datetime))
+    return RoleState(role.name, role.instance, role.force, tuple(tasks[index] for index in sorted(tasks)), *role.counts)

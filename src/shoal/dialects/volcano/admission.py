@@ -1,0 +1,216 @@
+"""What is refused, and in which words: every mistake at once.
+
+Rules that need other objects (the queue) are in `admit_among`; whoever keeps those objects asks it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from shoal.dialects.dialect import Lookup
+from shoal.dialects.gangs import QUEUE
+from shoal.dialects.mistakes import causes
+from shoal.dialects.volcano import lifecycle, names, plugins
+from shoal.dialects.volcano.manifest import DEFAULT_QUEUE, LARGEST_TASK, Spec, Task, Topology, default, spec_of
+from shoal.dialects.volcano.stages import NoOrder, stages
+from shoal.dialects.volcano.templates import template_mistakes
+from shoal.kube import names as kube_names
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj, name_of
+from shoal.kube.quantity import BadQuantity, Quantity
+from shoal.kube.validation.fields import duplicate, forbidden, invalid, required
+
+NO_TASK = "No task specified in job spec"
+MUTABLE = (
+    "job updates may not change fields other than `minAvailable`, `tasks[*].replicas`, `tasks[*].minAvailable`, "
+    "`tasks[*].partitionPolicy.totalPartitions` and `priorityClassName` under spec"
+)
+LONGEST_POD_NAME = 63
+ROOT_QUEUE = "root"
+_MADE_CLAIM = re.compile(r".+-pvc-[0-9a-z]{12}", re.ASCII)
+_RIGHT = {
+    "replicas": f"a task has from 0 to {LARGEST_TASK} pods",
+    "maxRetry": "how many runs there may be, or for a task how many restarts of containers",
+    "ttlSecondsAfterFinished": "seconds after the end, or null for never",
+}
+
+
+def admit(manifest: Obj) -> list[Cause]:
+    """Every mistake, with its path and what would be right; an empty list lets the manifest in."""
+    spec = manifest.get("spec")
+    tasks = spec.get("tasks") if isinstance(spec, dict) else None
+    if not tasks and isinstance(tasks, list | None):
+        return [Cause("FieldValueRequired", NO_TASK, "spec.tasks")]
+    try:
+        read = spec_of(manifest)
+    except ValidationError as problems:
+        return causes(problems, prefix="spec", right=_RIGHT)
+    return list(_mistakes(read, name_of(manifest)))
+
+
+def _mistakes(spec: Spec, job: str) -> Iterator[Cause]:
+    yield from _of_job(spec)
+    for place, task in enumerate(spec.tasks):
+        yield from _of_task(task, place, job)
+    yield from _of_names(spec, job)
+    yield from lifecycle.mistakes(spec.policies, "spec.policies")
+    yield from plugins.mistakes(spec)
+    yield from _of_volumes(spec)
+    try:
+        stages(spec)
+    except NoOrder as wrong:
+        yield Cause("FieldValueInvalid", f"job has dependencies between tasks, but they form no DAG: {wrong}", "spec")
+
+
+def _of_job(spec: Spec) -> Iterator[Cause]:
+    if spec.min_available > spec.total:
+        words = f"job 'minAvailable' is greater than total replicas: {spec.min_available} > {spec.total}"
+        yield Cause("FieldValueInvalid", words, "spec.minAvailable")
+    for name, longest in (("queue", 253), ("schedulerName", 63), ("priorityClassName", 253)):
+        value = {"queue": spec.queue, "schedulerName": spec.scheduler_name}.get(name, spec.priority_class_name)
+        wrong = kube_names.dns_subdomain(value) if value else []
+        if len(value) > longest:
+            wrong = [f"must be no more than {longest} characters"]
+        yield from (invalid(f"spec.{name}", value, words) for words in wrong)
+    yield from _of_topology(spec.network_topology, "spec.networkTopology")
+
+
+def _of_topology(wanted: Topology | None, path: str) -> Iterator[Cause]:
+    if wanted is not None and wanted.highest_tier_allowed is not None and wanted.highest_tier_name:
+        words = "highestTierAllowed and highestTierName exclude each other: say one of them"
+        yield Cause("FieldValueInvalid", words, path)
+
+
+def _of_task(task: Task, place: int, job: str) -> Iterator[Cause]:
+    path = f"spec.task[{place}]"
+    if task.minimum > task.replicas:
+        words = f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job}"
+        yield Cause("FieldValueInvalid", words, f"{path}.minAvailable")
+    yield from (invalid(f"{path}.name", task.name, words) for words in kube_names.dns_label(task.name))
+    yield from lifecycle.mistakes(task.policies, f"{path}.policies")
+    yield from _of_partitions(task, path)
+    if task.topology_policy not in ("", "none"):
+        yield from _of_whole_cores(task, path)
+    yield from template_mistakes(task.template, f"{path}.template")
+
+
+def _of_partitions(task: Task, path: str) -> Iterator[Cause]:
+    cut = task.partition_policy
+    if cut is None:
+        return
+    if cut.total_partitions * cut.partition_size != task.replicas:
+        words = f"totalPartitions x partitionSize must be the task's replicas, which are {task.replicas}"
+        yield Cause("FieldValueInvalid", words, f"{path}.partitionPolicy")
+    if cut.min_partitions > cut.total_partitions:
+        yield invalid(f"{path}.partitionPolicy.minPartitions", cut.min_partitions, "is more than totalPartitions")
+    yield from _of_topology(cut.network_topology, f"{path}.partitionPolicy.networkTopology")
+
+
+def _of_whole_cores(task: Task, path: str) -> Iterator[Cause]:
+    for place, container in enumerate((task.template.get("spec") or {}).get("containers") or ()):
+        requested = ((container.get("resources") or {}).get("requests") or {}).get("cpu")
+        try:
+            cores = Quantity.parse(requested) if requested is not None else None
+        except BadQuantity:
+            continue  # told where it stands
+        if cores is None or not cores or cores.milli() % 1000:
+            where = f"{path}.template.spec.containers[{place}].resources.requests.cpu"
+            yield invalid(where, requested, f"topologyPolicy {task.topology_policy} needs whole cores")
+
+
+def _of_names(spec: Spec, job: str) -> Iterator[Cause]:
+    """Twins, and pods whose names would be no host names."""
+    seen: set[str] = set()
+    for place, task in enumerate(spec.tasks):
+        if task.name in seen:
+            path = f"spec.task[{place}].name"
+            yield duplicate(path, task.name, f"duplicated task name {task.name}: give every task its own")
+        seen.add(task.name)
+        longest = names.pod_name(job, task.name, max(task.replicas - 1, 0))
+        if job and not kube_names.dns_label(task.name):
+            for words in kube_names.dns_label(longest):
+                why = f"the pod {longest} would have no valid name: {words} (at most {LONGEST_POD_NAME} characters)"
+                yield Cause("FieldValueInvalid", why, "metadata.name")
+
+
+def _of_volumes(spec: Spec) -> Iterator[Cause]:
+    mounted: set[str] = set()
+    for place, volume in enumerate(spec.volumes):
+        path = f"spec.volumes[{place}]"
+        if not volume.mount_path:
+            yield required(f"{path}.mountPath", "say where the volume is mounted")
+        elif ":" in volume.mount_path:
+            yield invalid(f"{path}.mountPath", volume.mount_path, "must not contain ':'")
+        elif volume.mount_path in mounted:
+            yield duplicate(f"{path}.mountPath", volume.mount_path, "duplicated mountPath")
+        mounted.add(volume.mount_path)
+        named, made = volume.volume_claim_name, volume.volume_claim is not None
+        if made and named and not _MADE_CLAIM.fullmatch(named):  # else we wrote its name there ourselves
+            words = "conflict: if you want to use an existing claim, leave volumeClaim out"
+            yield Cause("FieldValueInvalid", words, path)
+        if not made and not named:
+            yield required(path, "either volumeClaim or volumeClaimName must be specified")
+        yield from (invalid(f"{path}.volumeClaimName", named, w) for w in kube_names.dns_subdomain(named) if named)
+
+
+# --- changes -------------------------------------------------------------------------------------------------------
+
+
+def admit_change(new: Obj, old: Obj) -> list[Cause]:
+    """What may not become of a stored Job; sizes and minima may change, everything else stays."""
+    if new.get("spec") == old.get("spec"):
+        return []
+    after, before = ([task.get("name") for task in _tasks(each)] for each in (new, old))
+    if after != before:
+        return [forbidden("spec.tasks", "job updates may not add or remove tasks")]
+    return [forbidden("spec", MUTABLE)] if _fixed(new) != _fixed(old) else []
+
+
+def _tasks(manifest: Obj) -> list[Obj]:
+    tasks = (default(manifest).get("spec") or {}).get("tasks")
+    return [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+
+
+def _fixed(manifest: Obj) -> Any:
+    """The part of a spec nobody may change."""
+    spec = dict(default(manifest).get("spec") or {})
+    for name in ("minAvailable", "priorityClassName"):
+        spec.pop(name, None)
+    spec["volumes"] = [
+        {key: value for key, value in volume.items() if key != "volumeClaimName" or "volumeClaim" not in volume}
+        for volume in spec.get("volumes") or ()
+    ]
+    spec["tasks"] = [_fixed_task(task) for task in _tasks(manifest)]
+    return spec
+
+
+def _fixed_task(task: Obj) -> Obj:
+    kept = {key: value for key, value in task.items() if key not in ("replicas", "minAvailable")}
+    if isinstance(kept.get("partitionPolicy"), dict):
+        kept["partitionPolicy"] = {k: v for k, v in kept["partitionPolicy"].items() if k != "totalPartitions"}
+    return kept
+
+
+# --- the queue -----------------------------------------------------------------------------------------------------
+
+
+def admit_among(manifest: Obj, lookup: Lookup) -> list[Cause]:
+    """Whether a new Job may enter its queue: it must be there, open, a leaf, and not the root of all."""
+    name = (manifest.get("spec") or {}).get("queue") or DEFAULT_QUEUE
+    queues = {name_of(queue): queue for queue in lookup(QUEUE)}
+    if name not in queues:
+        return [invalid("spec.queue", name, "unable to find job queue: there is no such queue")] if queues else []
+    if name == ROOT_QUEUE:
+        return [invalid("spec.queue", name, "can not submit job to root queue: choose a leaf")]
+    state = (queues[name].get("status") or {}).get("state") or "Open"
+    if state != "Open":
+        return [invalid("spec.queue", name, f"can only submit job to queue with state `Open`, it is `{state}`")]
+    children = sorted(each for each, queue in queues.items() if (queue.get("spec") or {}).get("parent") == name)
+    if children:
+        words = f"can only submit job to leaf queue, this one has children: {', '.join(children)}"
+        return [invalid("spec.queue", name, words)]
+    return []

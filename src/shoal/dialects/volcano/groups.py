@@ -1,0 +1,132 @@
+"""The PodGroup of a Job: how many pods, of which tasks, with how much room, must be placeable together.
+
+One group per stage of dependsOn; most jobs have one stage. The first stage asks for the room of the whole job, so
+that a job is let in only where its later stages will fit too; those then ask for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.dialects.volcano import names
+from shoal.dialects.volcano.manifest import Spec, Task
+from shoal.dialects.volcano.stages import stages
+from shoal.kube.objects import Obj
+from shoal.kube.quantity import Quantity
+
+
+def stage_keys(spec: Spec) -> dict[str, tuple[Task, ...]]:
+    """The stages by key: '' for the first, then 1, 2, ..."""
+    return {str(number) if number else "": tasks for number, tasks in enumerate(stages(spec))}
+
+
+def stage_of(spec: Spec, task: str) -> str:
+    """The key of the stage a task stands in."""
+    return next(key for key, tasks in stage_keys(spec).items() if any(each.name == task for each in tasks))
+
+
+def group_spec(spec: Spec, key: str) -> Obj:
+    """The spec of the group of one stage."""
+    staged = stage_keys(spec)
+    tasks = staged[key]
+    made: dict[str, Any] = {
+        "minMember": _least_members(spec, key),
+        "minTaskMember": {task.name: task.minimum for task in tasks},
+        "queue": spec.queue,
+    }
+    if not key:
+        made["minResources"] = least_resources(spec)
+    if spec.priority_class_name:
+        made["priorityClassName"] = spec.priority_class_name
+    if spec.network_topology is not None:
+        made["networkTopology"] = _plain(spec.network_topology)
+    parts = [_subgroup(task) for task in tasks if task.partition_policy is not None]
+    if parts:
+        made["subGroupPolicy"] = parts
+    return made
+
+
+def _least_members(spec: Spec, key: str) -> int:
+    """The job's minimum; with several stages each has its tasks' minima, as long as the job's lasts."""
+    staged = stage_keys(spec)
+    if len(staged) == 1:
+        return spec.min_available
+    left = spec.min_available
+    for each, tasks in staged.items():
+        wanted = sum(task.minimum for task in tasks)
+        if each == key:
+            return min(wanted, max(left, 0))
+        left -= wanted
+    return 0
+
+
+def _subgroup(task: Task) -> Obj:
+    cut = task.partition_policy
+    assert cut is not None
+    made: Obj = {
+        "name": task.name,
+        "labelSelector": {"matchLabels": {names.TASK_SPEC: task.name}},
+        "matchLabelKeys": [names.PARTITION],
+        "subGroupSize": cut.partition_size,
+        "minSubGroups": cut.min_partitions,
+    }
+    if cut.network_topology is not None:
+        made["networkTopology"] = _plain(cut.network_topology)
+    return made
+
+
+def _plain(model: Any) -> Obj:
+    found: Obj = model.model_dump(by_alias=True, exclude_none=True)
+    return {key: value for key, value in found.items() if value != ""}
+
+
+def least_resources(spec: Spec) -> Obj:
+    """What the smallest set of pods that may run together asks for, its pods counted as well."""
+    total: dict[str, Quantity] = {}
+    for task, count in _least_pods(spec):
+        for name, amount in _requested(task.template.get("spec") or {}).items():
+            total[name] = total[name] + amount * count if name in total else amount * count
+        total["pods"] = total["pods"] + Quantity.of(count) if "pods" in total else Quantity.of(count)
+    return {name: str(total[name]) for name in sorted(total)}
+
+
+def _least_pods(spec: Spec) -> Iterator[tuple[Task, int]]:
+    """Every task's minimum and then more, up to the job's; where the job wants fewer, the first so many pods."""
+    left = spec.min_available
+    if left < spec.minima:
+        for task in spec.tasks:
+            count = min(task.minimum, left)
+            left -= count
+            if count:
+                yield task, count
+        return
+    left -= spec.minima
+    for task in spec.tasks:
+        more = min(task.replicas - task.minimum, left)
+        left -= more
+        if task.minimum + more:
+            yield task, task.minimum + more
+
+
+def _requested(pod: Obj) -> dict[str, Quantity]:
+    """Of one pod: the containers together, or the largest init container where that is more."""
+    together: dict[str, Quantity] = {}
+    for container in pod.get("containers") or ():
+        for name, amount in _of_container(container).items():
+            together[name] = together[name] + amount if name in together else amount
+    for container in pod.get("initContainers") or ():
+        for name, amount in _of_container(container).items():
+            if name not in together or amount.milli() > together[name].milli():
+                together[name] = amount
+    for name, written in (pod.get("overhead") or {}).items():
+        amount = Quantity.parse(written)
+        together[name] = together[name] + amount if name in together else amount
+    return together
+
+
+def _of_container(container: Obj) -> dict[str, Quantity]:
+    """A limit without a request is a request."""
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: Quantity.parse(written) for name, written in wanted.items()}

@@ -1,0 +1,101 @@
+"""Commands (`bus.volcano.sh/v1alpha1`): one-shot orders to a Job, and the ones `shoal stop` and `shoal start` give.
+
+An order names its target by name and, where its author knew it, by uid. One for another uid, or with a word nobody
+knows, is refused with an Event and removed like any other.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from shoal.dialects.dialect import Orders
+from shoal.dialects.volcano import names
+from shoal.engine import Command
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
+from shoal.kube.structural import kinds_of
+
+_TEXT: Obj = {"type": "string"}
+_DEFINITION: Obj = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"commands.{names.COMMAND_GROUP}"},
+    "spec": {
+        "group": names.COMMAND_GROUP,
+        "scope": "Namespaced",
+        "names": {"kind": "Command", "listKind": "CommandList", "plural": "commands", "singular": "command"},
+        "versions": [
+            {
+                "name": names.VERSION,
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "description": "A one-shot order to a Job or a Queue",
+                        "properties": {
+                            "action": {**_TEXT, "description": "AbortJob, ResumeJob, RestartJob, TerminateJob, ..."},
+                            "reason": _TEXT,
+                            "message": _TEXT,
+                            "target": {
+                                "type": "object",
+                                "description": "The object it is for, as an owner reference",
+                                "required": ["apiVersion", "kind", "name"],
+                                "properties": {
+                                    **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
+                                    **{name: {"type": "boolean"} for name in ("controller", "blockOwnerDeletion")},
+                                },
+                            },
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+COMMAND: Kind = kinds_of(_DEFINITION)[0]
+
+
+def definition() -> Obj:
+    return deepcopy(_DEFINITION)
+
+
+def target(order: Obj) -> Key | None:
+    """The Job an order is for; None for a queue's."""
+    meant = order.get("target") or {}
+    if meant.get("kind") != "Job" or not str(meant.get("apiVersion") or "").startswith(f"{names.GROUP}/"):
+        return None
+    return Key(namespace_of(order), str(meant.get("name") or ""))
+
+
+def read(order: Obj, manifest: Obj) -> Command:
+    """The order in the engine's words; a word that means nothing is told as such."""
+    action, meant = str(order.get("action") or ""), (order.get("target") or {}).get("uid")
+    if meant and meant != uid_of(manifest):
+        action = f"{action} for a Job with uid {meant}"
+    return Command(uid_of(order), action)
+
+
+def order(manifest: Obj, action: str) -> Obj:
+    """A Command of that action for this Job, and no other of its name."""
+    whom = {"apiVersion": names.API_VERSION, "kind": "Job", "name": name_of(manifest), "uid": uid_of(manifest)}
+    return {
+        "apiVersion": f"{names.COMMAND_GROUP}/{names.VERSION}",
+        "kind": "Command",
+        "metadata": {
+            "generateName": f"{name_of(manifest)}-{action.lower()}-",
+            "namespace": namespace_of(manifest),
+            "ownerReferences": [whom],
+        },
+        "action": action,
+        "target": {**whom, "controller": True},
+    }
+
+
+ORDERS = Orders(
+    kind=COMMAND,
+    target=target,
+    read=read,
+    stop=lambda manifest: order(manifest, "TerminateJob"),
+    start=lambda manifest: order(manifest, "ResumeJob"),
+)

@@ -1,0 +1,20 @@
+"""How a Volcano Job may end, and how its pods do. The phrase of a job's outcome is the phase it ends in."""
+
+from __future__ import annotations
+
+from shoal.engine import Nature, Outcome
+
+COMPLETED = Outcome(Nature.OK, phrase="Completed", text="enough pods succeeded")
+COMPLETED_BY_COUNT = Outcome(Nature.OK, phrase="Completed", text="{count} pods succeeded, minSuccess asks for {need}")
+FAILED = Outcome(Nature.UNKNOWN, code=1, phrase="Failed", text="too few pods succeeded")
+OUT_OF_RETRIES = Outcome(Nature.UNKNOWN, code=1, phrase="Failed", text="maxRetry permits no further run")
+# Final: somebody asked for the end.
+TERMINATED = Outcome(Nature.PERMANENT, code=1, phrase="Terminated", text="the job was terminated", final=True)
+ABORTED_BY_POLICY = Outcome(Nature.UNKNOWN, code=1, phrase="Aborted")  # a hold keeps no outcome; never stored
+
+POD_LEAVING = Outcome(Nature.LOST, phrase="PodEvicted", text="the pod is being deleted by others")
+POD_GONE = Outcome(Nature.LOST, phrase="PodEvicted", text="the pod was deleted by others")
+POD_UNSEEN = Outcome(Nature.LOST, phrase="PodUnseen", text="the pod was created and never seen")
+POD_SUCCEEDED = Outcome(Nature.OK, phrase="Succeeded", text="the pod succeeded")
+SCALED_AWAY = Outcome(Nature.PERMANENT, phrase="ScaledAway", text="the task was scaled down", final=True)
+NO_CODE = Outcome(Nature.UNKNOWN, code=1, phrase="PodFailed", text="the pod failed")

@@ -1,0 +1,61 @@
+"""Job plugins: what a Job may add to its pods beside the templates, one file each.
+
+A plugin has FLAGS, its arguments with their defaults, and `dress`, which changes a pod in place. They dress in the
+order written here, so that hcclrank sees the ranks the frameworks gave. Objects a plugin needs beside the pods (svc,
+ssh, ray) are companions of the job; they live until it ends, so that a restart of pods never takes them away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from shoal.dialects.volcano.manifest import Spec
+from shoal.dialects.volcano.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
+from shoal.dialects.volcano.plugins.pods import FlagMistaken, Place, flags
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj
+
+PLUGINS: dict[str, ModuleType] = {
+    "env": env,
+    "svc": svc,
+    "ssh": ssh,
+    "tensorflow": tensorflow,
+    "mpi": mpi,
+    "pytorch": pytorch,
+    "ray": ray,
+    "hcclrank": hcclrank,
+}
+
+
+def asked_for(spec: Spec) -> dict[str, dict[str, Any]]:
+    """The plugins of a Job in the order in which they dress, each with its arguments."""
+    return {name: arguments(spec, name) for name in PLUGINS if name in spec.plugins}
+
+
+def arguments(spec: Spec, name: str) -> dict[str, Any]:
+    return flags(name, spec.plugins.get(name), PLUGINS[name].FLAGS)
+
+
+def dress(pod: Obj, place: Place) -> None:
+    for name, read in asked_for(place.scene.spec).items():
+        PLUGINS[name].dress(pod, place, read)
+
+
+def mistakes(spec: Spec) -> Iterator[Cause]:
+    """Plugins nobody knows, arguments they do not take, and an MPI job without its master."""
+    for name in spec.plugins:
+        path = f"spec.plugins[{name}]"
+        if name not in PLUGINS:
+            known = ", ".join(PLUGINS)
+            yield Cause("FieldValueInvalid", f"unable to find job plugin: {name}; there are: {known}", path)
+            continue
+        try:
+            read = arguments(spec, name)
+        except FlagMistaken as wrong:
+            yield Cause("FieldValueInvalid", str(wrong), path)
+            continue
+        if name == "mpi" and spec.task(read["master"]) is None:
+            words = f"the specified mpi master task was not found: there is no task {read['master']!r}"
+            yield Cause("FieldValueInvalid", words, path)

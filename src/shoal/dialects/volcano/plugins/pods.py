@@ -1,0 +1,99 @@
+"""What plugins are told about the pod they dress, and the small changes they all make. Pods are changed in place:
+whoever dresses one has made it for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.dialects.volcano import names
+from shoal.dialects.volcano.manifest import Spec, Task
+from shoal.kube.objects import Obj, at_path
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The job a plugin works for."""
+
+    job: str
+    namespace: str
+    spec: Spec
+
+    def hosts(self, task: Task) -> list[str]:
+        """The addresses of a task's pods. A template with a hostname of its own gives all of them that one name."""
+        pod = task.template.get("spec") or {}
+        subdomain, own = pod.get("subdomain") or self.job, pod.get("hostname")
+        if own:
+            return [f"{own}.{subdomain}"]
+        return [f"{names.pod_name(self.job, task.name, index)}.{subdomain}" for index in range(task.replicas)]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The pod that is dressed."""
+
+    scene: Scene
+    task: Task
+    index: int
+
+
+def containers(pod: Obj, *, init: bool = True) -> Iterator[Obj]:
+    for group in ("initContainers", "containers") if init else ("containers",):
+        yield from at_path(pod, "spec", group, default=())
+
+
+def add_env(pod: Obj, variables: Sequence[Obj], *, init: bool = True) -> None:
+    """After the container's own, so that these count."""
+    for container in containers(pod, init=init):
+        container["env"] = [*(container.get("env") or ()), *variables]
+
+
+def plain(**values: object) -> list[Obj]:
+    return [{"name": name, "value": str(value)} for name, value in values.items()]
+
+
+def mount(pod: Obj, volume: Obj, mounts: Sequence[Obj]) -> None:
+    pod["spec"]["volumes"] = [*(pod["spec"].get("volumes") or ()), volume]
+    for container in containers(pod):
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), *mounts]
+
+
+def open_port(pod: Obj, name: str, port: int) -> None:
+    """In every container that has not opened it itself."""
+    for container in containers(pod, init=False):
+        opened = container.get("ports") or []
+        if all(each.get("containerPort") != port for each in opened):
+            container["ports"] = [*opened, {"name": name, "containerPort": port, "protocol": "TCP"}]
+
+
+class FlagMistaken(ValueError):
+    """An argument of a plugin that it does not take; the message says what would be right."""
+
+
+def flags(plugin: str, arguments: Sequence[str] | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    """`--name=value` and `--name value` beside the defaults, which also say what type a value has."""
+    read, waiting = dict(known), list(arguments or ())
+    while waiting:
+        word = waiting.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in known:
+            listed = ", ".join(f"--{each}" for each in known) or "none"
+            raise FlagMistaken(f"{plugin} has no argument {word!r}; there are: {listed}")
+        if not equals:
+            is_switch = isinstance(known[name], bool)
+            value = "true" if is_switch or not waiting else waiting.pop(0)
+        read[name] = _value(plugin, name, value, known[name])
+    return read
+
+
+def _value(plugin: str, name: str, text: str, like: Any) -> Any:
+    if isinstance(like, bool):
+        if text.lower() not in ("true", "false", "1", "0"):
+            raise FlagMistaken(f"{plugin}: --{name} must be true or false, not {text!r}")
+        return text.lower() in ("true", "1")
+    if isinstance(like, int):
+        if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+            raise FlagMistaken(f"{plugin}: --{name} must be a number from 1 to 65535, not {text!r}")
+        return int(text)
+    return text

@@ -1,0 +1,73 @@
+"""Plugin svc: the pods find each other. A headless Service gives them names, a ConfigMap lists those names.
+
+The lists are in files below /etc/volcano, which follow when the job is scaled, and in variables, which do not. A list
+too long for the environment of a process stays in its file alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.dialects.volcano import names
+from shoal.dialects.volcano.plugins.pods import Place, Scene, add_env, mount
+from shoal.kube.objects import Obj
+
+FLAGS: dict[str, Any] = {
+    "publish-not-ready-addresses": False,
+    "disable-network-policy": False,
+    "inject-hosts-env": True,
+}
+FOLDER = "/etc/volcano"
+LONGEST_VARIABLE = 64 * 1024
+
+
+def config_name(job: str) -> str:
+    return f"{job}-svc"
+
+
+def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
+    spec, job = pod["spec"], place.scene.job
+    spec.setdefault("hostname", names.pod_name(job, place.task.name, place.index))
+    spec.setdefault("subdomain", job)
+    if flags["inject-hosts-env"]:
+        add_env(pod, [_variable(job, key) for key in variables(place.scene)])
+    volume = config_name(job)
+    mount(pod, {"name": volume, "configMap": {"name": volume}}, [{"name": volume, "mountPath": FOLDER}])
+
+
+def _variable(job: str, key: str) -> Obj:
+    return {"name": key, "valueFrom": {"configMapKeyRef": {"name": config_name(job), "key": key}}}
+
+
+def variables(scene: Scene) -> dict[str, str]:
+    """VC_<TASK>_HOSTS and VC_<TASK>_NUM of every task; without the lists nobody could start a process with."""
+    found: dict[str, str] = {}
+    for task in scene.spec.tasks:
+        hosts, word = scene.hosts(task), names.variable(task.name)
+        listed = ",".join(hosts)
+        if len(listed) <= LONGEST_VARIABLE:
+            found[f"VC_{word}_HOSTS"] = listed
+        found[f"VC_{word}_NUM"] = str(len(hosts))
+    return found
+
+
+def config(scene: Scene) -> Obj:
+    """The data of the ConfigMap: a file per task, and the variables."""
+    files = {f"{task.name.replace('-', '_')}.host": "\n".join(scene.hosts(task)) for task in scene.spec.tasks}
+    return {"data": {**files, **variables(scene)}}
+
+
+def service(scene: Scene, flags: dict[str, Any]) -> Obj:
+    """Headless: a name per pod. Kubernetes wants a port of every Service; nobody listens there."""
+    return {
+        "spec": {
+            "clusterIP": "None",
+            "selector": selector(scene),
+            "publishNotReadyAddresses": bool(flags["publish-not-ready-addresses"]),
+            "ports": [{"name": "placeholder-volcano", "port": 1, "protocol": "TCP", "targetPort": 1}],
+        }
+    }
+
+
+def selector(scene: Scene) -> dict[str, str]:
+    return {names.JOB_NAME: scene.job, names.JOB_NAMESPACE: scene.namespace}

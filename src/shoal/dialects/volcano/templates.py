@@ -1,0 +1,39 @@
+"""Pod templates: what an API server would say to pods made of them, said when the Job is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.kube.defaults import apply_defaults
+from shoal.kube.errors import Cause
+from shoal.kube.kinds import POD
+from shoal.kube.misfits import is_below, misfits, path_of, strangers, without
+from shoal.kube.objects import Obj
+from shoal.kube.schema import drop_unknown
+from shoal.kube.schemas import named
+from shoal.kube.validation import validate_create
+from shoal.kube.validation.fields import required
+
+_STAND_IN = {"name": "pod", "namespace": "default", "uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"}
+
+
+def template_mistakes(template: Obj, path: str) -> Iterator[Cause]:
+    """Every mistake. What the controller adds is left out, so that each path leads to what somebody wrote."""
+    if not template.get("spec"):
+        yield required(f"{path}.spec", "the template of the task's pods")
+        return
+    schema = named("PodTemplateSpec")
+    wrong = list(misfits(schema, template))
+    yield from (misfit.cause(path) for misfit in wrong)
+    said = [path_of("", misfit.steps) for misfit in wrong]
+    sound = drop_unknown(schema, without(template, wrong) or {})
+    written = {key: value for key, value in (sound.get("metadata") or {}).items() if key != "generateName"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**written, **_STAND_IN}, "spec": sound.get("spec") or {}}
+    apply_defaults(POD, pod)
+    for cause in validate_create(POD, pod):
+        if not is_below(cause.field, said):
+            yield Cause(cause.reason, cause.message, f"{path}.{cause.field}")
+
+
+def unknown_fields(template: Obj, path: str) -> Iterator[str]:
+    yield from strangers(named("PodTemplateSpec"), template, path)
