@@ -59,17 +59,21 @@ class Promises:
         self._steps[job.uid] = (step.state, trial)
         trial.sent -= _bodies(step.writes) - history.sent
         self.count += 1
+        self._world._changed()  # who waits for the operator to rest hears of its passes
         return step
 
     def _sending(self, carry_out: Any) -> Any:
         """What a step asks for counts as sent when it is sent: not where its ledger failed, nor during a pause."""
 
-        async def sending(manifest: Obj, writes: Iterable[Write]) -> Any:
+        async def sending(manifest: Obj, writes: Iterable[Write], **more: Any) -> Any:
             listed = list(writes)
-            if uid_of(manifest) in self._steps:
-                _, history = self._steps[uid_of(manifest)]
-                history.sent |= _bodies(listed)
-            return await carry_out(manifest, listed)
+            if uid_of(manifest) not in self._steps:
+                return await carry_out(manifest, listed, **more)
+            _, history = self._steps[uid_of(manifest)]
+            history.sent |= _bodies(listed)
+            carried = await carry_out(manifest, listed, **more)
+            history.sent.difference_update(carried.withheld)
+            return carried
 
         return sending
 

@@ -10,7 +10,7 @@ from kit.scenario import NAMESPACE, SimulatedWorld
 from shoal.cluster.faults import When, calls
 from shoal.cluster.port import DeleteOptions, PatchType, Propagation
 from shoal.kube.errors import ApiError, forbidden
-from shoal.kube.kinds import CONFIG_MAP, POD
+from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
 from shoal.kube.objects import Key
 
 FOR_EVER = (False, -1)
@@ -35,6 +35,46 @@ async def test_a_refusal_slows_down_the_attempts_that_follow(
         assert 10 < refused < 30  # 0.05 s, then twice as long each time, to a minute
         world.pod_refusal = None
         await world.until(lambda: world.are_running("one", 1))
+
+
+def asked(world: SimulatedWorld) -> int:
+    return sum((call.verb, call.kind) == ("create", POD) for life in world.lives for call in life.calls)
+
+
+async def told(world: SimulatedWorld, reason: str) -> list[str]:
+    events = (await world.user.list(EVENT, NAMESPACE)).items
+    return [event["message"] for event in events if event["reason"] == reason]
+
+
+async def test_a_full_quota_is_asked_once_for_all_tasks_of_a_role() -> None:
+    async with SimulatedWorld(0) as world:
+        world.pod_refusal = forbidden(POD, "many-worker-0", "exceeded quota: pods=0")
+        await world.submit(fw("many", role("worker", 500, retry=NEVER, fate=runs()), role("other", 2, fate=runs())))
+        await world.rest(300)
+        assert asked(world) < 60  # each role alone: 0.05 s, then twice as long each time, to a minute
+        assert {task["state"] for task in world.tasks("many")} == {"AttemptCreationPending"}
+        assert set(await told(world, "CreatesWithheld")) == {
+            f"Not asked for, because worker-0 was refused: worker-1 to worker-499. {world.pod_refusal.message}",
+            f"Not asked for, because other-0 was refused: other-1. {world.pod_refusal.message}",
+        }
+        world.pod_refusal = None
+        await world.until(lambda: world.are_running("many", 500))
+
+
+async def test_where_nobody_may_make_such_a_pod_the_first_refusal_may_end_the_job() -> None:
+    async with SimulatedWorld(0) as world:
+        world.pod_refusal = forbidden(POD, "many-worker-0", "denied by policy")
+        await world.submit(fw("many", role("worker", 500, retry=NEVER)))
+        await world.completed("many")
+        assert (asked(world), world.code("many"), world.codes("many")) == (1, -310, [-310, *[-220] * 499])
+
+
+async def test_where_it_does_not_end_the_job_every_task_gets_its_own_answer() -> None:
+    async with SimulatedWorld(0) as world:
+        world.pod_refusal = forbidden(POD, "many-worker-0", "denied by policy")
+        await world.submit(fw("many", role("worker", 50, -1, -1, retry=NEVER)))
+        await world.completed("many")
+        assert (asked(world), world.code("many"), world.codes("many")) == (50, 0, [-310] * 50)
 
 
 async def test_what_became_of_an_attempt_is_nothing_to_the_next_one_though_an_answer_got_lost() -> None:

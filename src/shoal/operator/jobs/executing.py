@@ -2,15 +2,17 @@
 
 A step's writes keep their order by phases: marks, deletes, what owns bodies, bodies, the job itself. Within a phase
 they run side by side, bounded for all jobs together. Bodies are made in batches that start with one and double while
-all goes well, and go one by one after refusals: a template nobody accepts does not flood the server, and a refusal
-never keeps another task from its try.
+all goes well, and go one by one after refusals: a template nobody accepts does not flood the server. A refusal keeps
+another task from its try only where it holds for the whole role: while a quota is full, and where nobody may make such
+a body until the engine has heard of the first, which may well end the job.
 Every answer becomes a receipt for the next pass; a request whose fate is unknown is refused with code 0.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import groupby
@@ -41,6 +43,8 @@ from shoal.operator.metrics import Metrics
 
 AT_ONCE = 64
 TOUCHING = (ApiError, OutcomeUnknown, OSError)
+FORBIDDEN = 403
+QUOTA = "exceeded quota"  # in the words of the admission that keeps quotas
 
 
 class Undressed(Exception):
@@ -66,6 +70,9 @@ class Carried:
     receipts: list[Receipt] = field(default_factory=list)
     refused: list[Create] = field(default_factory=list)
     made: list[Create] = field(default_factory=list)
+    full: dict[str, Refused] = field(default_factory=dict)  # roles that meet a full quota
+    barred: dict[str, Refused] = field(default_factory=dict)  # roles nobody may make bodies of
+    withheld: list[TaskRef] = field(default_factory=list)  # not asked for: they would be refused like another
     in_the_way: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
     failure: Exception | None = None  # the first request that failed; the pass is tried again
     is_urgent: bool = False  # the engine should hear of it at once: no watch will tell
@@ -81,24 +88,37 @@ class Executor:
         self._metrics = metrics
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def carry_out(self, manifest: Obj, writes: Iterable[Write]) -> Carried:
+    async def carry_out(
+        self, manifest: Obj, writes: Iterable[Write], *, barred: Container[str] = frozenset()
+    ) -> Carried:
+        """`barred` are roles of which the engine has heard that they are refused: each body gets its own answer."""
         carried = Carried()
         for phase, several in groupby(writes, _phase):
             if phase is Phase.BODIES:
-                await self._in_growing_batches(manifest, list(several), carried)
+                await self._in_growing_batches(manifest, list(several), carried, barred)
             else:
                 await self._side_by_side([self._one(manifest, write, carried) for write in several])
             if carried.failure is not None and phase is Phase.MARKS:
                 break  # nobody is deleted without the mark that says why
         return carried
 
-    async def _in_growing_batches(self, manifest: Obj, creates: Sequence[Write], carried: Carried) -> None:
-        start, size = 0, 1
-        while start < len(creates):
-            batch = creates[start : start + size]
+    async def _in_growing_batches(
+        self, manifest: Obj, creates: Sequence[Write], carried: Carried, barred: Container[str]
+    ) -> None:
+        left, size = deque(creates), 1
+        while left:
+            batch: list[Write] = []
+            while left and len(batch) < size:
+                create = left.popleft()
+                assert isinstance(create, Create)
+                assert isinstance(create.target, TaskRef)
+                role = create.target.role
+                if role in carried.full or (role in carried.barred and role not in barred):
+                    carried.withheld.append(create.target)
+                else:
+                    batch.append(create)
             refused = len(carried.refused)
             await self._side_by_side([self._one(manifest, create, carried) for create in batch])
-            start += len(batch)
             size = min(size * 2, AT_ONCE) if len(carried.refused) == refused else max(size // 2, 1)
 
     async def _side_by_side(self, requests: list[Awaitable[None]]) -> None:
@@ -135,7 +155,11 @@ class Executor:
             made = await self._counted(kind, "create", self._cluster.create(kind, obj, namespace_of(manifest)))
         except ApiError as refused:
             carried.refused.append(create)
-            carried.receipts.append(Refused(create.target, refused.code, refused.message))
+            answer = Refused(create.target, refused.code, refused.message)
+            carried.receipts.append(answer)
+            if refused.code == FORBIDDEN and isinstance(create.target, TaskRef):
+                same = carried.full if QUOTA in refused.message else carried.barred
+                same.setdefault(create.target.role, answer)
             if refused.reason == "AlreadyExists" and kind == POD:
                 carried.in_the_way.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
         except (OutcomeUnknown, OSError) as unknown:

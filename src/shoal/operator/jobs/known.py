@@ -18,22 +18,30 @@ from shoal.operator.queueing import growing_pause
 
 class Pauses:
     """What was refused waits a growing while before it is asked for again, also by the attempts that follow: a task
-    that may be retried for ever must not ask without end. Others go on meanwhile."""
+    that may be retried for ever must not ask without end. Others go on meanwhile, but for those of a role that was
+    refused as a whole: they wait together."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._refused: dict[Target, tuple[int, datetime]] = {}
+        self._refused: dict[Target | str, tuple[int, datetime]] = {}  # by task, or by the name of a role
+        self.barred: dict[str, Target] = {}  # roles known to be refused task by task, and whom it met first
 
-    def allow(self, create: Create, now: datetime) -> bool:
-        _, until = self._refused.get(create.target, (0, now))
-        return until <= now
+    def allow(self, create: Create, state: JobState, now: datetime) -> bool:
+        first = self.barred.get(create.target.role) if isinstance(create.target, TaskRef) else None
+        task = state.task(first) if isinstance(first, TaskRef) else None
+        if task is not None and task.outcome is not None and not task.is_done:
+            return False  # what the first refusal means for the job is about to be decided
+        return all(self._refused.get(whose, (0, now))[1] <= now for whose in _whose(create))
 
-    def refused(self, create: Create, now: datetime) -> None:
-        count = self._refused.get(create.target, (0, now))[0] + 1
-        self._refused[create.target] = (count, now + timedelta(seconds=growing_pause(count, self._chance)))
+    def refused(self, whose: Target | str, now: datetime) -> None:
+        count = self._refused.get(whose, (0, now))[0] + 1
+        self._refused[whose] = (count, now + timedelta(seconds=growing_pause(count, self._chance)))
 
     def made(self, create: Create) -> None:
-        self._refused.pop(create.target, None)
+        for whose in _whose(create):
+            self._refused.pop(whose, None)
+        if isinstance(create.target, TaskRef):
+            self.barred.pop(create.target.role, None)
 
     def end(self) -> None:
         """What stood in the way is gone."""
@@ -41,6 +49,10 @@ class Pauses:
 
     def next_end(self, now: datetime) -> datetime | None:
         return min((until for _, until in self._refused.values() if until > now), default=None)
+
+
+def _whose(create: Create) -> tuple[Target | str, ...]:
+    return (create.target, create.target.role) if isinstance(create.target, TaskRef) else (create.target,)
 
 
 @dataclass(slots=True)

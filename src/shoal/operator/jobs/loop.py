@@ -22,7 +22,21 @@ from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
-from shoal.engine import Body, Create, Created, Gone, Job, JobState, News, Observed, Sentence, Stage, Step, bare
+from shoal.engine import (
+    Body,
+    Create,
+    Created,
+    Gone,
+    Job,
+    JobState,
+    News,
+    Observed,
+    Sentence,
+    Stage,
+    Step,
+    TaskRef,
+    bare,
+)
 from shoal.engine.advance import advance
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
@@ -30,7 +44,7 @@ from shoal.logs import Logger
 from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
 from shoal.operator.jobs.known import Known, Pauses, is_same_attempt, wishes_of, word_for
-from shoal.operator.jobs.telling import History, Teller, to_log
+from shoal.operator.jobs.telling import History, Teller, to_log, withholding
 from shoal.operator.metrics import Metrics
 from shoal.operator.queueing import KeyedWork
 from shoal.operator.trimming import without_bookkeeping
@@ -166,11 +180,15 @@ class JobLoop:
         step = self.advance(job, known.state, observed, now)  # 3. what it means
         self._tell_history(known, step, now)  # 4. history, then the ledger
         await self._store(known, job, step, now)
-        writes = [write for write in step.writes if not isinstance(write, Create) or known.pauses.allow(write, now)]
-        carried = await self._executor.carry_out(known.manifest, writes)  # 5. the writes
+        writes = [
+            write
+            for write in step.writes
+            if not isinstance(write, Create) or known.pauses.allow(write, step.state, now)
+        ]
+        carried = await self._executor.carry_out(known.manifest, writes, barred=known.pauses.barred)  # 5. the writes
         self._note(key, known, carried, now)
         await self._report(known, job, observed, now)  # 6. what people see
-        self._say(known, step)
+        self._say(known, replace(step, sentences=(*step.sentences, *withholding(carried))))
         self._plan_next(key, known, step, again=step.again or carried.is_urgent)  # 7. when to look again
         if carried.failure is not None:
             raise carried.failure
@@ -339,7 +357,11 @@ class JobLoop:
         for create in carried.made:
             known.pauses.made(create)
         for create in carried.refused:
-            known.pauses.refused(create, now)
+            if not isinstance(create.target, TaskRef) or create.target.role not in carried.full:
+                known.pauses.refused(create.target, now)
+        for role in carried.full:
+            known.pauses.refused(role, now)
+        known.pauses.barred = {role: first.target for role, first in carried.barred.items()} | known.pauses.barred
         for place in carried.in_the_way:
             self._pods.await_end(place, key)
 

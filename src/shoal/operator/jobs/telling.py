@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -18,9 +18,11 @@ from shoal.cluster.port import OutcomeUnknown
 from shoal.cluster.recording import NORMAL, WARNING, Recorder, reference_to
 from shoal.dialects.dialect import Snapshot
 from shoal.engine import Sentence
+from shoal.engine.ledger import named
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
 from shoal.kube.objects import Obj
+from shoal.operator.jobs.executing import Carried
 from shoal.operator.metrics import Metrics
 
 LONGEST_QUEUE = 10_000
@@ -36,6 +38,15 @@ def to_log(snapshot: Snapshot) -> None:
     """One record of the history logger per snapshot; the program decides where it goes."""
     whole = msgspec.json.encode(snapshot.object).decode()
     history.info("%s: %s: ObjectSnapshot: %s", snapshot.about, snapshot.trigger, whole)
+
+
+def withholding(carried: Carried) -> Iterator[Sentence]:
+    """Why bodies were not even asked for."""
+    for role, first in {**carried.barred, **carried.full}.items():
+        indexes = [ref.index for ref in carried.withheld if ref.role == role]
+        if indexes:
+            text = f"Not asked for, because {first.target} was refused: {named(role, indexes)}. {first.text}"
+            yield Sentence(role, "CreatesWithheld", text, warning=True)
 
 
 class Teller:
