@@ -17,6 +17,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from kit.control_plane import ControlPlane
+from kit.resting import rested
 from kit.scenario import FRAMEWORK, NAMESPACE, World
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.connecting import from_kubeconfig
@@ -95,6 +96,7 @@ class KubernetesWorld(World):
         self._tasks: list[asyncio.Task[None]] = []
         self._operator: asyncio.Task[None] | None = None
         self.cluster: KubernetesCluster
+        self._loop: JobLoop
 
     @property
     def kubeconfig(self) -> Path:
@@ -141,6 +143,7 @@ class KubernetesWorld(World):
             settings=self._config, clock=SystemClock(), metrics=Metrics(CollectorRegistry()),
             history=self.snapshots.append, namespace=self.namespace,
         )  # fmt: skip
+        self._loop = loop
         self.promises.watch_steps(loop)
         self._operator = asyncio.create_task(loop.run())
 
@@ -208,18 +211,26 @@ class KubernetesWorld(World):
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         while not is_so():
-            self._news.clear()
-            working = [task for task in (self._operator, *self._tasks) if task is not None]
-            news = asyncio.ensure_future(self._news.wait())
-            await asyncio.wait((news, *working), return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            for task in working:
-                if task.done():
-                    task.result()
+            await self._hear_more()
         self.promises.raise_broken()
 
     async def rest(self, seconds: float) -> None:
-        """Time is dear here."""
+        await self._hear_all()
+        await rested(
+            self._loop, lambda: self._tables,
+            namespace=self.namespace, changed=self._changed, news=self._hear_more,
+        )  # fmt: skip
+        self.promises.raise_broken()
+
+    async def _hear_more(self) -> None:
+        self._news.clear()
+        working = [task for task in (self._operator, *self._tasks) if task is not None]
+        news = asyncio.ensure_future(self._news.wait())
+        await asyncio.wait((news, *working), return_when=asyncio.FIRST_COMPLETED)
+        news.cancel()
+        for task in working:
+            if task.done():
+                task.result()
 
     def _changed(self) -> None:
         self._news.set()

@@ -12,12 +12,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from kit.scenario import World
+from kit.resting import rested
+from kit.scenario import FRAMEWORK, NAMESPACE, World
 from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import HostConfig, Hosted, running
 from shoal.dialects.framework import settings
 from shoal.kube.objects import Obj
 from shoal.node.sandbox.port import Network
+from shoal.operator.jobs import JobLoop
 
 
 class RealWorld(World):
@@ -39,6 +41,7 @@ class RealWorld(World):
         self._news = asyncio.Event()
         self._stack = AsyncExitStack()
         self.hosted: Hosted
+        self._loop: JobLoop
 
     async def __aenter__(self) -> RealWorld:
         self._data.make()
@@ -50,9 +53,17 @@ class RealWorld(World):
         await self._stack.aclose()
 
     async def _start(self) -> None:
-        config = HostConfig(capacity=self._capacity, network=self._network, dialects={"framework": self._config})
+        config = HostConfig(
+            capacity=self._capacity, network=self._network,
+            dialects={"framework": self._config}, on_job_loop=self._look_over,
+        )  # fmt: skip
         self.hosted = await self._stack.enter_async_context(running(self._data, config))
         self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
+
+    def _look_over(self, loop: JobLoop) -> None:
+        if loop._kind == FRAMEWORK:
+            self._loop = loop
+            self.promises.watch_steps(loop)
 
     @property
     def kubeconfig(self) -> Path:
@@ -71,12 +82,19 @@ class RealWorld(World):
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         while not is_so():
-            self._news.clear()
-            await self.hosted.unless_broken(self._news.wait())
+            await self._hear()
         self.promises.raise_broken()
 
     async def rest(self, seconds: float) -> None:
-        """Time is dear here."""
+        await self._rested()
+        self.promises.raise_broken()
+
+    async def _rested(self) -> None:
+        await rested(self._loop, lambda: self._tables, namespace=NAMESPACE, changed=self._changed, news=self._hear)
+
+    async def _hear(self) -> None:
+        self._news.clear()
+        await self.hosted.unless_broken(self._news.wait())
 
     def _changed(self) -> None:
         self._news.set()

@@ -151,6 +151,15 @@ class World(ABC):
     def are_running(self, name: str, count: int, role: int | str = 0) -> bool:
         return [t["state"] for t in self.tasks(name, role)].count("AttemptRunning") == count
 
+    def picture(self, varies: tuple[str, ...] = ()) -> Obj:
+        """How everything stands, without names and times that differ from run to run, and without what `varies`."""
+        statuses = {name: obj.get("status") for name, obj in sorted(self.frameworks.items())}
+        return {
+            "frameworks": {name: plain(status, varies) for name, status in statuses.items()},
+            "pods": sorted(self.pods),
+            "configMaps": sorted(self.config_maps),
+        }
+
     # What a user waits for
 
     @abstractmethod
@@ -166,7 +175,10 @@ class World(ABC):
 
     @abstractmethod
     async def rest(self, seconds: float) -> None:
-        """Let time pass where it costs nothing."""
+        """Let time pass where it costs nothing; elsewhere until the operator has done all it has to do now.
+
+        Either way, whatever an operator would do without being asked to, it has done by then.
+        """
 
     # What is recorded
 
@@ -318,15 +330,6 @@ class SimulatedWorld(World):
 
     def _changed(self) -> None:
         """Whoever waits looks after every turn anyway."""
-
-    def picture(self, varies: tuple[str, ...] = ()) -> Obj:
-        """How everything stands, without names and times that differ from run to run, and without what `varies`."""
-        statuses = {name: obj.get("status") for name, obj in sorted(self.frameworks.items())}
-        return {
-            "frameworks": {name: plain(status, varies) for name, status in statuses.items()},
-            "pods": sorted(self.pods),
-            "configMaps": sorted(self.config_maps),
-        }
 
 
 # Which of several tasks came last is fleeting too, where they end at the same time; scenarios ask where it matters.

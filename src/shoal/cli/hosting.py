@@ -40,7 +40,7 @@ from shoal.node.machine import measure
 from shoal.node.sandbox import linux
 from shoal.node.sandbox.keepers import Keepers
 from shoal.node.sandbox.port import Network
-from shoal.operator.jobs import job_loops, prepare
+from shoal.operator.jobs import JobLoop, job_loops, prepare
 from shoal.operator.loops import run_all
 from shoal.operator.metrics import Metrics
 from shoal.operator.standard import standard_loops
@@ -63,6 +63,7 @@ class HostConfig:
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
     dialects: Mapping[str, Any] = field(default_factory=dict)  # settings of job languages, by name
+    on_job_loop: Callable[[JobLoop], None] = lambda _: None  # hears of every loop that begins; for onlookers
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,9 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()
             loops = standard_loops(cluster, volumes=data.volumes, clock=clock)
-            loops += job_loops(cluster, clock=clock, metrics=metrics, settings=config.dialects)
+            loops += job_loops(
+                cluster, clock=clock, metrics=metrics, settings=config.dialects, on_made=config.on_job_loop
+            )
             parts = (run_all(loops), shared.run(), *(agent.run() for agent in agents))
             async with _all_running(*parts) as broken:  # 4. loops, nodes
                 await _unless(broken, *(agent.ready.wait() for agent in agents))

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from shoal.cluster.clock import Clock
@@ -35,11 +36,18 @@ async def prepare(cluster: EmbeddedCluster) -> None:
 
 
 def job_loops(
-    cluster: Cluster, *, clock: Clock, metrics: Metrics, settings: Mapping[str, Any] | None = None
+    cluster: Cluster,
+    *,
+    clock: Clock,
+    metrics: Metrics,
+    settings: Mapping[str, Any] | None = None,
+    on_made: Callable[[JobLoop], None] = lambda _: None,
 ) -> list[Callable[[], Loop]]:
     """A loop per job language, each as a function that makes it; `settings` by the language's name."""
 
-    def make(name: str) -> Callable[[], Loop]:
-        return lambda: JobLoop(cluster, load(name), settings=(settings or {}).get(name), clock=clock, metrics=metrics)
+    def make(name: str) -> Loop:
+        loop = JobLoop(cluster, load(name), settings=(settings or {}).get(name), clock=clock, metrics=metrics)
+        on_made(loop)
+        return loop
 
-    return [make(name) for name in NAMES]
+    return [partial(make, name) for name in NAMES]
