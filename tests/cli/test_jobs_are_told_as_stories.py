@@ -16,7 +16,7 @@ from shoal.cli.stories import story
 from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
 from shoal.cluster.port import PatchType
 from shoal.dialects.framework import DIALECT
-from shoal.kube.kinds import POD
+from shoal.kube.kinds import EVENT, POD
 
 
 async def found(world: SimulatedWorld, name: str) -> Found:
@@ -47,6 +47,25 @@ async def test_the_story_of_a_job_that_failed() -> None:
         "  worker-1  cut off (code -220), on node-1",
     ]
     assert following.startswith("What is next:\n  Nothing: it has ended. It is kept until DAY.")
+
+
+async def test_the_story_of_a_job_that_was_stopped_tells_of_no_failure() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("enough", role("worker", 2, fate=runs())))
+        await world.running("enough", 2)
+        await world.set("enough", executionType="Stop")
+        await world.completed("enough")
+        page = await told(world, "enough")
+        events = (await world.user.list(EVENT, NAMESPACE)).items
+    happened = [line.strip() for line in page.split("What happened:\n")[1].split("\n\n")[0].splitlines()]
+    assert happened == [
+        "It was submitted.",
+        "Its first task ran.",
+        "Run 0 of enough is stopped, because its user asked to stop it.",
+        "It was stopped.",
+    ]
+    assert "fail" not in page.lower()
+    assert [event["message"] for event in events if event["type"] == "Warning"] == []
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
         moments.append((stamps.ran, "Its first task ran."))
     for event in world.events:
         when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
-        if when and event.get("reason") not in ("Running", "Succeeded", "Failed"):
+        if when and event.get("reason") not in ("Running", "Succeeded", "Failed", "Stopped"):
             count = event.get("count") or 1
             often = f" ({count} times)" if count > 1 else ""
             moments.append((times.parse(when), f"{event.get('message', '').rstrip('.')}{often}."))

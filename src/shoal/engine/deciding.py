@@ -203,11 +203,16 @@ def _end(
 ) -> JobState:
     closed = close(job, state, scene, Intent.END, outcome=outcome, finish=finish, at_deadline=at_deadline)
     if closed is not state:
-        what = "succeeded" if outcome.is_ok else f"failed: {outcome.phrase} (code {outcome.code})"
-        scene.say(
-            "", "RunEnding", f"Run {state.run.number} of {job.name} {what}, because {why}", warning=not outcome.is_ok
-        )
+        text = f"Run {state.run.number} of {job.name} {_ending(outcome)}, because {why}"
+        scene.say("", "RunEnding", text, warning=not (outcome.is_ok or outcome.final))
     return closed
+
+
+def _ending(outcome: Outcome) -> str:
+    """How a run ends, in a word; what somebody asked for is no failure."""
+    if outcome.is_ok:
+        return "succeeded"
+    return "is stopped" if outcome.final else f"failed: {outcome.phrase} (code {outcome.code})"
 
 
 def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:

@@ -131,6 +131,9 @@ def _after_end(job: Job, state: JobState, scene: Scene) -> JobState:
 
 def _ended(job: Job, state: JobState, scene: Scene) -> JobState:
     outcome = state.run.outcome
+    if outcome is not None and outcome.final and not outcome.is_ok:
+        scene.say("", "Stopped", f"{job.name} has been stopped")
+        return end(state, scene)
     what = "Succeeded" if outcome is not None and outcome.is_ok else "Failed"
     scene.say("", what, f"{job.name} has ended: {outcome.phrase if outcome else what}", warning=what == "Failed")
     return end(state, scene)
