@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from shoal.dialects.dialect import Snapshot
+from shoal.kube.objects import Obj
 from shoal.operator.history import covered, to_log_covered
 
 POD = {
@@ -49,8 +50,21 @@ def test_values_are_covered_and_the_rest_stays() -> None:
 
 
 def test_odd_objects_are_no_trouble() -> None:
-    assert covered({"env": "none", "list": [None, 1]}) == {"env": "none", "list": [None, 1]}
-    assert covered({"env": ["text", {"name": "A"}]}) == {"env": ["text", {"name": "A"}]}
+    assert covered({"env": None, "list": [None, 1]}) == {"env": None, "list": [None, 1]}
+    assert covered({"env": [{"name": "A"}, None]}) == {"env": [{"name": "A"}, None]}
+
+
+ODD = {
+    "in another case": ({"Env": [{"Name": "A", "VALUE": "swordfish"}]}, {"Env": [{"Name": "A", "VALUE": "(covered)"}]}),
+    "a map": ({"env": {"A": "swordfish"}}, {"env": {"A": "(covered)"}}),
+    "texts": ({"env": ["A=swordfish"]}, {"env": ["(covered)"]}),
+    "one text": ({"env": "A=swordfish"}, {"env": "(covered)"}),
+}
+
+
+@pytest.mark.parametrize(("written", "shown"), ODD.values(), ids=list(ODD))
+def test_variables_are_covered_however_they_are_written(written: Obj, shown: Obj) -> None:
+    assert covered({"spec": {"containers": [written]}}) == {"spec": {"containers": [shown]}}
 
 
 def test_the_log_has_the_covered_object(caplog: pytest.LogCaptureFixture) -> None:

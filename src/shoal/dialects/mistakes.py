@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from shoal.kube.errors import Cause
-from shoal.kube.misfits import path_of
+from shoal.kube.misfits import path_of, plain
 from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
 
 _TYPES = {
@@ -51,7 +51,7 @@ def causes(invalid_model: ValidationError, *, prefix: str, right: Mapping[str, s
 
 
 def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:
-    path, value, kind = path_of(prefix, error["loc"]), error["input"], error["type"]
+    path, value, kind = path_of(prefix, error["loc"]), plain(error["input"]), error["type"]
     meaning = right.get(str(error["loc"][-1]), "") if error["loc"] else ""
     context = error.get("ctx") or {}
     if kind == "missing":
@@ -64,7 +64,7 @@ def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:
         words = _joined(f"must be {_TYPES[kind]}", meaning)
         return Cause("FieldValueTypeInvalid", invalid(path, value, words).message, path)
     if kind == "value_error":
-        return _own(error, path, value)
+        return _own(error, path, error["input"])
     return invalid(path, value, _joined(_LIMITS.get(kind, _as_said)(context, error["msg"]), meaning))
 
 

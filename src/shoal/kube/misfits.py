@@ -26,6 +26,10 @@ _BY_FORMAT = {
     "micro-time": "must be a time such as 2030-01-31T12:00:00.000000Z",
     "byte": "must be base64",
 }
+_TYPES = (
+    (dict, "object"), (list, "array"), (bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"),
+)  # fmt: skip
+_VARIABLES = "env"
 _BY_TYPE = {
     "string": "must be text; put it in quotes",
     "integer": "must be an integer",
@@ -45,8 +49,19 @@ class Misfit:
     right: str
 
     def cause(self, prefix: str = "") -> Cause:
+        """It may be told to others than whoever wrote it, so the values of variables are not repeated."""
         path = path_of(prefix, self.steps)
-        return Cause("FieldValueTypeInvalid", invalid(path, self.value, self.right).message, path)
+        shown = type_of(self.value) if _VARIABLES in self.steps else plain(self.value)
+        return Cause("FieldValueTypeInvalid", invalid(path, shown, self.right).message, path)
+
+
+def plain(value: Any) -> Any:
+    """A value as a sentence may show it: what holds others is named by its type, as API servers do."""
+    return type_of(value) if value and isinstance(value, dict | list) else value
+
+
+def type_of(value: Any) -> str:
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "null")
 
 
 def path_of(prefix: str, steps: Iterable[str | int]) -> str:

@@ -14,6 +14,7 @@ from shoal.dialects.dialect import Snapshot
 from shoal.operator.jobs.telling import to_log
 
 COVERED = "(covered)"
+_ENV, _VALUE = "env", "value"
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -32,11 +33,19 @@ def covered(node: Any) -> Any:
         return [covered(item) for item in node]
     if not isinstance(node, dict):
         return node
-    made = {key: covered(value) for key, value in node.items() if key != _COPY}
-    if isinstance(node.get("env"), list):
-        made["env"] = [_variable(entry) for entry in node["env"]]
-    return made
+    return {
+        key: _variables(value) if key.lower() == _ENV else covered(value) for key, value in node.items() if key != _COPY
+    }
+
+
+def _variables(written: Any) -> Any:
+    """Names of fields may stand in any case in a template, and somebody may have written a map for a list."""
+    if isinstance(written, list):
+        return [_variable(entry) for entry in written]
+    return dict.fromkeys(written, COVERED) if isinstance(written, dict) else written and COVERED
 
 
 def _variable(entry: Any) -> Any:
-    return {**entry, "value": COVERED} if isinstance(entry, dict) and "value" in entry else entry
+    if not isinstance(entry, dict):
+        return entry and COVERED
+    return {key: COVERED if key.lower() == _VALUE else value for key, value in entry.items()}

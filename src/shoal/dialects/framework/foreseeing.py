@@ -52,8 +52,7 @@ def _refusals(template: Obj, path: str, stamps: dict[str, str]) -> Iterator[Caus
 
 def _pod(template: Obj, stamps: dict[str, str]) -> Obj:
     given = {"name": stamps[names.POD_NAME], "namespace": stamps[names.FRAMEWORK_NAMESPACE]}
-    written = {key: value for key, value in (template.get("metadata") or {}).items() if key != "generateName"}
-    metadata = {**written, **given, "uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"}
+    metadata = {**templates.metadata_of(template), **given, "uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
@@ -74,4 +73,4 @@ def _stamps(manifest: Obj, role: Obj) -> dict[str, str]:
 
 
 def _sound(name: Any, otherwise: str) -> str:
-    return name if isinstance(name, str) and NAME.match(name) else otherwise
+    return name if isinstance(name, str) and NAME.fullmatch(name) else otherwise

@@ -174,10 +174,10 @@ def _odd_templates(manifest: Obj) -> Iterator[Cause]:
 def _name_problems(metadata: Obj) -> list[Cause]:
     name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
     if name:
-        return [] if NAME.match(name) else [_bad_name("metadata.name", name)]
+        return [] if NAME.fullmatch(name) else [_bad_name("metadata.name", name)]
     if not prefix:
         return [required("metadata.name", "give the Framework a name of 1 to 63 lower case letters and digits")]
-    return [] if PREFIX.match(prefix) else [_bad_name("metadata.generateName", prefix, longest=58)]
+    return [] if PREFIX.fullmatch(prefix) else [_bad_name("metadata.generateName", prefix, longest=58)]
 
 
 def _bad_name(path: str, name: str, *, longest: int = 63) -> Cause:

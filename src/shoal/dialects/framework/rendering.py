@@ -56,7 +56,7 @@ def render(manifest: Obj, create: Create) -> Obj:
     stamps = _stamps(manifest, task, create)
     pod = filled(_template(manifest, task.role), stamps)
     anchor = _reference("v1", "ConfigMap", stamps[names.CONFIGMAP_NAME], create.setting.anchor)
-    metadata = pod.get("metadata") or {}
+    metadata = templates.metadata_of(pod)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -64,9 +64,9 @@ def render(manifest: Obj, create: Create) -> Obj:
             **metadata,
             "name": stamps[names.POD_NAME],
             "namespace": stamps[names.FRAMEWORK_NAMESPACE],
-            "labels": {**(metadata.get("labels") or {}), **{key: stamps[key] for key in names.POD_LABELS}},
-            "annotations": {**(metadata.get("annotations") or {}), **stamps},
-            "ownerReferences": [*(metadata.get("ownerReferences") or ()), anchor],
+            "labels": {**metadata.get("labels", {}), **{key: stamps[key] for key in names.POD_LABELS}},
+            "annotations": {**metadata.get("annotations", {}), **stamps},
+            "ownerReferences": [*metadata.get("ownerReferences", ()), anchor],
         },
         "spec": _dressed_spec(pod.get("spec") or {}, _environment(stamps)),
     }

@@ -76,6 +76,15 @@ def canonical(template: Obj) -> Obj:
     return made
 
 
+def metadata_of(template: Obj) -> Obj:
+    """What a template may say about its pods' metadata; all else is the Framework's business or the API server's."""
+    written = template.get("metadata") or {}
+    return {name: value for name, value in written.items() if name in _SAID and value}
+
+
+_SAID = ("labels", "annotations", "ownerReferences", "finalizers")
+
+
 def odd_names(template: Obj) -> Iterator[tuple[str, str]]:
     """The paths of fields in another case, each with its proper name."""
     yield from _odd(named("PodTemplateSpec"), template, "")
