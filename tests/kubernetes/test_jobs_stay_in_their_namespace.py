@@ -62,8 +62,9 @@ async def test_names_namespaces_and_owners_in_a_template_lead_nowhere(ground: Gr
     template = plain["task"]["pod"]
     marks = {**template["metadata"]["annotations"], **stamps}
     plain["task"]["pod"] = tempted(
-        template, name="victim-worker-0", namespace=elsewhere, annotations=marks, labels=stamps
-    )
+        template, name="victim-worker-0", namespace=elsewhere, annotations=marks, labels=stamps,
+        generateName="../victim-", uid=owner["uid"], resourceVersion="7", deletionTimestamp="2020-01-01T00:00:00Z",
+    )  # fmt: skip
     owning = role("owned", fate=exits(0, after=0.05))
     owning["task"]["pod"] = tempted(owning["task"]["pod"], ownerReferences=[owner])
     async with HollowNodes(ground.admin, namespace=ground.jobs).running(), everywhere(ground):
@@ -73,9 +74,51 @@ async def test_names_namespaces_and_owners_in_a_template_lead_nowhere(ground: Gr
         assert (pod["metadata"]["namespace"], pod["metadata"]["annotations"]["FC_FRAMEWORK_NAME"]) == (
             ground.jobs, "tempter",
         )  # fmt: skip
+        assert pod["metadata"]["uid"] != owner["uid"]
+        assert {"generateName", "deletionTimestamp"} & set(pod["metadata"]) == set()
         await until(ground.admin, POD, "tempter-owned-0", ground.jobs, lambda found: found is not None)
         assert (await ground.admin.list(POD, elsewhere)).items == []
     assert places(ground) == {ground.jobs}
+
+
+async def test_pods_have_the_account_and_the_token_their_template_asks_for(ground: Ground, elsewhere: str) -> None:
+    await ground.admin.create(SERVICE_ACCOUNT, {"metadata": {"name": "trainer"}}, ground.jobs)
+    await ground.admin.create(SERVICE_ACCOUNT, {"metadata": {"name": "foreign"}}, elsewhere)
+    asked = {
+        "usual": {},
+        "named": {"serviceAccountName": "trainer"},
+        "mute": {"automountServiceAccountToken": False},
+        "foreign": {"serviceAccountName": "foreign"},  # there is none of that name here
+    }
+    roles = [role(name, failed=-1, fate=runs(), **spec) for name, spec in asked.items()]
+    async with HollowNodes(ground.admin, namespace=ground.jobs).running(), everywhere(ground):
+        job = await ground.submit(ours(ground, fw("asks", *roles)))
+        pods = {
+            name: await until(ground.admin, POD, f"asks-{name}-0", ground.jobs, lambda found: found is not None)
+            for name in ("usual", "named", "mute")
+        }
+        refused = await ground.becomes(job, lambda found: code_of(found, "foreign") is not None)
+    assert {name: account_of(pod or {}) for name, pod in pods.items()} == {
+        "usual": ("default", True), "named": ("trainer", True), "mute": ("default", False),
+    }  # fmt: skip
+    assert code_of(refused, "foreign") == -310  # forbidden, as it would be to anybody
+    assert places(ground) == {ground.jobs}
+
+
+def account_of(pod: Obj) -> tuple[str, bool]:
+    """The account of a pod, and whether a token of it is put into its containers."""
+    mounts = pod["spec"]["containers"][0].get("volumeMounts") or []
+    return pod["spec"]["serviceAccountName"], any("serviceaccount" in mount["mountPath"] for mount in mounts)
+
+
+def code_of(framework: Obj | None, role_name: str) -> int | None:
+    """How the only task of a role ended, as far as it has."""
+    attempt = ((framework or {}).get("status") or {}).get("attemptStatus") or {}
+    for each in attempt.get("taskRoleStatuses") or ():
+        if each["name"] == role_name:
+            completion = each["taskStatuses"][0]["attemptStatus"]["completionStatus"]
+            return completion["code"] if completion else None
+    return None
 
 
 async def test_a_forged_pod_reaches_no_job_elsewhere(ground: Ground, elsewhere: str) -> None:
@@ -110,8 +153,12 @@ async def test_secrets_reach_neither_log_nor_events_nor_status(ground: Ground) -
         {"name": "PASSWORD", "value": "swordfish"},
         {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "key", "key": "word"}}},
     ]
+    refused = role("refused", failed=-1)
+    refused["task"]["pod"]["spec"]["containers"] = [
+        {**careless["task"]["pod"]["spec"]["containers"][0], "name": "No_Name"}
+    ]
     async with HollowNodes(ground.admin, namespace=ground.jobs).running(), everywhere(ground) as running:
-        job = await ground.submit(ours(ground, fw("careless", careless)))
+        job = await ground.submit(ours(ground, fw("careless", careless, refused)))
         ended = await ground.ends(job)
         await ground.admin.delete(FRAMEWORK, name_of(job), ground.jobs)
         await ground.becomes(job, lambda found: found is None)
@@ -122,6 +169,7 @@ async def test_secrets_reach_neither_log_nor_events_nor_status(ground: Ground) -
     shown = log + str(events) + str(ended["status"])
     assert [word for word in ("swordfish", "open-sesame", token) if word in shown] == []
     assert "OnFrameworkDeletion: ObjectSnapshot:" in log  # there was a history to look at
+    assert code_of(ended, "refused") == -200  # and a request that failed
 
 
 def is_running(pod: Obj | None) -> bool:
