@@ -69,7 +69,7 @@ def _handler(known: Mapping[tuple[str, str], Dialect], judge: Judge) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
             answered = answer(_decode(await request.read()), known, judge)
-        except (msgspec.DecodeError, KeyError, TypeError) as problem:
+        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as problem:
             return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {problem!r}\n")
         return web.Response(body=_encode(answered), content_type="application/json")
 
