@@ -94,6 +94,7 @@ async def _work(orders: Orders, connection: Connection) -> None:
         operator = Operator(
             cluster, _duties(orders), _identity(orders, connection),
             metrics=metrics, history=HISTORIES[orders.history], beside=beside,
+            silence=cluster.wire.hearing.silence,
         )  # fmt: skip
         await stack.enter_async_context(_pages(orders, operator, metrics))
         await operator.prepare()

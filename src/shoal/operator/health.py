@@ -63,7 +63,8 @@ class Readiness:
 
 
 def health_pages(parts: Callable[[], list[Readiness]]) -> dict[str, Answer]:
-    """/healthz answers for as long as the process turns; /readyz once every part leads, or waits for its turn."""
+    """/healthz answers for as long as the process turns; /readyz once every part leads, or waits for its turn, and
+    for as long as the cluster answers."""
 
     def ready() -> Page:
         found = parts()

@@ -31,6 +31,10 @@ from shoal.operator.sharding import Turn, served_by
 
 log = Logger(__name__)
 
+# Pods of a job start and end in company, and every pass that finds news is a write to an API server that others need
+# too. Kubernetes' own Jobs wait a second.
+GATHERING_SECONDS = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class Duties:
@@ -88,7 +92,9 @@ class Operator:
         clock: Clock | None = None,
         history: History = to_log,
         beside: Beside | None = None,
+        silence: Callable[[], str] = lambda: "",
     ) -> None:
+        """`silence` says why the cluster is not heard of, in a sentence; '' while it is."""
         self._cluster = cluster
         self._duties = duties
         self._identity = identity
@@ -96,6 +102,7 @@ class Operator:
         self._clock = clock or SystemClock()
         self._history = history
         self._beside = beside
+        self._silence = silence
         self._shards: list[Shard] = []
 
     async def prepare(self) -> None:
@@ -142,7 +149,11 @@ class Operator:
 
     def readiness(self) -> list[Readiness]:
         parts = [shard.readiness() for shard in self._shards]
-        return parts if self._beside is None else [*parts, self._beside.readiness()]
+        if self._beside is not None:
+            parts.append(self._beside.readiness())
+        if silence := self._silence():
+            parts.insert(0, Readiness("cluster", False, silence))
+        return parts
 
 
 class Shard:
@@ -207,7 +218,7 @@ class Shard:
                 cluster, dialect,
                 settings=self._duties.settings.get(name), clock=self._clock, metrics=self._metrics,
                 history=self._history, namespace=self._duties.namespace, labels=self._duties.labels,
-                serves=self._serves(),
+                serves=self._serves(), gathering_seconds=GATHERING_SECONDS,
             )  # fmt: skip
             return loop
 

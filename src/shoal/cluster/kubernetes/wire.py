@@ -11,6 +11,7 @@ import asyncio
 import base64
 import random
 import socket
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from shoal.cluster.clock import Clock, SystemClock, pause
 from shoal.cluster.connecting import Connection, Shown
 from shoal.cluster.fencing import check_fence
 from shoal.cluster.kubernetes import explaining
+from shoal.cluster.kubernetes.hearing import Hearing
 from shoal.cluster.kubernetes.pacing import Bounds, Line, Pace
 from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
 
@@ -82,6 +84,7 @@ class Wire:
         self._note = note
         self.pace = Pace(self.settings.bounds)
         self._line = Line(self.pace)
+        self.hearing = Hearing(connection.url, time.monotonic)
         self._fetching = asyncio.Lock()
         self._last: tuple[Shown, Shown] | None = None
         self._proxy = _proxy(connection.proxy)
@@ -200,10 +203,11 @@ class Wire:
     async def _sent(self, request: Request, send: Send[T], shown: Shown) -> T:
         check_fence()  # it may have waited in line, or for another try
         self._note(request.verb, request.resource)
-        try:
-            return await send(request, self._completed(shown))
-        except (aiohttp.ClientError, OSError) as problem:
-            raise explaining.broken(problem, self.connection, str(request)) from None
+        with self.hearing.of(request):
+            try:
+                return await send(request, self._completed(shown))
+            except (aiohttp.ClientError, OSError) as problem:
+                raise explaining.broken(problem, self.connection, str(request)) from None
 
     async def _whole(self, request: Request, shown: Shown) -> bytes:
         answer = await self._head(request, shown, None)
