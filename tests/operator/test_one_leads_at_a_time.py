@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -161,6 +162,30 @@ async def test_a_lost_answer_does_not_lose_the_lead() -> None:
         race.enter("b")
         await race.rest(60)
         assert race.working() == ["a"]
+
+
+async def test_an_answer_that_comes_too_late_is_no_lead() -> None:
+    held_at_start: list[bool] = []
+
+    class Slow(SimulatedCluster):
+        """Its first answer about a Lease takes twelve seconds."""
+
+        async def create(self, kind: Kind, obj: Obj, namespace: str = "", **more: Any) -> Obj:
+            made = await super().create(kind, obj, namespace, **more)
+            self.clock._now += timedelta(seconds=12)
+            return made
+
+    async def work() -> None:
+        held_at_start.append(leadership.is_held)
+        raise ValueError("seen enough")
+
+    cluster = Slow()
+    leadership = Leadership(
+        cluster, NAME, NAMESPACE, identity="a", clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp()
+    )
+    with pytest.raises(ValueError, match="seen enough"):
+        await leadership.run(work)
+    assert held_at_start == [True]
 
 
 async def test_a_lease_somebody_removed_is_made_again() -> None:

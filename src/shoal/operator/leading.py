@@ -166,9 +166,11 @@ class Leadership:
             await pause(self._clock, self._terms.renewal)
             if not self.is_held or self.leader != self.identity:
                 break
-            with suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(max(self._until - self._seconds(), 0.0)):
                     await self._ask()
+            except TimeoutError:
+                log.warning("lease not written", lease=self._name, error="no answer came while we led")
         self._until = 0.0
 
     # The Lease
@@ -187,7 +189,7 @@ class Leadership:
             return False
         self._see(lease)
         self._until = asked + self._terms.deadline
-        return True
+        return self.is_held  # an answer may come so late that we have to ask again
 
     async def _create(self) -> Obj:
         lease = {"metadata": {"name": self._name}, "spec": self._spec(None, self.identity)}
