@@ -119,7 +119,9 @@ def test_a_stop_is_to_pods_what_a_shutdown_is_to_a_machine(person: Callable[[str
     api.post(PODS, pod("once", ["sleep", "1000"], restartPolicy="Never")).ok()
     for name in ("again", "once"):
         until(api, name, lambda status: status.get("phase") == "Running")
-    anna.types("down")
+    assert anna.types("down").splitlines()[-1] == (
+        "Stopped. `shoal up` starts it again. 1 pod that ran has ended for good (restartPolicy Never); 1 starts anew."
+    )
     anna.types("up", "--detach")
     api = anna.api()
     again = until(api, "again", lambda status: bool(status["containerStatuses"][0]["state"].get("running")))

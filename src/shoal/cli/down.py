@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import select
 import signal
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from shoal.cli.folders import DataFolder, data_option
+from shoal.cli.asking import NoAnswer, items
+from shoal.cli.folders import DataFolder, Running, data_option
 
 
 @click.command("down")
@@ -35,6 +38,7 @@ def command(folder: Path, timeout: float) -> None:
         if data.running() != running:  # it ended meanwhile, and the number may be another process's by now
             click.echo(f"The cluster in {data.path} has just ended.")
             return
+        stopped = _pods(data, running)
         signal.pidfd_send_signal(process, signal.SIGTERM)
         click.echo(f"Stopping the cluster in {data.path}; each pod has its grace period to end ...")
         ended, _, _ = select.select([process], [], [], timeout)
@@ -46,7 +50,36 @@ def command(folder: Path, timeout: float) -> None:
             f"Run `{data.command('down')}` again to wait on, "
             f"or kill -9 {running.pid}: nothing is lost, the next `shoal up` finds what is left."
         )
-    click.echo(f"Stopped. `{data.command('up')}` starts it again where it was.")
+    click.echo(f"Stopped. {afterwards(data, stopped)}")
+
+
+def _pods(data: DataFolder, running: Running) -> list[dict[str, Any]] | None:
+    """Those it is about to stop; None where it does not answer, which is no reason not to stop it."""
+    try:
+        return items(data, running, "pods", timeout_seconds=5)
+    except NoAnswer:
+        return None
+
+
+def afterwards(data: DataFolder, pods: Iterable[Mapping[str, Any]] | None) -> str:
+    """What the next start finds of the pods that were stopped with their cluster."""
+    up = f"`{data.command('up')}` starts it again"
+    if pods is None:
+        return f"{up}; pods that ran start anew, but for those with restartPolicy Never, which have ended."
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+    ended = sum(pod["spec"].get("restartPolicy") == "Never" for pod in running)
+    if not running:
+        return f"{up} where it was."
+    if not ended:
+        return f"{up}, and {_so_many(len(running), 'pod that ran starts', 'pods that ran start')} anew."
+    for_good = f"{_so_many(ended, 'pod that ran has', 'pods that ran have')} ended for good (restartPolicy Never)"
+    left = len(running) - ended
+    rest = f"; {_so_many(left, 'starts', 'start')} anew" if left else ""
+    return f"{up}. {for_good}{rest}."
+
+
+def _so_many(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
 
 
 def left_behind(data: DataFolder) -> str:

@@ -30,7 +30,7 @@ from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects import dialects
 from shoal.kube.kinds import NODE, POD
-from shoal.kube.objects import at_path, name_of
+from shoal.kube.objects import Obj, at_path, name_of
 from shoal.logs import Logger
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig, split
@@ -81,6 +81,10 @@ class Hosted:
     async def unless_broken(self, *awaited: Coroutine[Any, Any, Any]) -> None:
         """Wait for all of `awaited`, or raise what broke a part of the cluster meanwhile."""
         await _unless(self.broken, *awaited)
+
+    def pods(self) -> list[Obj]:
+        """All there are."""
+        return [stored.obj() for stored in self.cluster.machinery.list(POD).items]
 
     async def stop_pods(self) -> None:
         """Their processes, each with its grace period."""

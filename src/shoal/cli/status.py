@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import ssl
-import urllib.error
-import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
+from shoal.cli.asking import NoAnswer, items
 from shoal.cli.down import left_behind
-from shoal.cli.folders import DataFolder, Running, data_option
+from shoal.cli.folders import DataFolder, data_option
 
 
 @click.command("status")
@@ -33,7 +31,10 @@ def command(folder: Path, output: str) -> None:
             f"No cluster runs in {data.path}.{left_behind(data)} Start it: {data.command('up')}",
         )
         raise SystemExit(3)
-    nodes, pods = (_items(data, running, plural) for plural in ("nodes", "pods"))
+    try:
+        nodes, pods = (items(data, running, plural) for plural in ("nodes", "pods"))
+    except NoAnswer as problem:
+        raise click.ClickException(str(problem)) from None
     summary = {
         "running": True,
         "data": str(data.path),
@@ -68,22 +69,3 @@ def _by_node(pods: list[dict[str, Any]]) -> Counter[str]:
 
 def _phase(pod: dict[str, Any]) -> str:
     return str((pod.get("status") or {}).get("phase") or "Pending")
-
-
-def _items(data: DataFolder, running: Running, plural: str) -> list[dict[str, Any]]:
-    from shoal.apiserver import kubeconfig
-
-    request = urllib.request.Request(  # noqa: S310 - our own address
-        f"{running.url}/api/v1/{plural}", headers={"Authorization": f"Bearer {data.token()}"}
-    )
-    try:
-        # Not the cluster's own certificate: it may have been given another.
-        trust = ssl.create_default_context(cadata=kubeconfig.authority(data.kubeconfig))
-        with urllib.request.urlopen(request, context=trust, timeout=30) as answer:  # noqa: S310
-            items: list[dict[str, Any]] = json.load(answer)["items"]
-            return items
-    except (urllib.error.URLError, OSError, ValueError) as problem:
-        raise click.ClickException(
-            f"the cluster in {data.path} (pid {running.pid}) does not answer at {running.url}: {problem}. "
-            f"Its log is {data.log}."
-        ) from None

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shoal.cli import tidying
+from shoal.cli.down import afterwards
 from shoal.cli.folders import DataFolder, data_option
 
 if TYPE_CHECKING:
     from shoal.apiserver.certificates import Certificate
     from shoal.cli.hosting import HostConfig, Hosted
+    from shoal.kube.objects import Obj
 
 READY = b"ready\n"
 
@@ -159,7 +161,11 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     from shoal.node.heartbeat import NodeRefused
     from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad, SandboxFailed
 
+    up: list[Hosted] = []
+    stopped: list[Obj] = []
+
     def ready(hosted: Hosted) -> None:
+        up.append(hosted)
         tidying.serve()
         if ready_fd is None:
             _greet(data, hosted, time.monotonic() - began)
@@ -168,6 +174,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
             os.close(ready_fd)
 
     def stopping() -> None:
+        stopped.extend(up[0].pods())
         if ready_fd is None:
             click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...")
 
@@ -181,8 +188,8 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
         except refusals as refused:
             raise click.ClickException(str(refused)) from None
     if ready_fd is None:
-        rest = "" if has_stopped_pods else " Its pods still run."
-        click.echo(f"Stopped.{rest} `{data.command('up')}` starts it again where it was.")
+        still = f"Its pods still run. `{data.command('up')}` starts it again where it was."
+        click.echo(f"Stopped. {afterwards(data, stopped) if has_stopped_pods else still}")
 
 
 def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
