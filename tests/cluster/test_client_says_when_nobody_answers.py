@@ -29,7 +29,9 @@ def hearing() -> tuple[Hearing, Moments]:
     return Hearing(URL, moments), moments
 
 
-def ask(server: Hearing, failure: BaseException | type[BaseException] | None = None, what: str = "GET /api/v1/pods") -> None:
+def ask(
+    server: Hearing, failure: BaseException | type[BaseException] | None = None, what: str = "GET /api/v1/pods"
+) -> None:
     try:
         with server.of(what):
             if failure is not None:
