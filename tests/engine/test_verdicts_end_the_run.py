@@ -21,6 +21,7 @@ def ended(world: World, exits: Exits) -> Outcome | None:
 
 
 FAILED_2 = "FailedTaskCount 2 has reached MinFailedTaskCount 2 in the TaskRole"
+FAILED_3 = FAILED_2.replace("Count 2 has", "Count 3 has")
 OK_1 = "SucceededTaskCount 1 has reached MinSucceededTaskCount 1 in the TaskRole"
 ALL_2 = "CompletedTaskCount 2 has reached TotalTaskCount 2"
 
@@ -46,6 +47,37 @@ def test_a_framework_ends_by_its_rules(case: str):
     outcome = ended(world, exits)
 
     assert (None if outcome is None else (outcome.code, outcome.trigger)) == expected
+
+
+SAME_SECOND = {
+    "the later one decides, whatever its index": ({"a": (2, -1)}, ["a-3", "a-1"], Trigger("a", 1, FAILED_2)),
+    "of two seen together the second in order": ({"a": (2, -1)}, ["a-3 a-1"], Trigger("a", 3, FAILED_2)),
+    "the one that made it enough": ({"a": (2, -1)}, ["a-2", "a-0 a-3"], Trigger("a", 0, FAILED_3)),
+    "the last one of all": ({}, ["a-3 a-2", "a-0", "a-1"], Trigger("a", 1, ALL_2.replace("2", "4"))),
+}
+
+
+@pytest.mark.parametrize("case", SAME_SECOND)
+def test_within_one_second_the_task_that_was_done_last_is_the_trigger(case: str):
+    rules, moments, trigger = SAME_SECOND[case]
+    world = started(framework(fc_role("a", 4), rules=rules))
+    for names in moments:
+        for name in names.split():
+            world.exits(name, 1)
+        world.settle()
+
+    assert world.state.run.outcome.trigger == trigger
+
+
+def test_a_rule_that_an_edit_satisfies_takes_the_order_of_time_then_of_index():
+    world = started(framework(fc_role("a", 4), rules={}))
+    for name in ("a-3", "a-1"):
+        world.exits(name, 1)
+        world.settle()
+    world.job = framework(fc_role("a", 4), rules={"a": (2, -1)})
+    world.settle()
+
+    assert world.state.run.outcome.trigger == Trigger("a", 3, FAILED_2)
 
 
 def test_tasks_that_did_nothing_wrong_are_cut_off():

@@ -6,7 +6,9 @@ undropped tasks count, and only what is done counts as ok or bad.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -139,23 +141,52 @@ def falls_back(job: Job, tallies: Tallies) -> bool:
     return all(holds(job, claim, tallies) for claim in ready.falls_back)
 
 
-def verdict(job: Job, state: JobState, tallies: Tallies) -> tuple[When, Outcome] | None:
-    """The first verdict whose claims all hold, with its outcome."""
+def verdict(
+    job: Job, state: JobState, tallies: Tallies, fresh: Collection[TaskRef] = frozenset()
+) -> tuple[When, Outcome] | None:
+    """The first verdict whose claims all hold, with its outcome. `fresh` are the tasks that came to be done just now:
+    times are whole seconds, and whoever made a claim true is its trigger, also where others ended in that second."""
     for element in job.policies.completion.verdicts:
         whens = element.verdicts if isinstance(element, Earliest) else (element,)
         held = [when for when in whens if all(holds(job, claim, tallies) for claim in when.claims)]
         if held:
-            return _chosen(job, state, tallies, held)
+            return _chosen(job, tallies, held, _order(state, fresh))
     return None
 
 
-def _chosen(job: Job, state: JobState, tallies: Tallies, held: list[When]) -> tuple[When, Outcome]:
-    if len(held) == 1:
-        return held[0], _outcome(job, state, tallies, held[0])
-    triggers = [_trigger(state, when, _need(job, when, tallies)) for when in held]
-    times = [task.completed or _NEVER if task is not None else _NEVER for _, task in triggers]
-    first = min(range(len(held)), key=times.__getitem__)  # ties: the order written
-    return held[first], _outcome(job, state, tallies, held[first])
+class Ended(NamedTuple):
+    """A task that is done, as it is ordered among them."""
+
+    completed: datetime
+    is_fresh: bool
+    rank: int  # of its role
+    place: int  # in its role
+    ref: TaskRef
+    task: TaskState
+
+
+def _order(state: JobState, fresh: Collection[TaskRef]) -> list[Ended]:
+    """Who was done first; within one second those known before, then by role and index."""
+    ended = [
+        Ended(task.completed or _NEVER, ref in fresh, rank, task.index, ref, task)
+        for rank, role in enumerate(state.roles)
+        for task in role.tasks
+        if task.is_done and not task.dropped
+        for ref in (TaskRef(role.name, task.index),)
+    ]
+    return sorted(ended, key=lambda each: each[:4])
+
+
+def _chosen(job: Job, tallies: Tallies, held: list[When], ended: list[Ended]) -> tuple[When, Outcome]:
+    first = held[0]
+    if len(held) > 1:
+        triggers = {id(when): _trigger(when, _need(job, when, tallies), ended) for when in held}
+        first = min(held, key=lambda when: _moment(triggers[id(when)]))  # ties: the order written
+    return first, _outcome(job, tallies, first, ended)
+
+
+def _moment(trigger: Ended | None) -> tuple[datetime, bool]:
+    return (trigger.completed, trigger.is_fresh) if trigger is not None else (_NEVER, True)
 
 
 def _need(job: Job, when: When, tallies: Tallies) -> int:
@@ -164,36 +195,29 @@ def _need(job: Job, when: When, tallies: Tallies) -> int:
     return (_amount(job, bound, claim.of, tallies.of(claim.of)) or 0) if bound is not None else 0
 
 
-def _outcome(job: Job, state: JobState, tallies: Tallies, when: When) -> Outcome:
+def _outcome(job: Job, tallies: Tallies, when: When, ended: list[Ended]) -> Outcome:
     claim = when.claims[0]
     need = _need(job, when, tallies)
     words = {"count": tallies.of(claim.of).of(claim.tally), "need": need}
     outcome = replace(when.outcome, text=when.outcome.text.format(**words)) if when.outcome.text else when.outcome
     if not (when.inherits or when.names_trigger):
         return outcome
-    ref, task = _trigger(state, when, need)
-    if task is None or ref is None:
+    trigger = _trigger(when, need, ended)
+    if trigger is None:
         return outcome
-    if when.inherits and task.outcome is not None:
-        outcome = task.outcome
+    if when.inherits and trigger.task.outcome is not None:
+        outcome = trigger.task.outcome
+    ref = trigger.ref
     return outcome.because_of(Trigger(ref.role, ref.index, when.trigger_text.format(**words)))
 
 
-def _trigger(state: JobState, when: When, need: int) -> tuple[TaskRef | None, TaskState | None]:
-    """The task whose end made the first claim true: the need-th of its kind by the time it was done."""
+def _trigger(when: When, need: int, ended: list[Ended]) -> Ended | None:
+    """The task whose end made the first claim true: the need-th of its kind in the order they were done."""
     claim = when.claims[0]
-    ended = [
-        (task.completed or _NEVER, rank, TaskRef(role.name, task.index), task)
-        for rank, role in enumerate(state.roles)
-        if claim.of in (ALL, role.name)
-        for task in role.tasks
-        if task.is_done and not task.dropped and _is_of_kind(claim.tally, task)
-    ]
-    if not ended:
-        return None, None
-    ended.sort(key=lambda entry: (entry[0], entry[1], entry[2].index))
-    chosen = ended[-1] if claim.of == ALL else ended[min(max(need, 1), len(ended)) - 1]
-    return chosen[2], chosen[3]
+    meant = [each for each in ended if claim.of in (ALL, each.ref.role) and _is_of_kind(claim.tally, each.task)]
+    if not meant:
+        return None
+    return meant[-1] if claim.of == ALL else meant[min(max(need, 1), len(meant)) - 1]
 
 
 def _is_of_kind(tally: Tally, task: TaskState) -> bool:

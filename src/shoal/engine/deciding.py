@@ -101,7 +101,7 @@ def _complete(job: Job, state: JobState, scene: Scene) -> JobState:
     completion = job.policies.completion
     if completion.needs_ready and state.run.stage is not Stage.RUNNING:
         return state
-    found = verdict(job, state, tally(job, state, scene))
+    found = verdict(job, state, tally(job, state, scene), frozenset(scene.over))
     if found is None:
         return state
     when, outcome = found
