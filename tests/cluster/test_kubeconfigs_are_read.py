@@ -151,7 +151,7 @@ PAIR = CA.sign("me")
 MISTAKES: list[Any] = [
     pytest.param({"text": ": :"}, "{file} is not YAML: ", id="not YAML"),
     pytest.param({"text": "[1]"}, "{file} cannot be used: it should be a mapping, not a list", id="a list"),
-    pytest.param({"text": "clusters: 3"}, "{file} has no current-context; and it has no contexts", id="no contexts"),
+    pytest.param({"text": "clusters: 3"}, "{file} has no contexts. Name another with --kubeconfig", id="no contexts"),
     pytest.param({"current-context": ""}, "{file} has no current-context; choose one with --context: here", id="none"),
     pytest.param({"current-context": "x"}, "{file} has no entry 'x' in contexts. There are: here", id="no context"),
     pytest.param(

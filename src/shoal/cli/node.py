@@ -137,6 +137,7 @@ def configured(options: dict[str, Any]) -> JoinConfig:
 
 
 def _connection(kubeconfig: Path | None, context: str) -> Connection:
+    from shoal.cli.reaching import ended
     from shoal.cluster.connecting import NoConnection, from_kubeconfig, usual_files
 
     files = [kubeconfig] if kubeconfig is not None else usual_files(os.environ)
@@ -147,7 +148,7 @@ def _connection(kubeconfig: Path | None, context: str) -> Connection:
     try:
         return from_kubeconfig(files, context=context)
     except NoConnection as problem:
-        raise click.ClickException(f"{problem}.") from None
+        raise click.ClickException(ended(problem)) from None
 
 
 def _place_of(connection: Connection) -> tuple[str, int] | None:
@@ -164,7 +165,7 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
     from shoal.apiserver.serving import ServingRefused
     from shoal.cli.joining import CannotJoin, join
     from shoal.cli.logging import log_to
-    from shoal.cli.reaching import sentence_of
+    from shoal.cli.reaching import ended, sentence_of
     from shoal.cluster.kubernetes import opened
     from shoal.cluster.port import OutcomeUnknown
     from shoal.kube.errors import ApiError
@@ -188,9 +189,9 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
         except (CannotJoin, ServingRefused, FolderInUse, ZygoteFailed) as refused:
             raise click.ClickException(str(refused)) from None
         except ApiError as refused:
-            raise click.ClickException(sentence_of(refused)) from None
+            raise click.ClickException(ended(sentence_of(refused))) from None
         except (OutcomeUnknown, OSError) as broken:
-            raise click.ClickException(f"{broken}.") from None
+            raise click.ClickException(ended(broken)) from None
     if ready_fd is None:
         click.echo("Stopped." if has_stopped_pods else "Left. The pods go on; the next start here finds them.")
 

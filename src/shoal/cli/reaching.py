@@ -134,6 +134,8 @@ def ended(problem: object) -> str:
 def sentence_of(refused: Any) -> str:
     """A refusal with every mistake on a line of its own."""
     causes = [str(cause) for cause in refused.causes]
+    if refused.code >= 500:
+        return f"the API server is unwell: {ended(refused.message)} Try again; its own log says more."
     if refused.code == 403 and " cannot " in refused.message:
         return f"{ended(refused.message)} Ask for a role that allows it."
     if len(causes) < 2:

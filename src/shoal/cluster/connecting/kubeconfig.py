@@ -22,6 +22,7 @@ from shoal.cluster.connecting.tokens import TokenFile, bearer, is_token
 from shoal.cluster.connecting.trusting import CertificateFiles, Trust
 
 _PROXIES = ("http", "https")
+_PROXY_WANTED = "should be an http or https address such as http://10.0.0.1:3128"
 
 
 def usual_files(variables: Mapping[str, str]) -> list[Path]:
@@ -56,7 +57,7 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         chosen.text("namespace") or "default",
         credentials=credentials,
         proxy=_proxy(cluster, url),
-        server_name=cluster.text("tls-server-name"),
+        server_name=_server_name(cluster),
         compresses=not (cluster.flag("disable-compression") or _is_near(url)),
         who=f"user {user_name} of {user.file}" if user_name else f"nobody: context {name} of {chosen.file} has no user",
         certificate=user.content("client-certificate"),
@@ -85,8 +86,13 @@ class _Files:
         found = next((name for entry in self.entries if (name := entry.text("current-context"))), "")
         if not found:
             there = contexts([entry.file for entry in self.entries])
-            way_out = f"choose one with --context: {', '.join(there)}" if there else "and it has no contexts either"
-            raise NoConnection(f"the kubeconfig {self} has no current-context; {way_out}")
+            if not there:
+                raise NoConnection(
+                    f"the kubeconfig {self} has no contexts. Name another with --kubeconfig or KUBECONFIG"
+                )
+            raise NoConnection(
+                f"the kubeconfig {self} has no current-context; choose one with --context: {', '.join(there)}"
+            )
         return found
 
     def named(self, group: str, name: str, key: str, of: Entry | None = None) -> Entry:
@@ -116,8 +122,19 @@ def _is_address(url: str) -> bool:
         has_port = parts.port is None or parts.port > 0
     except ValueError:
         return False
-    is_host = re.fullmatch(r"[\w.-]+|[0-9a-fA-F:.]+(%\w+)?", parts.hostname or "") is not None
-    return parts.scheme in ("http", "https") and is_host and has_port and not parts.query and not parts.fragment
+    is_plain = has_port and not parts.query and not parts.fragment
+    return parts.scheme in ("http", "https") and _is_host(parts.hostname) and is_plain
+
+
+def _is_host(name: str | None) -> bool:
+    return re.fullmatch(r"[\w.-]+|[0-9a-fA-F:.]+(%\w+)?", name or "") is not None
+
+
+def _server_name(cluster: Entry) -> str:
+    name = cluster.text("tls-server-name")
+    if name and (not _is_host(name) or name.startswith(".")):
+        raise cluster.mistake("tls-server-name", f"should be a host's name such as kubernetes.default, not {name!r}")
+    return name
 
 
 def _url(given: str) -> str:
@@ -187,22 +204,39 @@ def _plain(_: bytes, __: bytes) -> ssl.SSLContext:
 def _acting_as(user: Entry) -> dict[str, str]:
     if user.texts("as-groups") or user.below("as-user-extra"):
         raise user.mistake("as-groups", "and as-user-extra are not served; give the rights to a user of their own")
-    given = {"Impersonate-User": user.text("as"), "Impersonate-Uid": user.text("as-uid")}
-    return {name: value for name, value in given.items() if value}
+    given = {"as": "Impersonate-User", "as-uid": "Impersonate-Uid"}
+    for name in given:
+        if user.text(name) and not is_token(user.text(name)):
+            raise user.mistake(name, "should be one line of plain characters")
+    return {header: user.text(name) for name, header in given.items() if user.text(name)}
 
 
 def _proxy(cluster: Entry, url: str) -> str:
     """The cluster's own proxy, else the one the environment names for such addresses."""
     if given := cluster.text("proxy-url"):
-        if urlsplit(given).scheme not in _PROXIES or not urlsplit(given).hostname:
-            raise cluster.mistake("proxy-url", f"should be an http or https address, not {given!r}")
+        if not _is_proxy(given):
+            raise cluster.mistake("proxy-url", _PROXY_WANTED)
         return given
     if _is_near(url):
         return ""
     from urllib.request import getproxies_environment, proxy_bypass  # slow to import, and for servers far away only
 
     parts = urlsplit(url)
-    return "" if proxy_bypass(parts.hostname or "") else getproxies_environment().get(parts.scheme, "")
+    found = "" if proxy_bypass(parts.hostname or "") else getproxies_environment().get(parts.scheme, "")
+    if found and not _is_proxy(found):
+        raise NoConnection(
+            f"the variable {parts.scheme}_proxy {_PROXY_WANTED}. Set it right, or name the server in no_proxy"
+        )
+    return found
+
+
+def _is_proxy(given: str) -> bool:
+    """A user and a password may stand in it, so it is not repeated where it is wrong."""
+    try:
+        parts = urlsplit(given)
+        return parts.scheme in _PROXIES and _is_host(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False
 
 
 def _is_near(url: str) -> bool:

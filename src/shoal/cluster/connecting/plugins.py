@@ -23,7 +23,7 @@ from typing import Any
 
 from shoal.cluster.connecting.connection import NoConnection, Shown
 from shoal.cluster.connecting.entries import Entry
-from shoal.cluster.connecting.tokens import bearer
+from shoal.cluster.connecting.tokens import bearer, is_token
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 Showing = Callable[[bytes, bytes], ssl.SSLContext]
@@ -79,8 +79,11 @@ class Plugin:
             )
         except OSError as problem:
             raise self._not_there(problem) from None
+        except ValueError:  # no program can be given a zero byte
+            raise NoConnection(f"the plugin {self.command!r} ({self.where}) has a zero byte in its entry") from None
         if ran.returncode:
-            raise NoConnection(f"the plugin {self.command} ({self.where}) ended with code {ran.returncode}")
+            told = f"the plugin {self.command} ({self.where}) ended with code {ran.returncode}"
+            raise NoConnection(f"{told}. Run it by hand to see why, or log in again")
         return self._answer(ran.stdout)
 
     def _info(self, *, asks: bool) -> str:
@@ -158,7 +161,10 @@ class PluginCredentials:
 
     def fetch(self) -> Shown:
         status = self._plugin.run(has_terminal=self._has_terminal())
-        shown = Shown(bearer(token) if (token := _text(status, "token")) else {}, self._certificate(status))
+        token = _text(status, "token")
+        if token and not is_token(token):
+            raise self._wrong("gave a token that is not one line of plain characters")
+        shown = Shown(bearer(token) if token else {}, self._certificate(status))
         if not shown.headers and shown.trust is None:
             raise self._wrong("gave neither a token nor a client certificate")
         self._kept = (shown, self._until(status))

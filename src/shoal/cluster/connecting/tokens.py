@@ -52,4 +52,4 @@ class TokenFile:
 
     def _unreadable(self, problem: Exception) -> NoConnection:
         reason = problem.strerror if isinstance(problem, OSError) else problem
-        return NoConnection(f"the token file {self._path} cannot be read: {reason}")
+        return NoConnection(f"the token file {self._path} cannot be read: {reason}; have it written anew")

@@ -69,6 +69,7 @@ def _show(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(certificate + b"\n" + key)
-        trust.load_cert_chain(name)
+        # A key that wants a password is refused: without one given here, OpenSSL would ask the terminal.
+        trust.load_cert_chain(name, password="")
     finally:
         Path(name).unlink()
