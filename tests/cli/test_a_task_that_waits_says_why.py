@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 from kit.fates import runs
@@ -14,6 +15,7 @@ from shoal.cli.jobs import Found
 from shoal.cli.progress import Lines, Screen
 from shoal.cli.views import tasks_of
 from shoal.dialects.framework import DIALECT
+from shoal.kube.objects import Obj
 
 WHY = "needs 8 nvidia.com/gpu, and no node that could take it has any"
 
@@ -27,6 +29,44 @@ async def running_job() -> tuple[Found, str]:
     uid = tasks_of(found.state)[0].pod_uid
     assert uid is not None
     return found, uid
+
+
+async def resting(name: str, manifest: Obj) -> Found:
+    """A job that does nothing, and has been looked at."""
+    async with SimulatedWorld(0) as world:
+        await world.submit(manifest)
+        await world.until(lambda: bool(world.state(name)))
+        await world.rest(1)
+        return Found(await world.user.get(FRAMEWORK, name, NAMESPACE), DIALECT)
+
+
+AT_REST = {
+    "no tasks": (fw("idle", role("worker", 0)), "pending: it has no tasks"),
+    "no roles": (fw("idle"), "pending: it has no roles and so no tasks"),
+    "not started": (
+        fw("idle", role("worker", 2), start="Create"),
+        "pending: The Framework waits for executionType Start",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AT_REST)
+async def test_a_job_that_does_nothing_says_why(case: str) -> None:
+    manifest, word = AT_REST[case]
+    job, out = await resting("idle", manifest), StringIO()
+    lines = Lines(Console(file=out, width=200), logs=True)
+    lines.change(job)
+    lines.change(job)
+    assert next(line for line in out.getvalue().splitlines() if "idle:" in line).endswith(f" idle: {word}")
+    assert out.getvalue().count(word) == 1
+
+
+async def test_a_job_without_tasks_has_a_line_in_the_table() -> None:
+    job, out = await resting("idle", fw("idle", role("worker", 0))), StringIO()
+    screen = Screen(Console(file=out, width=140, height=30, force_terminal=True, color_system=None), logs=True)
+    with screen.shown():
+        screen.change(job)
+    assert re.search(r"\n- +waiting +it has no tasks", out.getvalue())
 
 
 async def test_lines_tell_each_reason_once() -> None:

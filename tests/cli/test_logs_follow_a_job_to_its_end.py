@@ -78,6 +78,20 @@ def test_tasks_that_come_later_are_heard_from_their_first_line(terminal: Termina
     assert following.returncode == 0
 
 
+def test_who_follows_a_job_that_was_never_started_is_told_what_it_waits_for(terminal: Terminal) -> None:
+    signal = terminal.folder / "present"
+    signal.touch()
+    terminal.submit(waiting_for("never", signal, start="Create"))
+    words = [SHOAL, "logs", "-f", "never"]
+    with subprocess.Popen(
+        words, env=terminal.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as following:
+        assert following.stderr is not None
+        assert following.stderr.readline() == "never waits: The Framework waits for executionType Start\n"
+        terminal("start", "never")
+        assert following.wait() == 0
+
+
 def test_one_task_needs_no_name_before_its_lines(terminal: Terminal) -> None:
     signal = terminal.folder / "single"
     terminal.submit(waiting_for("single", signal))

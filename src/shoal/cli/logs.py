@@ -136,7 +136,11 @@ class _Waits:
         self._told: set[tuple[str, str]] = set()
 
     def change(self, found: Found) -> None:
+        from shoal.cli.reasons import why_at_rest
+
         self._board.jobs[found.name] = found
+        if why := why_at_rest(found.job, found.state):
+            self._say(found.name, why)
         self._tell()
 
     def wait(self, pod_uid: str, why: str) -> None:
@@ -146,9 +150,13 @@ class _Waits:
     def _tell(self) -> None:
         for _, view, _, why in self._board.rows():
             is_meant = not self._tasks or view.name in self._tasks or view.role in self._tasks
-            if why and is_meant and (view.name, why) not in self._told:
-                self._told.add((view.name, why))
-                click.echo(f"{view.name} waits: {why}", err=True)
+            if why and is_meant and view.role:
+                self._say(view.name, why)
+
+    def _say(self, who: str, why: str) -> None:
+        if (who, why) not in self._told:
+            self._told.add((who, why))
+            click.echo(f"{who} waits: {why}", err=True)
 
 
 async def _print(

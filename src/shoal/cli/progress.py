@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from shoal.cli.jobs import Found
-from shoal.cli.reasons import word_with
+from shoal.cli.reasons import why_at_rest, word_with
 from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _STEP = re.compile(r"\b(?:global[_ ])?step\b[\"' ]*[:=# ]\s*(\d+)", re.IGNORECAS
 _LOSS = re.compile(
     r"\b(?:train[_ ])?loss\b[\"' ]*[:= ]\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE
 )
+NOBODY = TaskView("-", "", -1, "waiting", 0, "", None, None)  # in the place of tasks, where a job has none
 COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "red")
 
 
@@ -62,10 +63,19 @@ class Board:
         if after != before:
             self.paces[job, task] = after
 
+    def word(self, name: str) -> str:
+        """How a job stands, and why it does nothing if it does not."""
+        found = self.jobs[name]
+        why = why_at_rest(found.job, found.state)
+        return f"{job_word(found.state)}: {why}" if why else job_word(found.state)
+
     def rows(self) -> Iterator[tuple[str, TaskView, Pace, str]]:
         """The job, the task, how far it is, and why it waits if it does."""
         for name, found in self.jobs.items():
-            for view in tasks_of(found.state):
+            views = tasks_of(found.state)
+            if not views and (why := why_at_rest(found.job, found.state)):
+                yield name, NOBODY, Pace(), why
+            for view in views:
                 why = self.waits.get(view.pod_uid or "", "")
                 shown = replace(view, word=word_with(view.word, why))
                 yield name, shown, self.paces.get((name, view.name), Pace()), why if shown.word == "waiting" else ""
@@ -87,7 +97,7 @@ class Lines:
 
     def change(self, found: Found) -> None:
         self._board.jobs[found.name] = found
-        self._say(found.name, "", job_word(found.state))
+        self._say(found.name, "", self._board.word(found.name))
         self._say_tasks()
 
     def wait(self, pod_uid: str, why: str) -> None:
@@ -97,6 +107,8 @@ class Lines:
 
     def _say_tasks(self) -> None:
         for job, view, _, why in self._board.rows():
+            if view is NOBODY:
+                continue  # said of the job
             code = f" (code {view.code})" if view.word == "failed" else ""
             again = f", attempt {view.retries}" if view.retries and view.word in ("waiting", "running") else ""
             self._say(job, view.name, f"{view.word}{code}{again}{f': {why}' if why else ''}")
@@ -174,7 +186,7 @@ class Screen:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="dim", title_justify="left", title_style="bold")
-        names = ", ".join(f"{name} {job_word(job.state)}" for name, job in self._board.jobs.items())
+        names = ", ".join(f"{name} {self._board.word(name)}" for name in self._board.jobs)
         passed = span((datetime.now(UTC) - self._began).total_seconds())
         table.title = Text(f"{names or 'submitting'}  {passed}")
         rows = list(self._board.rows())

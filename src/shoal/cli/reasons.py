@@ -5,7 +5,8 @@ The raw diagnostics, which programs may read, stay in the job's status: `shoal g
 
 from __future__ import annotations
 
-from shoal.engine import ContainerEnd, Detail, JobState, Outcome, Stage
+from shoal.engine import ContainerEnd, Detail, Job, JobState, Outcome, Stage
+from shoal.engine.policies import WishGate
 from shoal.kube.conditions import condition_of
 from shoal.kube.objects import Obj
 
@@ -25,6 +26,18 @@ def why_waiting(pod: Obj) -> str:
         if waiting.get("reason") not in _ORDINARY:
             return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
     return ""
+
+
+def why_at_rest(job: Job | None, state: JobState) -> str:
+    """Why a whole job does nothing, though it has not ended: it has no tasks, or waits for a wish of its user."""
+    if job is None or state.is_ended or job.deleting or not state.run.is_open:
+        return ""
+    if not any(role.tasks for role in state.roles) and not any(role.size for role in job.roles):
+        return "it has no tasks" if job.roles else "it has no roles and so no tasks"
+    if state.run.stage is not Stage.WAITING:
+        return ""
+    gates = (gate for gate in job.policies.gates if isinstance(gate, WishGate) and not gate.key)
+    return next((gate.sentence for gate in gates if not gate.open), "")
 
 
 def word_with(word: str, why: str) -> str:

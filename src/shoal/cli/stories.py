@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shoal.cli.jobs import Found
-from shoal.cli.reasons import last_words, why_ended, why_waiting, word_with
+from shoal.cli.reasons import last_words, why_at_rest, why_ended, why_waiting, word_with
 from shoal.cli.views import job_word, span, tasks_of
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import Anchor, JobState, Observed
@@ -19,6 +19,7 @@ from shoal.engine.policies import ALL, Bound, Claim, Earliest, Tally, When
 from shoal.kube import times
 from shoal.kube.objects import Obj, name_of, uid_of
 
+_WRITE = "write some into its spec"
 _DEEDS = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
 
 
@@ -150,9 +151,11 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     if job.deleting:
         yield "It is being deleted: it vanishes when the last of its pods is gone."
         return
-    rests = not any(role.tasks for role in state.roles) and not any(role.size for role in job.roles)
+    why = why_at_rest(job, state)
+    rests = bool(why) and not any(role.size for role in job.roles)
     if rests:
-        yield _rest(found, [role.name for role in job.roles])
+        way_out = f"`shoal scale {found.name} {job.roles[0].name}=1` gives it one" if job.roles else _WRITE
+        yield f"It waits because {why}: {way_out}."
     step = advance(job, state, _observed(found, world), world.now)
     yield from dict.fromkeys(door.sentence.rstrip(".") + "." for door in step.doors if door.sentence)
     if state.run.delay_seconds is not None and state.run.since is not None:
@@ -162,12 +165,6 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
         yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
     if state.run.is_open and not rests:
         yield from (f"{sentence}." for sentence in endings(job.policies.completion.verdicts))
-
-
-def _rest(found: Found, roles: list[str]) -> str:
-    if not roles:
-        return "It waits because it has no roles and so no tasks: write some into its spec."
-    return f"It waits because it has no tasks: `shoal scale {found.name} {roles[0]}=1` gives it one."
 
 
 def _left(found: Found, world: World) -> str:
