@@ -1,0 +1,149 @@
+"""Tokens, passwords and keys are shown to the server they are meant for, and to nobody else.
+
+Every way a request can fail is tried with everything logged that can be, and what is logged, raised and traced is
+searched for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import traceback
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kit.cluster_objects import config_map
+from kit.scripted_server import ScriptedServer, answer, hang_up, refusal, reset, scripted, stream
+from shoal.cluster.clock import SystemClock
+from shoal.cluster.connecting import Connection, Shown
+from shoal.cluster.connecting.tokens import bearer
+from shoal.cluster.kubernetes import KubernetesCluster, Settings, opened
+from shoal.cluster.kubernetes.retrying import Patience
+from shoal.cluster.port import ExecRequest, LogOptions, Streams
+from shoal.cluster.reflecting import Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP
+
+TOKEN, RENEWED, PASSWORD = "hush-token", "hush-renewed", "hush-password"
+ONCE = Settings(patience=Patience(unanswered=1, unwell=1, asked_to_wait=1))
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    """Everything any library logs, at any level, with its traces."""
+    lines: list[str] = []
+    handler = logging.Handler(logging.DEBUG)
+    form = logging.Formatter("%(name)s %(message)s %(fields)s", defaults={"fields": ""})
+    handler.emit = lambda record: lines.append(form.format(record))  # type: ignore[method-assign]
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield lines
+    root.setLevel(before)
+    root.removeHandler(handler)
+
+
+class Renewing:
+    """Credentials that are another token when the first was not accepted."""
+
+    def __init__(self) -> None:
+        self._shown = Shown(bearer(TOKEN))
+
+    def at_hand(self) -> Shown:
+        return self._shown
+
+    def fetch(self) -> Shown:
+        self._shown = Shown(bearer(RENEWED))
+        return self._shown
+
+
+@asynccontextmanager
+async def client(server: ScriptedServer, **more: Any) -> AsyncIterator[KubernetesCluster]:
+    asyncio.get_running_loop().set_debug(True)
+    connection = Connection(server.url, credentials=Renewing(), who="user me of a file", **more)
+    async with opened(connection, settings=ONCE, chance=random.Random(1)) as cluster:
+        yield cluster
+
+
+class Hurried(SystemClock):
+    """Every pause is over at once."""
+
+    def call_later(self, seconds: float, call: Any) -> Any:
+        return super().call_later(0, call)
+
+
+async def nothing(_: bytes) -> None: ...
+
+
+async def asked_everything(cluster: KubernetesCluster) -> list[str]:
+    """What each sort of request raises: its words, its representation and its whole trace."""
+    command = ExecRequest("main", ("true",))
+    requests = (
+        lambda: cluster.get(CONFIG_MAP, "a", "default"),
+        lambda: cluster.create(CONFIG_MAP, config_map("a"), "default"),
+        lambda: anext(cluster.watch(CONFIG_MAP, "default", initial_events=True)),
+        lambda: anext(cluster.logs("p", "default", LogOptions())),
+        lambda: cluster.execute("p", "default", command, Streams(stdout=nothing, stderr=nothing)),
+        cluster.require_supported,
+    )
+    raised: list[str] = []
+    for request in requests:
+        try:
+            await request()  # type: ignore[operator]
+        except Exception as problem:
+            raised += [str(problem), repr(problem), "".join(traceback.format_exception(problem))]
+    return raised
+
+
+FAILURES = {
+    "cut": reset,
+    "hung up": hang_up,
+    "not let in": refusal(401, "Unauthorized"),
+    "not allowed": refusal(403, "Forbidden"),
+    "not found": refusal(404, "NotFound"),
+    "refused": refusal(422, "Invalid", "it has mistakes"),
+    "unwell": refusal(500, "InternalError"),
+    "busy": refusal(429, "TooManyRequests", retry_after="0"),
+    "a page": answer(200, b"<html>", content_type="text/html"),
+    "no page": answer(404, b"<html>", content_type="text/html"),
+    "elsewhere": answer(302, b"", location="http://127.0.0.1:1/"),
+    "a stream that breaks": stream(b'{"type":', then=reset),
+    "no HTTP": stream(b"", then=reset),
+}
+
+
+@pytest.mark.parametrize("step", FAILURES.values(), ids=list(FAILURES))
+async def test_a_request_that_fails_tells_no_credentials(step: Any, log: list[str]) -> None:
+    async with scripted(*[step] * 100) as server, client(server) as cluster:
+        raised = await asked_everything(cluster)
+        shown = repr(cluster.wire.connection) + repr(cluster.wire.connection.shown())
+    assert {request.headers["authorization"] for request in server.received} <= {f"Bearer {TOKEN}", f"Bearer {RENEWED}"}
+    assert server.received != []
+    assert raised != []
+    assert [line for line in (*raised, *log, shown) if "hush" in line] == []
+
+
+@pytest.mark.parametrize("step", [reset, answer(407, b"no"), answer(502, b"no")], ids=["cut", "refused", "lost"])
+async def test_a_proxy_that_fails_tells_no_password(step: Any, log: list[str]) -> None:
+    async with scripted(*[step] * 100) as proxy:
+        address = proxy.url.replace("http://", f"http://me:{PASSWORD}@")
+        through = Connection("http://cluster.invalid", proxy=address, headers=bearer(TOKEN))
+        async with opened(through, settings=ONCE, chance=random.Random(1)) as cluster:
+            raised = await asked_everything(cluster)
+    assert raised != []
+    assert [line for line in (*raised, *log) if "hush" in line] == []
+
+
+async def test_a_copy_that_cannot_be_kept_logs_no_credentials(log: list[str]) -> None:
+    steps = [refusal(403, "Forbidden"), refusal(500, "InternalError"), reset, refusal(401, "Unauthorized")]
+    async with scripted(*steps, *[refusal(404, "NotFound")] * 9) as server, client(server) as cluster:
+        copy = Reflector(cluster, CONFIG_MAP, "default", gives_up_on=(404,), clock=Hurried())
+        with pytest.raises(ApiError):
+            await copy.run()
+    assert any("watch refused" in line for line in log)
+    assert [line for line in log if "hush" in line] == []
