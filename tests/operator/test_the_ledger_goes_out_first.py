@@ -115,7 +115,7 @@ async def test_a_refusal_of_one_does_not_keep_the_others_from_starting() -> None
         assert (len(tries), world.task("all", 1)["attemptStatus"]["id"]) == (9, 0)
 
 
-async def test_pods_are_made_in_batches_that_double() -> None:
+async def test_each_pod_that_is_made_makes_room_for_one_more() -> None:
     async with SimulatedWorld(0) as world:
         at_once: list[int] = []
         flying = 0
@@ -139,7 +139,7 @@ async def test_pods_are_made_in_batches_that_double() -> None:
         world.lives[-1].faults.fail(landed, when=When.AFTER, times=None)
         await world.submit(fw("many", role("worker", 15, fate=runs())))
         await world.running("many", 15)
-        assert at_once == [1, 2, 1, 4, 3, 2, 1, 8, 7, 6, 5, 4, 3, 2, 1]
+        assert at_once == [1, 2, 2, 4, 4, 4, 7, 7, 7, 6, 5, 4, 3, 2, 1]
 
 
 @pytest.mark.parametrize("how", ["lost", "failed"])

@@ -117,13 +117,61 @@ async def test_a_mistake_in_one_pass_leaves_the_other_keys_alone() -> None:
 
 
 async def test_after_close_nothing_starts() -> None:
-    passes: list[Key] = []
+    work = Gathering()
+    work.queue.add_soon(B)
+    await work.queue.close()
+    work.queue.add(A)
+    work.queue.add_soon(A)
+    assert (await work.after(999), work.clock.next_due()) == ([], None)
 
-    async def work(key: Key) -> None:
-        passes.append(key)
 
-    queue = KeyedWork("test", work)
-    await queue.close()
-    queue.add(A)
-    await queue.idle()
-    assert passes == []
+class Gathering:
+    """Work that notes its keys, on a clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.queue = KeyedWork("test", self._work, clock=self.clock, gathering_seconds=10)
+        self._passes: list[Key] = []
+
+    async def _work(self, key: Key) -> None:
+        self._passes.append(key)
+        await self.gate.wait()
+
+    async def after(self, seconds: float) -> list[Key]:
+        """The passes until so many seconds later."""
+        self.clock.advance(seconds)
+        await self.queue.idle()
+        passes, self._passes = self._passes, []
+        return passes
+
+
+async def test_what_may_wait_waits_for_company() -> None:
+    work = Gathering()
+    work.queue.add_soon(A)
+    assert (await work.after(9), work.queue.depth) == ([], 1)
+    work.queue.add_soon(A)
+    work.queue.add_soon(B)
+    assert await work.after(1) == [A]
+    assert await work.after(9) == [B]
+    assert work.queue.depth == 0
+
+
+async def test_what_may_not_wait_takes_the_others_along() -> None:
+    work = Gathering()
+    work.queue.add_soon(A)
+    work.queue.add(A)
+    assert await work.after(0) == [A]
+    assert await work.after(999) == []
+
+
+async def test_what_may_wait_waits_also_after_a_pass_that_was_running() -> None:
+    work = Gathering()
+    work.gate.clear()
+    work.queue.add(A)
+    await asyncio.sleep(0)
+    work.queue.add_soon(A)
+    work.gate.set()
+    assert await work.after(0) == [A]
+    assert await work.after(10) == [A]

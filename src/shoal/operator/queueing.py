@@ -1,7 +1,8 @@
 """Work by key: one at a time per key, many keys at once, what arrives meanwhile folded into one more pass.
 
-A pass that fails is tried again after a growing, jittered pause; only failures wait. A mistake in a pass is
-logged with its trace and retried like any failure: one bad object never stops the loop for the others.
+A pass that fails is tried again after a growing, jittered pause. Where a pass costs requests to a server far away,
+what usually comes in company may wait a moment for it; nothing else waits. A mistake in a pass is logged with its trace
+and retried like any failure: one bad object never stops the loop for the others.
 """
 
 from __future__ import annotations
@@ -32,25 +33,35 @@ def growing_pause(failures: int, chance: random.Random) -> float:
 
 
 class KeyedWork:
-    """`add` may be called from anywhere in the loop, as often as one likes."""
+    """`add` and `add_soon` may be called from anywhere in the loop, as often as one likes."""
 
     def __init__(
-        self, name: str, work: Work, *, clock: Clock | None = None, jitter: random.Random | None = None
+        self,
+        name: str,
+        work: Work,
+        *,
+        clock: Clock | None = None,
+        jitter: random.Random | None = None,
+        gathering_seconds: float = 0.0,
     ) -> None:
+        """`gathering_seconds`: how long what is added "soon" waits for company."""
         self.name = name
+        self._gathering_seconds = gathering_seconds
         self._work = work
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._again: set[Key] = set()
+        self._soon_again: set[Key] = set()
+        self._gathering: dict[Key, Timer] = {}
         self._failures: dict[Key, int] = {}
         self._retries: dict[Key, Timer] = {}
         self._closed = False
 
     @property
     def depth(self) -> int:
-        """Keys that are being worked on, or will be as soon as that is done."""
-        return len(self._running)
+        """Keys that are being worked on, or will be as soon as that is done, or gather company."""
+        return len(self._running) + len(self._gathering)
 
     def add(self, key: Key) -> None:
         if self._closed:
@@ -58,15 +69,25 @@ class KeyedWork:
         if key in self._running:
             self._again.add(key)
             return
-        if retry := self._retries.pop(key, None):
-            retry.cancel()
+        for waiting in (self._retries, self._gathering):
+            if timer := waiting.pop(key, None):
+                timer.cancel()
         self._running[key] = asyncio.get_running_loop().create_task(self._pass(key), name=f"{self.name} {key}")
+
+    def add_soon(self, key: Key) -> None:
+        """Within the time of gathering, together with what else comes for the key until then."""
+        if not self._gathering_seconds:
+            self.add(key)
+        elif key in self._running:
+            self._soon_again.add(key)
+        elif key not in self._gathering and not self._closed:
+            self._gathering[key] = self._clock.call_later(self._gathering_seconds, lambda: self.add(key))
 
     async def close(self) -> None:
         """Stop without finishing: every pass may be cut anywhere, and the next start finds the rest."""
         self._closed = True
-        for retry in self._retries.values():
-            retry.cancel()
+        for timer in (*self._retries.values(), *self._gathering.values()):
+            timer.cancel()
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
@@ -89,9 +110,13 @@ class KeyedWork:
             self._failures.pop(key, None)
         finally:
             del self._running[key]
+        soon = key in self._soon_again
+        self._soon_again.discard(key)
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+        elif soon:
+            self.add_soon(key)
 
     def _failed(self, key: Key, failure: Exception) -> None:
         count = self._failures[key] = self._failures.get(key, 0) + 1

@@ -1,8 +1,8 @@
 """What the engine asks for, carried out. Everything here happens after the ledger is stored; nothing here decides.
 
 A step's writes keep their order by phases: marks, deletes, what owns bodies, bodies, the job itself. Within a phase
-they run side by side, bounded for all jobs together. Bodies are made in batches that start with one and double while
-all goes well, and go one by one after refusals: a template nobody accepts does not flood the server. A refusal keeps
+they run side by side, bounded for all jobs together. Bodies are made one at first, and one more at a time with each
+that is made, and go one by one after refusals: a template nobody accepts does not flood the server. A refusal keeps
 another task from its try only where it holds for the whole role: while a quota is full, and where nobody may make such
 a body until the engine has heard of the first, which may well end the job.
 Every answer becomes a receipt for the next pass; a request whose fate is unknown is refused with code 0.
@@ -95,31 +95,34 @@ class Executor:
         carried = Carried()
         for phase, several in groupby(writes, _phase):
             if phase is Phase.BODIES:
-                await self._in_growing_batches(manifest, list(several), carried, barred)
+                await self._in_a_growing_stream(manifest, list(several), carried, barred)
             else:
                 await self._side_by_side([self._one(manifest, write, carried) for write in several])
             if carried.failure is not None and phase is Phase.MARKS:
                 break  # nobody is deleted without the mark that says why
         return carried
 
-    async def _in_growing_batches(
+    async def _in_a_growing_stream(
         self, manifest: Obj, creates: Sequence[Write], carried: Carried, barred: Container[str]
     ) -> None:
-        left, size = deque(creates), 1
-        while left:
-            batch: list[Write] = []
-            while left and len(batch) < size:
-                create = left.popleft()
-                assert isinstance(create, Create)
-                assert isinstance(create.target, TaskRef)
-                role = create.target.role
-                if role in carried.full or (role in carried.barred and role not in barred):
-                    carried.withheld.append(create.target)
-                else:
-                    batch.append(create)
-            refused = len(carried.refused)
-            await self._side_by_side([self._one(manifest, create, carried) for create in batch])
-            size = min(size * 2, AT_ONCE) if len(carried.refused) == refused else max(size // 2, 1)
+        """Nobody waits for the slowest of a batch: whoever is done takes the next one, and fetches another to help."""
+        left, hands, wanted = deque(creates), 1, 1
+
+        async def work() -> None:
+            nonlocal hands, wanted
+            while (create := _next_of(left, carried, barred)) is not None:
+                await self._one(manifest, create, carried)
+                is_refused = bool(carried.refused) and carried.refused[-1] is create
+                wanted = max(wanted // 2, 1) if is_refused else min(wanted + 1, AT_ONCE)
+                if hands > wanted:
+                    break
+                while left and hands < wanted:
+                    hands += 1
+                    group.create_task(work())
+            hands -= 1
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(work())
 
     async def _side_by_side(self, requests: list[Awaitable[None]]) -> None:
         if len(requests) == 1:
@@ -244,6 +247,19 @@ class Executor:
     async def _counted(self, kind: Kind, verb: str, request: Awaitable[Obj]) -> Obj:
         self._metrics.wrote(kind, verb)
         return await request
+
+
+def _next_of(left: deque[Write], carried: Carried, barred: Container[str]) -> Create | None:
+    """The next that has a chance; those that would be refused like another are noted."""
+    while left:
+        create = left.popleft()
+        assert isinstance(create, Create)
+        assert isinstance(create.target, TaskRef)
+        role = create.target.role
+        if role not in carried.full and (role not in carried.barred or role in barred):
+            return create
+        carried.withheld.append(create.target)
+    return None
 
 
 async def find(cluster: Cluster, kind: Kind, name: str, namespace: str) -> Obj | None:

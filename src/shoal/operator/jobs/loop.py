@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -72,8 +73,12 @@ class JobLoop:
         namespace: str | None = None,
         labels: str = "",
         serves: Callable[[Key], bool] | None = None,
+        gathering_seconds: float = 0.0,
     ) -> None:
-        """Of all jobs those of `namespace` (None: of every one) that `labels` select and `serves` agrees to."""
+        """Of all jobs those of `namespace` (None: of every one) that `labels` select and `serves` agrees to.
+
+        `gathering_seconds`: how long news of a pod may wait for that of others of its job.
+        """
         self._cluster = cluster
         self._dialect = dialect
         self._kind = dialect.kind
@@ -84,8 +89,12 @@ class JobLoop:
         self._history = history
         self._serves = serves or _everybody
         self.advance = advance  # the engine; tests look over its shoulder
+        limit = dialect.workers(self._settings) if dialect.workers is not None else None
+        self._workers = asyncio.Semaphore(limit) if limit is not None else nullcontext()
         self._known: dict[Key, Known] = {}
-        self._work = KeyedWork(self.name, self._timed_pass, clock=clock, jitter=self._chance)
+        self._work = KeyedWork(
+            self.name, self._timed_pass, clock=clock, jitter=self._chance, gathering_seconds=gathering_seconds
+        )
         self._jobs = Reflector(
             cluster, self._kind, namespace,
             labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._chance,
@@ -96,7 +105,7 @@ class JobLoop:
             POD,
             self._owner,
             namespace=namespace,
-            wake=self._work.add,
+            wake=self._work.add_soon,
             freed=self._freed,
             gone=gone,
             clock=clock,
@@ -155,7 +164,9 @@ class JobLoop:
             return
         if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
             self._child_gone(change.old)
-        self._work.add(change.key)
+        known = self._known.get(change.key)
+        if change.new is None or known is None or known.echo != change.new["metadata"]["resourceVersion"]:
+            self._work.add(change.key)
 
     def _child_gone(self, obj: Obj) -> None:
         """A job or pod that is no longer there leaves its last version in the history."""
@@ -167,8 +178,9 @@ class JobLoop:
     async def _timed_pass(self, key: Key) -> None:
         for copies in self._copies:
             await copies.synced.wait()
-        with self._metrics.timed(self._kind):
-            await self._pass(key)
+        async with self._workers:
+            with self._metrics.timed(self._kind):
+                await self._pass(key)
 
     async def _pass(self, key: Key) -> None:
         known = await self._recall(key)  # 1. what it is, and what was stored
@@ -342,6 +354,7 @@ class JobLoop:
             subresource=self._served(ledger.subresource),
         )  # fmt: skip
         known.manifest, known.stored = without_bookkeeping(answer), state
+        known.echo = answer["metadata"]["resourceVersion"]
         known.unwritten_since, known.births, known.is_doubtful = None, (), False
 
     def _served(self, subresource: str) -> str:
