@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kit.fates import fate_of
-from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions
+from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD
@@ -38,12 +38,15 @@ class HollowNodes:
         prefix: str = "hollow",
         namespace: str | None = None,
         pace: float = 1.0,  # real seconds in a second of a fate
+        comes_back: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
+        """`comes_back` is awaited where a request got no answer; then it is made again, as kubelets do."""
         self.names = [f"{prefix}-{number}" for number in range(count)]
         self.lived: dict[str, Obj] = {}  # every pod that ever ran here, by uid
         self._cluster = cluster
         self._places = places
         self._pace = pace
+        self._comes_back = comes_back
         self._next = itertools.cycle(self.names)
         self._addresses = itertools.count(1)
         self._at_once = asyncio.Semaphore(AT_ONCE)
@@ -111,8 +114,8 @@ class HollowNodes:
     async def _place(self, pod: Obj) -> None:
         if fate_of(pod).unplaced:
             return
-        async with self._at_once:
-            await self._cluster.bind(name_of(pod), namespace_of(pod), node=next(self._next), uid=uid_of(pod))
+        node = next(self._next)
+        await self._ask(lambda: self._cluster.bind(name_of(pod), namespace_of(pod), node=node, uid=uid_of(pod)))
 
     async def _live(self, pod: Obj) -> None:
         fate = fate_of(pod)
@@ -139,8 +142,7 @@ class HollowNodes:
         if uid_of(pod) in self.lived and (pod.get("status") or {}).get("phase") == "Running":
             await self._end(pod, fate.leaves_with)
         now = DeleteOptions(grace_seconds=0, preconditions=Preconditions(uid=uid_of(pod)))
-        async with self._at_once:
-            await self._cluster.delete(POD, name_of(pod), namespace_of(pod), now)
+        await self._ask(lambda: self._cluster.delete(POD, name_of(pod), namespace_of(pod), now))
 
     async def _end(self, pod: Obj, code: int) -> None:
         ended = {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": rfc3339(datetime.now(UTC))}
@@ -151,10 +153,22 @@ class HollowNodes:
 
     async def _tell(self, pod: Obj, **status: Any) -> None:
         patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
-        async with self._at_once:
-            await self._cluster.patch(
+        await self._ask(
+            lambda: self._cluster.patch(
                 POD, name_of(pod), namespace_of(pod), patch=patch, patch_type=PatchType.MERGE, subresource="status"
             )
+        )
+
+    async def _ask(self, request: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            try:
+                async with self._at_once:
+                    await request()
+                    return
+            except (OutcomeUnknown, OSError):
+                if self._comes_back is None:
+                    raise
+                await self._comes_back()
 
 
 def _containers(pod: Obj, state: Obj) -> list[Obj]:

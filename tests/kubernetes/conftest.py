@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from kit import operated
+from kit import defined_plane, operated
 from kit.control_plane import ControlPlane
 from kit.installed import Ground
 from kit.whole_run import folder_of_the_run, needs_a_control_plane
@@ -19,6 +19,14 @@ from shoal.cluster.kubernetes import KubernetesCluster, opened
 def operated_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     needs_a_control_plane()
     with operated.shared(folder_of_the_run(tmp_path_factory, "operated")) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def littered_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """For tests that leave hundreds of namespaces behind."""
+    needs_a_control_plane()
+    with defined_plane.shared(folder_of_the_run(tmp_path_factory, "littered")) as plane:
         yield plane
 
 
