@@ -45,16 +45,23 @@ kubernetes = pytest.param("kubernetes", id="kubernetes", marks=(pytest.mark.kube
 disturbed = pytest.param("disturbed", id="disturbed", marks=(pytest.mark.disturbed, pytest.mark.timeout(3600)))
 
 
-def scenario(*, real: bool = True, config: Obj | None = None, varies: tuple[str, ...] = ()) -> Any:
+def scenario(
+    *,
+    real: bool = True,
+    config: Obj | None = None,
+    varies: tuple[str, ...] = (),
+    worlds: Worlds | None = None,
+) -> Any:
     """Make tests of a script: simulated, disturbed and, where it has processes to run, real: on a cluster of our own
     and on Kubernetes with `shoal node`.
 
     Every disturbed run comes to rest and ends as the undisturbed one, but for the fields in `varies`.
     """
-    tiers = [simulated, disturbed, *([embedded, kubernetes] if real else [])]
+    stage = worlds or Worlds()
+    tiers = [simulated, disturbed, *([embedded] if real else []), *([kubernetes] if real and stage.kubernetes else [])]
 
     def decorate(script: Script) -> Any:
-        case = Case(script, config, varies)
+        case = Case(script, config, varies, stage)
 
         @pytest.mark.parametrize("tier", tiers)
         async def test(
@@ -63,10 +70,11 @@ def scenario(*, real: bool = True, config: Obj | None = None, varies: tuple[str,
             if tier == "simulated":
                 await case.play()
             elif tier == "embedded":
-                async with RealWorld(tmp_path, config=config) as world:
+                async with stage.embedded(tmp_path, config=config) as world:
                     await script(world)
             elif tier == "kubernetes":
-                async with KubernetesWorld(request.getfixturevalue("kubernetes_plane"), config=config) as shore:
+                assert stage.kubernetes is not None
+                async with stage.kubernetes(request.getfixturevalue("kubernetes_plane"), config=config) as shore:
                     await script(shore)
             else:
                 record_property("disturbed runs", await case.disturb())
@@ -75,6 +83,16 @@ def scenario(*, real: bool = True, config: Obj | None = None, varies: tuple[str,
         return test
 
     return decorate
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Where the scenarios of one job language are played."""
+
+    simulated: type[SimulatedWorld] = SimulatedWorld
+    embedded: type[RealWorld] = RealWorld
+    kubernetes: type[KubernetesWorld] | None = KubernetesWorld
+    watched: tuple[Kind, ...] = WATCHED
 
 
 @dataclass(frozen=True)
@@ -90,12 +108,13 @@ class Case:
     script: Script
     config: Obj | None
     varies: tuple[str, ...]
+    worlds: Worlds = Worlds()
 
     async def play(self, how: Disturbed | None = None, seed: int = 0) -> tuple[Obj, SimulatedWorld]:
         """One run; its last picture."""
         world: SimulatedWorld
         plan = None if how is None else lambda life: how.plan(world, life)
-        world = SimulatedWorld(seed, plan=plan, config=self.config)
+        world = self.worlds.simulated(seed, plan=plan, config=self.config)
         async with world:
             await self.script(world)
             await world.at_rest()
@@ -104,7 +123,7 @@ class Case:
     async def disturb(self) -> int:
         """Every single disturbance, then chance; the number of runs."""
         counted, picture = await self._baseline()
-        single = () if CHOSEN else (*_kills(counted), *_events(counted))
+        single = () if CHOSEN else (*_kills(counted), *_events(counted, self.worlds.watched))
         runs = 0
         for how in (*single, *_by_chance()):
             try:
@@ -129,7 +148,7 @@ class Case:
 
         def listen(_: SimulatedWorld, __: int) -> Faults:
             faults = Faults()
-            for kind in WATCHED:
+            for kind in self.worlds.watched:
                 faults.disturb(Disturbance.DROP, count(kind), kind)
             return faults
 
@@ -151,8 +170,8 @@ def _first_life(add: Callable[..., Faults]) -> Callable[[SimulatedWorld, int], F
     return lambda _, life: add(Faults()) if life == 0 else Faults()
 
 
-def _events(counted: Counter[str]) -> Iterator[Disturbed]:
-    for kind in WATCHED:
+def _events(counted: Counter[str], watched: tuple[Kind, ...]) -> Iterator[Disturbed]:
+    for kind in watched:
         for number in range(1, counted[kind.kind] + 1):
             at = f"{kind.kind} event {number}"
             yield Disturbed(f"{at} late", _strike(kind, number, Delay(LATE_SECONDS)))

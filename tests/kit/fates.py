@@ -60,8 +60,16 @@ def pod_with(*rules: Rule, **spec: Any) -> Obj:
 
 def fate_of(pod: Obj) -> Fate:
     stamps = annotations_of(pod)
-    place = [int(stamps.get(f"FC_{name}", 0)) for name in ("TASK_INDEX", "TASK_ATTEMPT_ID", "FRAMEWORK_ATTEMPT_ID")]
+    place = [int(next((stamps[key] for key in keys if key in stamps), 0)) for keys in _STAMPS]
     return next((rule.fate for rule in _rules(stamps.get(ANNOTATION, "[]")) if rule.fits(*place)), runs())
+
+
+# Index, attempt and run, as each job language writes them down.
+_STAMPS = (
+    ("FC_TASK_INDEX", "volcano.sh/task-index"),
+    ("FC_TASK_ATTEMPT_ID",),
+    ("FC_FRAMEWORK_ATTEMPT_ID", "volcano.sh/job-version"),
+)
 
 
 @cache

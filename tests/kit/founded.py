@@ -14,6 +14,8 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.store import MemoryJournal, Row
+from shoal.dialects import load
+from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.operator.jobs.installing import admit
@@ -42,18 +44,20 @@ class Kept(MemoryJournal):
             self.rows.pop(number, None)
 
 
-def founded(seed: int) -> SimulatedCluster:
-    """A cluster of its own with the kind of Frameworks defined and guarded."""
+def founded(seed: int, dialect: Dialect = DIALECT) -> SimulatedCluster:
+    """A cluster of its own with the kind of Frameworks, or of another language, defined and guarded."""
     clock = VirtualClock()
-    machinery = Machinery(Preloaded(_rows()), clock=clock, chance=random.Random(seed))
-    admit(machinery, [DIALECT])
+    machinery = Machinery(Preloaded(_rows(dialect.kind.resource)), clock=clock, chance=random.Random(seed))
+    admit(machinery, [dialect])
     return SimulatedCluster(seed, base=EmbeddedCluster(machinery), clock=clock)
 
 
 @cache
-def _rows() -> list[Row]:
+def _rows(resource: str) -> list[Row]:
+    dialect = next(each for each in map(load, ("framework", "volcano")) if each.kind.resource == resource)
     journal = Kept()
     machinery = Machinery(journal, clock=VirtualClock(), chance=random.Random(0))
-    machinery.create(CUSTOM_RESOURCE_DEFINITION, "", DIALECT.crd())
+    for definition in definitions_of(dialect):
+        machinery.create(CUSTOM_RESOURCE_DEFINITION, "", definition)
     machinery.settle()
     return [journal.rows[number] for number in sorted(journal.rows)]

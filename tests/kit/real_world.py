@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kit.resting import rested
-from kit.scenario import FRAMEWORK, NAMESPACE, World
+from kit.scenario import NAMESPACE, World
 from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import HostConfig, Hosted, running
 from shoal.dialects.framework import settings
@@ -35,7 +35,7 @@ class RealWorld(World):
     ) -> None:
         super().__init__()
         self._data = DataFolder(folder / "data")
-        self._config = settings(config or {}, relaxed=True)
+        self._dialects = self.settings(config)
         self._network = network
         self._capacity = {"cpu": "64", "memory": "64Gi", **(capacity or {})}
         self._news = asyncio.Event()
@@ -43,7 +43,11 @@ class RealWorld(World):
         self.hosted: Hosted
         self._loop: JobLoop
 
-    async def __aenter__(self) -> RealWorld:
+    def settings(self, config: Obj | None) -> Mapping[str, Any]:
+        """Of every language, by name."""
+        return {"framework": settings(config or {}, relaxed=True)}
+
+    async def __aenter__(self) -> Self:
         self._data.make()
         await self._start()
         return self
@@ -55,13 +59,13 @@ class RealWorld(World):
     async def _start(self) -> None:
         config = HostConfig(
             capacity=self._capacity, network=self._network,
-            dialects={"framework": self._config}, on_job_loop=self._look_over,
+            dialects=self._dialects, on_job_loop=self._look_over,
         )  # fmt: skip
         self.hosted = await self._stack.enter_async_context(running(self._data, config))
         self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
 
     def _look_over(self, loop: JobLoop) -> None:
-        if loop._kind == FRAMEWORK:
+        if loop._kind == self.dialect.kind:
             self._loop = loop
             self.promises.watch_steps(loop)
 

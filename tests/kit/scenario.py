@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 from prometheus_client import CollectorRegistry
 
@@ -45,6 +45,7 @@ class World(ABC):
     is_real = False
     is_disturbed = False
     namespace = NAMESPACE  # where its objects really are
+    dialect = DIALECT  # the language of its jobs
 
     def __init__(self) -> None:
         self.frameworks: dict[str, Obj] = {}
@@ -57,7 +58,7 @@ class World(ABC):
         self.snapshots: list[Any] = []
         self.promises = Promises(self)
         self._tables = {
-            FRAMEWORK.resource: self.frameworks,
+            self.dialect.kind.resource: self.frameworks,
             POD.resource: self.pods,
             CONFIG_MAP.resource: self.config_maps,
         }
@@ -74,10 +75,11 @@ class World(ABC):
     # What a user does
 
     async def submit(self, manifest: Obj) -> Obj:
-        return await self.user.create(FRAMEWORK, manifest, NAMESPACE)
+        return await self.user.create(self.dialect.kind, manifest, NAMESPACE)
 
     async def patch(self, name: str, *operations: Obj) -> Obj:
-        return await self.user.patch(FRAMEWORK, name, NAMESPACE, patch=list(operations), patch_type=PatchType.JSON)
+        kind = self.dialect.kind
+        return await self.user.patch(kind, name, NAMESPACE, patch=list(operations), patch_type=PatchType.JSON)
 
     async def set(self, name: str, **values: Any) -> Obj:
         """Replace parts of the spec: set("a", executionType="Stop"); `__` stands for / in the path."""
@@ -101,7 +103,7 @@ class World(ABC):
         await self.patch(name, *operations)
 
     async def delete(self, name: str, propagation: Propagation = Propagation.FOREGROUND) -> None:
-        await self.user.delete(FRAMEWORK, name, NAMESPACE, DeleteOptions(propagation=propagation))
+        await self.user.delete(self.dialect.kind, name, NAMESPACE, DeleteOptions(propagation=propagation))
 
     async def delete_pod(self, name: str) -> str:
         """The uid of the pod that is told to go."""
@@ -184,7 +186,7 @@ class World(ABC):
 
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         stored = after or before
-        if table.resource in self._tables and stored is not None and stored.key.namespace == NAMESPACE:
+        if table.resource in self._tables and stored is not None and stored.key.namespace in (NAMESPACE, ""):
             self.wrote(table.resource, stored.key.name, after.obj() if after is not None else None)
 
     def wrote(self, resource: str, name: str, obj: Obj | None) -> None:
@@ -222,12 +224,12 @@ class SimulatedWorld(World):
         self, seed: int = 0, *, plan: Callable[[int], Faults] | None = None, config: Obj | None = None
     ) -> None:
         super().__init__()
-        self.cluster = founded(seed)
+        self.cluster = founded(seed, self.dialect)
         self.look_at(self.cluster.machinery, self.cluster)
         self.is_disturbed = plan is not None
         self._plan = plan or (lambda _: Faults())
         self._chance = random.Random(seed)
-        self.config = settings({**(config or {})}, relaxed=True)
+        self.config = self.settings(config)
         self.pod_refusal: ApiError | None = None  # how the API answers every creation of a pod, while it is set
         self.hidden: set[str] = set()  # uids of pods the operator's watches never show
         self.lives: list[SimulatedCluster] = []
@@ -235,7 +237,10 @@ class SimulatedWorld(World):
         self._tasks: list[asyncio.Task[None]] = []
         self._operator: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> SimulatedWorld:
+    def settings(self, config: Obj | None) -> Any:
+        return settings({**(config or {})}, relaxed=True)
+
+    async def __aenter__(self) -> Self:
         asyncio.get_running_loop().set_exception_handler(_pass_over_kills)
         self._tasks.append(asyncio.create_task(self.kubelet.run()))
         self.start_operator()
@@ -257,7 +262,7 @@ class SimulatedWorld(World):
             self.config = self.config.model_copy(update=config)
         self.metrics = Metrics(CollectorRegistry())
         loop = JobLoop(
-            life, DIALECT, settings=self.config, clock=self.cluster.clock, metrics=self.metrics,
+            life, self.dialect, settings=self.config, clock=self.cluster.clock, metrics=self.metrics,
             chance=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
         )  # fmt: skip
         self.promises.watch_steps(loop)

@@ -188,3 +188,8 @@ class Dialect:
         """Every mistake of a manifest that is written, and of the change where one is stored already."""
         changes = self.admit_change(new, old) if self.admit_change is not None and old is not None else []
         return [*self.admit(new), *changes]
+
+
+def definitions_of(dialect: Dialect) -> tuple[Obj, ...]:
+    """Of the jobs, and of every kind that comes with their language."""
+    return (dialect.crd(), *(dialect.kin.definitions() if dialect.kin is not None else ()))

@@ -115,7 +115,8 @@ def _judged(job: Job, task: TaskState, outcome: Outcome, scene: Scene) -> TaskSt
 
 def _event(job: Job, ref: TaskRef, outcome: Outcome, scene: Scene) -> Event:
     ending = job.policies.ending
-    by_others = ending.by_others is Deleted.LOST and (outcome is ending.leaving or outcome is ending.gone)
+    losses = (ending.leaving, ending.gone, ending.unseen)
+    by_others = ending.by_others is Deleted.LOST and any(outcome is loss for loss in losses)
     body = scene.bodies.get((ref.role, ref.index))
     kind = Happening.TASK_LOST if by_others else Happening.TASK_FAILED
     return Event(kind, _when(body, scene), ref.role, ref.index, body.uid if body else "", _code(job, body))

@@ -63,6 +63,7 @@ from shoal.engine.policies import (
 from shoal.engine.words import Nature
 from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
 
+CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is lost
 _MOST_UNDERSTOOD = 10_000  # specs kept in mind
 
 _EMBODIMENT = Embodiment(names=Names.INDEX, memory=Memory.ROSTER, unrecorded=Unrecorded.ADOPT)
@@ -179,7 +180,11 @@ def _policies(spec: Spec, manifest: Obj, wishes: dict[str, str | None], settings
         shrink=_shrink(wishes),
         gates=_gates(spec),
         hold=Hold(from_spec=False, keeps=Keep.FINISHED, resume_charged=counts, release_counts=True),
-        clock=Clock(ttl_seconds=spec.ttl_seconds_after_finished, propagation=Propagation.FOREGROUND),
+        clock=Clock(
+            ttl_seconds=spec.ttl_seconds_after_finished,
+            propagation=Propagation.FOREGROUND,
+            creation_seconds=CREATION_SECONDS,
+        ),
         teardown=_TEARDOWN,
         companions=companions(spec, scene_of(manifest, spec)),
     )

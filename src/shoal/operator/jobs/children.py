@@ -48,9 +48,11 @@ class Children:
         owner: OwnerOf,
         *,
         namespace: str | None = None,
+        labels: str = "",
         wake: Callable[[Key], None],
         freed: Callable[[Key], None],
         gone: Callable[[Obj], None] | None = None,
+        went: Callable[[Key, str], None] = lambda _, __: None,
         clock: Clock,
     ) -> None:
         self.kind = kind
@@ -58,10 +60,13 @@ class Children:
         self._wake = wake
         self._freed = freed
         self._gone = gone
+        self._went = went
         self._of: dict[Key, dict[Key, None]] = {}  # by job, in order of appearance
         self._by_uid: dict[str, Key] = {}
         self._awaited: dict[Key, Key] = {}  # an object in the way -> the job that waits for its end
-        self.reflector = Reflector(cluster, kind, namespace, trim=self._trimmed, on_change=self._changed, clock=clock)
+        self.reflector = Reflector(
+            cluster, kind, namespace, labels=labels, trim=self._trimmed, on_change=self._changed, clock=clock
+        )
 
     def of(self, job: Key) -> Iterator[Obj]:
         """What belongs to the job of that name, and what stands in its way."""
@@ -118,6 +123,8 @@ class Children:
         same = change.new is not None and uid_of(change.new) == uid_of(old)
         if not same:
             self._by_uid.pop(uid_of(old), None)
+            if before is not None:
+                self._went(before, uid_of(old))
             if self._gone is not None and _WHOLE in old:
                 self._gone(_decode(old[_WHOLE]))
         if before is not None and before != after:

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import cast
 
 from shoal.cluster.admission import Admission
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.port import Cluster, PatchType, WatchEvent
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.kube.conditions import is_true
-from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
-from shoal.kube.objects import name_of
+from shoal.kube.errors import Cause
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from shoal.kube.objects import Obj, name_of
 
 
 async def install(cluster: Cluster, dialects: Iterable[Dialect]) -> None:
     """Apply the definitions and wait until the cluster serves their kinds."""
-    for dialect in dialects:
-        crd = dialect.crd()
+    for definition in (each for dialect in dialects for each in definitions_of(dialect)):
         await cluster.patch(
-            CUSTOM_RESOURCE_DEFINITION, name_of(crd),
-            patch=crd, patch_type=PatchType.APPLY, field_manager="shoal", force=True,
+            CUSTOM_RESOURCE_DEFINITION, name_of(definition),
+            patch=definition, patch_type=PatchType.APPLY, field_manager="shoal", force=True,
         )  # fmt: skip
-        await _established(cluster, name_of(crd))
+        await _established(cluster, name_of(definition))
 
 
 async def _established(cluster: Cluster, name: str) -> None:
@@ -42,4 +43,19 @@ async def _established(cluster: Cluster, name: str) -> None:
 def admit(machinery: Machinery, dialects: Iterable[Dialect]) -> None:
     """Let each language refuse what it cannot run, at the moment somebody writes it."""
     for dialect in dialects:
-        machinery.admissions[dialect.kind.resource] = Admission(dialect.default, dialect.judge, dialect.warn)
+        judge = partial(_judge, machinery, dialect)
+        machinery.admissions[dialect.kind.resource] = Admission(dialect.default, judge, dialect.warn)
+
+
+def _judge(machinery: Machinery, dialect: Dialect, new: Obj, old: Obj | None) -> list[Cause]:
+    """What the language says of the manifest and, of a new one, among what else there is."""
+
+    def lookup(kind: Kind) -> list[Obj]:
+        if kind not in machinery.kinds():
+            return []
+        return [stored.obj() for stored in machinery.list(kind).items]
+
+    mistakes = dialect.judge(new, old)
+    if old is None and dialect.admit_among is not None:
+        mistakes += dialect.admit_among(new, lookup)
+    return mistakes

@@ -1,0 +1,211 @@
+"""What jobs own besides pods, what they wait for, and the orders people give them: copies, and how they are written.
+
+A language that has none of these costs nothing here. Copies are found by the job they belong to, as pods are; objects
+that a job only waits for wake it when they come or go; an order wakes the job it is for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.dialect import Dialect
+from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
+from shoal.operator.jobs.children import Children, OwnerOf
+
+Place = tuple[Kind, Key]
+
+
+class InTheWay(OutcomeUnknown):
+    """Somebody else's object stands under the name of one of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """What one job has of all this, as the engine hears of it."""
+
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    companions: Mapping[CompanionRef, Seen] = field(default_factory=dict)
+    commands: tuple[Command, ...] = ()
+    opened: frozenset[str] = frozenset()
+
+
+_NOBODY = Relatives()
+
+
+class KinCopies:
+    """Copies for the jobs of one dialect."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        dialect: Dialect,
+        owner: OwnerOf,
+        *,
+        namespace: str | None,
+        wake: Callable[[Key], None],
+        clock: Clock,
+    ) -> None:
+        self._dialect = dialect
+        self._wake = wake
+        self._hoped: defaultdict[Place, set[Key]] = defaultdict(set)  # objects that jobs wait for
+        self._orders: Reflector | None = None
+        self._orders_of: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
+        children = dialect.kin.children if dialect.kin is not None else ()
+        self._children = {
+            child.kind: Children(
+                cluster, child.kind, owner,
+                namespace=namespace, labels=child.labels, wake=wake, freed=lambda _: None, clock=clock,
+            )
+            for child in children
+        }  # fmt: skip
+        for copies in self._children.values():
+            copies.reflector.subscribe(self._came_or_went)
+        if dialect.orders is not None:
+            self._orders = Reflector(
+                cluster, dialect.orders.kind, namespace,
+                on_change=self._order_changed, clock=clock,
+            )  # fmt: skip
+
+    @property
+    def reflectors(self) -> tuple[Reflector, ...]:
+        orders = (self._orders,) if self._orders is not None else ()
+        return (*(copies.reflector for copies in self._children.values()), *orders)
+
+    def of(self, key: Key, manifest: Obj, gone: frozenset[str]) -> Relatives:
+        """`gone` are uids that copies may still show."""
+        kin = self._dialect.kin
+        if kin is None:
+            return _NOBODY
+        groups: dict[str, Group] = {}
+        companions: dict[CompanionRef, Seen] = {}
+        for copies in self._children.values():
+            for obj in copies.of(key):
+                found = kin.recognise(obj, manifest) if uid_of(obj) not in gone else None
+                if found is None:
+                    continue
+                ref, seen = found
+                if isinstance(ref, GroupRef) and isinstance(seen, Group):
+                    groups[ref.key] = seen
+                elif isinstance(ref, CompanionRef) and isinstance(seen, Seen):
+                    companions[ref] = seen
+        return Relatives(groups, companions, self._commands(key, manifest), self._opened(key, manifest))
+
+    def copy_of(self, kind: Kind, key: Key) -> Obj | None:
+        copies = self._children.get(kind)
+        return copies.get(key) if copies is not None else None
+
+    def name_of(self, uid: str) -> str | None:
+        return next((name for copies in self._children.values() if (name := copies.name_of(uid)) is not None), None)
+
+    def order_named(self, order: CommandRef) -> str | None:
+        objects = self._orders.objects.values() if self._orders is not None else ()
+        return next((name_of(each) for each in objects if uid_of(each) == order.uid), None)
+
+    # Waiting for others
+
+    def _opened(self, key: Key, manifest: Obj) -> frozenset[str]:
+        assert self._dialect.kin is not None
+        opened: set[str] = set()
+        for awaited in self._dialect.kin.awaits(manifest):
+            where = Key(key.namespace, awaited.name)
+            self._hoped[awaited.kind, where].add(key)
+            found = self.copy_of(awaited.kind, where)
+            if found is not None and not is_leaving(found):
+                opened.add(awaited.key)
+        return frozenset(opened)
+
+    def _came_or_went(self, change: Change) -> None:
+        if change.old is None or change.new is None:
+            for job in self._hoped.pop((change.kind, change.key), ()):
+                self._wake(job)
+
+    # Orders
+
+    def _order_changed(self, change: Change) -> None:
+        assert self._dialect.orders is not None
+        for order, is_there in ((change.old, False), (change.new, True)):
+            job = self._dialect.orders.target(order) if order is not None else None
+            if job is None:
+                continue
+            if is_there:
+                self._orders_of[job][change.key] = None
+            else:
+                self._orders_of[job].pop(change.key, None)
+            self._wake(job)
+
+    def _commands(self, key: Key, manifest: Obj) -> tuple[Command, ...]:
+        """In the order in which they were given."""
+        if self._orders is None or self._dialect.orders is None or key not in self._orders_of:
+            return ()
+        if not self._orders_of[key]:
+            del self._orders_of[key]
+            return ()
+        found = [self._orders.objects[order] for order in self._orders_of[key]]
+        found.sort(key=lambda order: (order["metadata"].get("creationTimestamp") or "", name_of(order)))
+        return tuple(self._dialect.orders.read(order, manifest) for order in found)
+
+
+class Counted(Protocol):
+    def __call__(self, kind: Kind, verb: str, request: Awaitable[Obj]) -> Awaitable[Obj]: ...
+
+
+class KinWriter:
+    """Brings groups and companions to what the engine asks for."""
+
+    def __init__(self, cluster: Cluster, dialect: Dialect, copies: KinCopies, counted: Counted) -> None:
+        self._cluster = cluster
+        self._dialect = dialect
+        self._copies = copies
+        self._counted = counted
+
+    async def apply(self, manifest: Obj, apply: Apply) -> None:
+        kin = self._dialect.kin
+        assert kin is not None
+        kind, name = kin.place(manifest, apply.target)
+        where = Key(namespace_of(manifest), name)
+        found = self._copies.copy_of(kind, where)
+        if found is None:
+            found = await self._create(manifest, apply, kind, where)
+        if found is None or is_leaving(found):
+            return  # made, or about to go: the watch tells when its name is free
+        if kin.recognise(found, manifest) is None:
+            raise InTheWay(f"there is a {kind.kind} {name} of somebody else; delete or rename it, or rename the job")
+        patch = kin.dress(manifest, apply, False)
+        if shows(found, patch):
+            return
+        patch["metadata"] = {**patch["metadata"], "uid": uid_of(found)}
+        await self._counted(kind, "patch", self._cluster.patch(kind, name, where.namespace, patch=patch))
+
+    async def _create(self, manifest: Obj, apply: Apply, kind: Kind, where: Key) -> Obj | None:
+        """None where it was made; else what stands there already, which our copies do not show yet."""
+        assert self._dialect.kin is not None
+        made = self._dialect.kin.dress(manifest, apply, True)
+        try:
+            await self._counted(kind, "create", self._cluster.create(kind, made, where.namespace))
+        except ApiError as refused:
+            if refused.reason != "AlreadyExists":
+                raise
+            return await self._cluster.get(kind, where.name, where.namespace)
+        return None
+
+    def complaint(self, manifest: Obj, target: Target, failure: Exception) -> Sentence:
+        """Why a group or companion cannot be had, for people."""
+        kin = self._dialect.kin
+        assert kin is not None
+        kind, name = kin.place(manifest, target)
+        why = failure.message if isinstance(failure, ApiError) else str(failure)
+        return Sentence("", kin.trouble(target), f"{kind.kind} {name} cannot be had: {why}", warning=True)
+
+
+def shows(found: Obj, wanted: Obj) -> bool:
+    """Whether an object carries the very notes it should, its digest among them."""
+    return annotations_of(wanted).items() <= annotations_of(found).items()

@@ -1,0 +1,211 @@
+"""The stages for scenarios of Volcano Jobs, simulated and real: `kit.scenario` with the words of this language.
+
+Groups are let in by the program that does so on every cluster of our own; it is never disturbed, because it is not the
+one under test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+from kit.disturbing import Worlds
+from kit.disturbing import scenario as any_scenario
+from kit.real_world import RealWorld
+from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
+from shoal.cluster.faults import Faults
+from shoal.cluster.reflecting import Reflector
+from shoal.dialects.gangs import POD_GROUP, QUEUE
+from shoal.dialects.volcano import DIALECT, settings
+from shoal.dialects.volcano.orders import COMMAND, order
+from shoal.kube.kinds import CONFIG_MAP, EVENT, NODE, PERSISTENT_VOLUME_CLAIM, POD, SECRET, SERVICE
+from shoal.kube.objects import Obj, annotations_of, uid_of
+from shoal.operator.gangs import GangsLoop
+
+FINAL = ("Completed", "Failed", "Terminated")
+ROOM = {"cpu": "64", "memory": "256Gi", "pods": "200"}
+
+
+class VolcanoWorld(World):
+    """What a user of Volcano Jobs does and sees."""
+
+    dialect = DIALECT
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.groups: dict[str, Obj] = {}
+        self.services: dict[str, Obj] = {}
+        self.secrets: dict[str, Obj] = {}
+        self.claims: dict[str, Obj] = {}
+        self.commands: dict[str, Obj] = {}
+        self.queues: dict[str, Obj] = {}
+        self.events: dict[str, Obj] = {}
+        self.births: dict[str, list[Obj]] = {}  # pods as they were made, by name
+        self.went: list[str] = []  # names of groups and companions that have gone
+        self._tables |= {
+            POD_GROUP.resource: self.groups,
+            SERVICE.resource: self.services,
+            SECRET.resource: self.secrets,
+            PERSISTENT_VOLUME_CLAIM.resource: self.claims,
+            COMMAND.resource: self.commands,
+            QUEUE.resource: self.queues,
+            EVENT.resource: self.events,
+        }
+
+    # What a user does
+
+    async def command(self, name: str, action: str) -> Obj:
+        return await self.user.create(COMMAND, order(self.frameworks[name], action), NAMESPACE)
+
+    async def resize(self, name: str, replicas: int, *, task: int = 0, least: int | None = None) -> None:
+        """The task's size and minimum and the job's minimum, in one patch."""
+        minimum = least if least is not None else replicas
+        path = f"/spec/tasks/{task}"
+        await self.patch(
+            name,
+            {"op": "replace", "path": f"{path}/replicas", "value": replicas},
+            {"op": "replace", "path": f"{path}/minAvailable", "value": minimum},
+            {"op": "replace", "path": "/spec/minAvailable", "value": minimum},
+        )
+
+    # What a user sees
+
+    def job(self, name: str) -> Obj:
+        return self.frameworks.get(name) or {}
+
+    def phase(self, name: str) -> str:
+        return str((self.status(name).get("state") or {}).get("phase") or "")
+
+    def phases(self, name: str) -> list[str]:
+        """As they changed."""
+        found: list[str] = []
+        for status in self.statuses[name]:
+            phase = (status.get("state") or {}).get("phase")
+            if phase and (not found or found[-1] != phase):
+                found.append(phase)
+        return found
+
+    def counts(self, name: str) -> dict[str, int]:
+        words = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+        return {word: self.status(name)[word] for word in words if self.status(name).get(word)}
+
+    def group(self, name: str) -> Obj:
+        return next((g for g in self.groups.values() if g["metadata"]["name"].startswith(f"{name}-")), {})
+
+    def pods_of(self, name: str) -> dict[str, str]:
+        """Names and phases, leaving ones included."""
+        return {
+            pod: str((obj.get("status") or {}).get("phase") or "Pending")
+            for pod, obj in sorted(self.pods.items())
+            if annotations_of(obj).get("volcano.sh/job-name") == name
+        }
+
+    def uids_of(self, name: str) -> dict[str, str]:
+        return {pod: uid_of(self.pods[pod]) for pod in self.pods_of(name)}
+
+    def reasons(self, name: str) -> list[str]:
+        """Of Events about the job, in the order of their first time."""
+        uid = uid_of(self.job(name))
+        about = [event for event in self.events.values() if event["involvedObject"].get("uid") == uid]
+        return [str(event["reason"]) for event in about]
+
+    # What a user waits for
+
+    async def in_phase(self, name: str, phase: str) -> Obj:
+        await self.until(lambda: self.phase(name) == phase)
+        return self.status(name)
+
+    async def up(self, name: str, count: int) -> None:
+        """Running, with so many running pods."""
+        await self.until(lambda: self.phase(name) == "Running" and self.counts(name) == {"running": count})
+
+    # What is recorded
+
+    def wrote(self, resource: str, name: str, obj: Obj | None) -> None:
+        if resource == POD.resource and obj is not None and name not in self.pods:
+            self.births.setdefault(name, []).append(obj)
+        if obj is None and resource in (SERVICE.resource, SECRET.resource, CONFIG_MAP.resource):
+            self.went.append(name)
+        super().wrote(resource, name, obj)
+        if resource == self.dialect.kind.resource and obj is not None:
+            self.promises.broken += self._of_job(name)
+
+    def _of_job(self, name: str) -> Iterator[str]:
+        """What must hold of every Job after every write."""
+        told = [status for status in self.statuses[name][-2:] if status.get("state")]
+        if len(told) < 2 or uid_of(self.job(name)) != self._uid_of_story(name):
+            return
+        before, after = told
+        if before["state"]["phase"] in FINAL and after["state"]["phase"] != before["state"]["phase"]:
+            yield f"{name} was {before['state']['phase']} and is {after['state']['phase']}"
+        for word in ("version", "retryCount"):
+            if after.get(word, 0) < before.get(word, 0):
+                yield f"the {word} of {name} fell"
+
+    def _uid_of_story(self, name: str) -> str:
+        """Statuses are kept by name; a job made anew begins a new story."""
+        return uid_of(self.job(name))
+
+    def _of_world(self, varies: tuple[str, ...]) -> Obj:
+        """Everything the operator made, without what differs from run to run."""
+        fleeting = (*varies, "runningDuration", "conditions")
+        statuses = {name: obj.get("status") for name, obj in sorted(self.frameworks.items())}
+        return {
+            "jobs": {name: plain(status, fleeting) for name, status in statuses.items()},
+            "pods": {name: (obj.get("status") or {}).get("phase") for name, obj in sorted(self.pods.items())},
+            "groups": [plain(group.get("spec"), fleeting) for _, group in sorted(self.groups.items())],
+            "services": sorted(self.services),
+            "configMaps": {name: obj.get("data") for name, obj in sorted(self.config_maps.items())},
+            "secrets": sorted(self.secrets),
+            "claims": len(self.claims),
+            "commands": sorted(self.commands),
+        }
+
+
+class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
+    """Virtual time, one node of ample size unless a scenario makes it smaller."""
+
+    room: Mapping[str, str] = ROOM
+
+    def __init__(
+        self, seed: int = 0, *, plan: Callable[[int], Faults] | None = None, config: Obj | None = None
+    ) -> None:
+        super().__init__(seed, plan=plan, config=config)
+        self.gate = self.cluster.another()
+
+    def settings(self, config: Obj | None) -> Any:
+        return settings(config or {})
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        await self.gate.create(NODE, {"metadata": {"name": "node-1"}})
+        await self.set_room(self.room)
+        clock = self.cluster.clock
+        nodes, pods = Reflector(self.gate, NODE, clock=clock), Reflector(self.gate, POD, clock=clock)
+        gangs = GangsLoop(self.gate, nodes, pods, orders=COMMAND, clock=clock)
+        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
+        await self.until(lambda: len(self.queues) == 2)
+        return self
+
+    async def set_room(self, amounts: Mapping[str, str]) -> None:
+        ready = {"type": "Ready", "status": "True"}
+        status = {"allocatable": dict(amounts), "capacity": dict(amounts), "conditions": [ready]}
+        await self.gate.patch(NODE, "node-1", patch={"status": status}, subresource="status")
+
+    def picture(self, varies: tuple[str, ...] = ()) -> Obj:
+        return self._of_world(varies)
+
+
+class RealVolcano(VolcanoWorld, RealWorld):
+    def settings(self, config: Obj | None) -> Mapping[str, Any]:
+        return {"volcano": settings(config or {})}
+
+
+WORLDS = Worlds(
+    SimulatedVolcano, RealVolcano, None, watched=(DIALECT.kind, POD, POD_GROUP, COMMAND, CONFIG_MAP, SERVICE)
+)
+
+
+def scenario(*, real: bool = True, varies: tuple[str, ...] = (), config: Obj | None = None) -> Any:
+    return any_scenario(real=real, config=config, varies=varies, worlds=WORLDS)
