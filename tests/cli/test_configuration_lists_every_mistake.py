@@ -136,3 +136,13 @@ def test_what_is_no_configuration_is_refused(tmp_path: Path, text: str, sentence
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(click.ClickException, match=r"cannot read .*nowhere.yaml: No such file or directory"):
         load(tmp_path / "nowhere.yaml")
+
+
+def test_settings_without_effect_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load(written(tmp_path, "dialects: {framework: {kubeClientQps: 5, workerNumber: 3, kubeConfigFilePath: ./mine}}"))
+    assert capsys.readouterr().err.splitlines() == [
+        "Warning: dialects.framework.kubeConfigFilePath has no effect: `--kubeconfig` and `--context` say which "
+        "cluster is meant, else KUBECONFIG.",
+        "Warning: dialects.framework.kubeClientQps has no effect: requests follow the pace at which the API server "
+        "answers.",
+    ]

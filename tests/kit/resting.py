@@ -29,7 +29,7 @@ async def rested(
             ending.callback(copy.subscribe(lambda _: changed()))
         while True:
             await loop._work.idle()
-            if _has_seen(loop, there(), namespace) and not _has_more_to_do(loop):
+            if loop.idle and _has_seen(loop, there(), namespace) and not _has_more_to_do(loop):
                 return
             await news()
 

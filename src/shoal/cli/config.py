@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -25,6 +25,9 @@ from shoal.kube import names
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.node.images import Images, ImagesInvalid, read_images
 from shoal.node.mistakes import sentences
+
+if TYPE_CHECKING:
+    from shoal.dialects.dialect import Dialect
 
 MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has, under Kubernetes' own names
 
@@ -129,11 +132,17 @@ def _languages(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:
             continue
         try:
             spoken[name] = dialect(name).settings(_settings_in(said, base))
+            _tell_idle(dialect(name), spoken[name], f"dialects.{name}")
         except SettingsInvalid as invalid:
             mistakes += [f"dialects.{name}.{cause}" for cause in invalid.causes]
         except ValueError as wrong:
             mistakes.append(f"dialects.{name}: {wrong}")
     return spoken, mistakes
+
+
+def _tell_idle(dialect: Dialect, settings: Any, path: str) -> None:
+    for key, why in (dialect.idle_settings(settings) if dialect.idle_settings is not None else {}).items():
+        click.echo(f"Warning: {path}.{key} has no effect: {why}.", err=True)
 
 
 def _settings_in(said: Any, base: Path) -> dict[str, Any]:

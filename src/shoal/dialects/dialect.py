@@ -182,6 +182,8 @@ class Dialect:
     admit_among: Callable[[Obj, Lookup], list[Cause]] | None = None  # a new one, among what else there is
     shown: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
     guard: Guard | None = None
+    workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: all
+    idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why
     admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)
 
     def judge(self, new: Obj, old: Obj | None = None) -> list[Cause]:

@@ -23,7 +23,7 @@ from shoal.dialects.framework import (
     snapshots,
     transitions,
 )
-from shoal.dialects.framework.settings import Settings, settings
+from shoal.dialects.framework.settings import Settings, idle_settings, settings, workers
 
 DIALECT = Dialect(
     kind=definition.kind(),
@@ -49,6 +49,8 @@ DIALECT = Dialect(
     scale_patch=operations.scale_patch,
     stop_patch=operations.stop_patch,
     start_patch=operations.start_patch,
+    workers=workers,
+    idle_settings=idle_settings,
     admit_change=transitions.mistakes,
 )
 

@@ -1,7 +1,7 @@
 """The controller's configuration, `frameworkcontroller.yaml`: its keys, defaults and limits.
 
 Read strictly: any mistake keeps the controller from starting, and all of them are listed at once. How to reach the
-API server is only kept here; whoever connects looks at the environment for what is not said.
+API server, and how often to ask it, is read and has no effect: whoever writes it is told so.
 """
 
 from __future__ import annotations
@@ -23,6 +23,20 @@ from shoal.kube.validation.fields import duplicate, invalid
 _RIGHT = {
     "code": "the completion code of the entry",
     "podPatterns": "at least one pattern of the pods the entry stands for",
+}
+
+
+# What the reference needs and we do not, by field, and what does it here.
+_PACE = "requests follow the pace at which the API server answers"
+_CONNECTION = "`--kubeconfig` and `--context` say which cluster is meant, else KUBECONFIG"
+_ESTABLISHED = "a watch tells when the definition is ready"
+_IDLE = {
+    "kube_api_server_address": _CONNECTION,
+    "kube_config_file_path": _CONNECTION,
+    "kube_client_qps": _PACE,
+    "kube_client_burst": _PACE,
+    "crd_established_check_interval_sec": _ESTABLISHED,
+    "crd_established_check_timeout_sec": _ESTABLISHED,
 }
 
 
@@ -95,6 +109,17 @@ def settings(written: Mapping[str, Any] | None = None, *, relaxed: bool = False)
     if mistakes:
         raise SettingsInvalid(mistakes)
     return read
+
+
+def workers(read: Settings) -> int:
+    """How many Frameworks are looked at side by side."""
+    return read.worker_number
+
+
+def idle_settings(read: Settings) -> dict[str, str]:
+    """What a configuration says that has no effect, and why."""
+    fields = Settings.model_fields
+    return {fields[name].alias or name: why for name, why in _IDLE.items() if name in read.model_fields_set}
 
 
 def _across(found: dict[str, Any]) -> list[Cause]:
