@@ -49,6 +49,10 @@ class Resource:
             return stored
         return replace(stored, kind=self.kind, raw=self.face.show(stored.raw))
 
+    @property
+    def shows_what_is_stored(self) -> bool:
+        return self.kind.api_version == self.home.api_version
+
     def live(self, stored: Stored) -> Obj:
         """The stored object, decoded, in the version asked for."""
         raw = stored.raw if self.face is None else self.face.show(stored.raw)

@@ -7,6 +7,7 @@ alone may create, and alone brings its own account of who manages which field.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from shoal.cluster import checking
 from shoal.cluster.core import Core, Resource
@@ -45,7 +46,7 @@ class Editor:
             return shape.obj
 
         written = self._writer.change(resource, key, make, options, subresource)
-        return Written(written.stored, warnings=(*warnings, *written.warnings))
+        return replace(written, warnings=(*warnings, *written.warnings)) if warnings else written
 
     def _apply(self, resource: Resource, key: Key, patch: Patch, options: WriteOptions, subresource: str) -> Written:
         if not isinstance(patch, dict):
@@ -65,7 +66,7 @@ class Editor:
                 lambda live: self._merged(resource, live, applied, options, subresource),
                 options, subresource, tracked=True,
             )  # fmt: skip
-        return Written(written.stored, written.created, (*shape.warnings, *written.warnings))
+        return replace(written, warnings=(*shape.warnings, *written.warnings)) if shape.warnings else written
 
     def _merged(self, resource: Resource, live: Obj | None, applied: Obj, options: WriteOptions, sub: str) -> Obj:
         return apply.apply(

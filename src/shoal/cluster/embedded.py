@@ -100,7 +100,7 @@ class EmbeddedCluster:
         try:
             async for batch in watch:
                 for event in batch:
-                    yield WatchEvent(event.type, event.object())
+                    yield WatchEvent(event.type, event.object(), event.stored_raw)
         finally:
             watch.close()
 
@@ -112,7 +112,7 @@ class EmbeddedCluster:
         options = WriteOptions(field_manager, dry_run)
         written = self.machinery.create(kind, namespace, _copy(obj), options)
         await self.machinery.durable()
-        return written.stored.obj()
+        return written.obj()
 
     async def patch(
         self,
@@ -134,7 +134,7 @@ class EmbeddedCluster:
         except ApiError as error:
             raise uid_is_a_conflict(kind, name, error) from None
         await self.machinery.durable()
-        return written.stored.obj()
+        return written.obj()
 
     async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
         deleted = self.machinery.delete(kind, _key(kind, name, namespace), options)

@@ -50,10 +50,15 @@ class Propagation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change. A BOOKMARK carries no object of interest, only the version reached."""
+    """One change. A BOOKMARK carries no object of interest, only the version reached.
+
+    The object is read only: others who watch may have been given the very same. `raw` is its JSON, where the cluster
+    has that at hand.
+    """
 
     type: EventType
     object: Obj
+    raw: bytes = b""
 
     @property
     def resource_version(self) -> str:

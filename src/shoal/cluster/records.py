@@ -7,6 +7,7 @@ A stored object stays what it was when it was written: encoded JSON. The few val
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -77,11 +78,19 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write left behind. With `dry_run` nothing was kept."""
+    """What a write left behind. With `dry_run` nothing was kept.
+
+    `made` is the object the bytes were made of, where it is shown as it is stored; nobody else holds it.
+    """
 
     stored: Stored
     created: bool = False
     warnings: tuple[str, ...] = ()
+    made: Obj | None = None
+
+    def obj(self) -> Obj:
+        """The object; the caller may change it, and asks once."""
+        return self.stored.obj() if self.made is None else self.made
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +126,10 @@ class RawEvent:
         return self._frame
 
     def object(self) -> Any:
-        return _decode(self.stored_raw)
+        """Read only: who watches the same change at the same time is given the same object."""
+        return _decoded(self)
+
+
+@lru_cache(maxsize=64)  # watchers of one table read a batch one after the other; what none reads again must not stay
+def _decoded(event: RawEvent) -> Any:
+    return _decode(event.stored_raw)

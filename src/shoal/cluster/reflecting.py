@@ -19,7 +19,7 @@ from shoal.cluster.clock import Clock, SystemClock, pause
 from shoal.cluster.port import Cluster, EventType, OutcomeUnknown, WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Key, Obj, key_of
+from shoal.kube.objects import Key, Obj, key_of, without_bookkeeping
 from shoal.logs import Logger
 
 log = Logger(__name__)
@@ -39,6 +39,12 @@ class Change:
 
 
 Subscriber = Callable[[Change], None]
+Trim = Callable[[WatchEvent], Obj]
+
+
+def bare(event: WatchEvent) -> Obj:
+    """A copy without the record of who wrote what."""
+    return without_bookkeeping(event.object)
 
 
 class Reflector:
@@ -53,7 +59,7 @@ class Reflector:
         labels: str = "",
         fields: str = "",
         on_change: Subscriber | None = None,
-        trim: Callable[[Obj], Obj] | None = None,
+        trim: Trim | None = None,
         gives_up_on: Container[int] = (),
         clock: Clock | None = None,
         jitter: random.Random | None = None,
@@ -120,8 +126,8 @@ class Reflector:
 
     def _take(self, event: WatchEvent) -> None:
         obj = event.object
-        if self._trim and event.type is not EventType.BOOKMARK:
-            obj = self._trim(obj)
+        if self._trim and event.type not in (EventType.BOOKMARK, EventType.DELETED):
+            obj = self._trim(event)
         if event.type is EventType.BOOKMARK:
             if event.ends_initial_list and self._arriving is not None:
                 self._replace(self._arriving)

@@ -8,6 +8,7 @@ the last check has passed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from shoal.cluster import checking
 from shoal.cluster.admission import Admission
@@ -56,7 +57,7 @@ class Writer:
             raise bad_request("resourceVersion should not be set on objects to be created")
         meta.pop("managedFields", None)
         written = self.add(resource, namespace, shape.obj, options, tracked=False)
-        return Written(written.stored, created=True, warnings=(*shape.warnings, *written.warnings))
+        return replace(written, created=True, warnings=(*shape.warnings, *written.warnings))
 
     def add(self, resource: Resource, namespace: str, obj: Obj, options: WriteOptions, *, tracked: bool) -> Written:
         """Store a decoded object that is not there yet; `tracked`: its managedFields are already right."""
@@ -83,7 +84,8 @@ class Writer:
         checking.check_new(kind, obj, allow_loopback=self._lives_on_loopback, admission=admission)
         self._check_absent(resource, key, meta)
         stored = self._store(resource, obj, None, options)
-        return Written(resource.show(stored), created=True, warnings=warnings + self._remarks(kind, obj))
+        warnings += self._remarks(kind, obj)
+        return Written(resource.show(stored), True, warnings, obj if resource.shows_what_is_stored else None)
 
     def _remarks(self, kind: Kind, obj: Obj) -> tuple[str, ...]:
         return checking.remarks(kind, obj, self._core.admissions)
@@ -184,7 +186,7 @@ class Writer:
             why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {stored.uid}"
             raise conflict(resource.kind, key.name, why)
         written = self.change(resource, key, lambda _: shape.obj, options, subresource)
-        return Written(written.stored, warnings=(*shape.warnings, *written.warnings))
+        return replace(written, warnings=(*shape.warnings, *written.warnings))
 
     def _create_by_update(self, resource: Resource, key: Key, shape: checking.Shape, options: WriteOptions) -> Written:
         meta = shape.obj["metadata"]
@@ -194,7 +196,7 @@ class Writer:
         for name in (*_SYSTEM_FIELDS, "resourceVersion", "managedFields"):
             meta.pop(name, None)
         written = self.add(resource, key.namespace, shape.obj, options, tracked=False)
-        return Written(written.stored, created=True, warnings=(*shape.warnings, *written.warnings))
+        return replace(written, created=True, warnings=(*shape.warnings, *written.warnings))
 
     def change(
         self,
@@ -231,7 +233,8 @@ class Writer:
         if _is_released(resource, new, stored, old):
             return Written(self._release(resource, key, new, stored, options), warnings=warnings)
         warnings += self._remarks(resource.kind, new)
-        return Written(resource.show(self._store(resource, new, stored, options)), warnings=warnings)
+        after = resource.show(self._store(resource, new, stored, options))
+        return Written(after, False, warnings, new if resource.shows_what_is_stored else None)
 
     def _check_version(self, resource: Resource, new: Obj, stored: Stored) -> None:
         version = new["metadata"].get("resourceVersion")

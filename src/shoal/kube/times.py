@@ -13,12 +13,16 @@ _FORM = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{
 
 def rfc3339(moment: datetime) -> str:
     """`2026-11-16T04:12:00Z`: the form of creationTimestamp and of conditions; fractions are cut off."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return f"{moment.isoformat(timespec='seconds')[:-6]}Z"
 
 
 def rfc3339_micro(moment: datetime) -> str:
     """`2026-11-16T04:12:00.000000Z`: the form of a Lease's renewTime and of an Event's eventTime."""
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return f"{moment.isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def parse(text: str) -> datetime:

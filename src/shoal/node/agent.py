@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 
 from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Streams
 from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.reflecting import Change, Reflector, bare
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Key, Obj, uid_of, without_bookkeeping
+from shoal.kube.objects import Key, Obj, uid_of
 from shoal.logs import Logger
 from shoal.node import adoption, gpus, volumes
 from shoal.node.addresses import NoAddressLeft, next_address, part_of
@@ -60,7 +60,7 @@ class Agent:
         # On a cluster with kubelets the ranges of nodes are given out by the cluster, and are not ours to name.
         self._heartbeat = Heartbeat(cluster, config, "" if config.kubelet_port else str(self._part))
         mine = f"spec.nodeName={config.name}"
-        self._pods = Reflector(cluster, POD, fields=mine, on_change=self._changed, trim=without_bookkeeping)
+        self._pods = Reflector(cluster, POD, fields=mine, on_change=self._changed, trim=bare)
         self._found = Found()
         self._last_ip = ""
         self._workers: dict[str, PodWorker] = {}

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.reflecting import Change, Reflector, bare
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
-from shoal.kube.objects import Key, Obj, name_of, namespace_of, without_bookkeeping
+from shoal.kube.objects import Key, Obj, name_of, namespace_of
 from shoal.logs import Logger
 from shoal.node.config import usual_range
 from shoal.node.environment import API
@@ -73,8 +73,8 @@ class Names:
         self._sandboxes = sandboxes
         self._here = here
         self._api = api
-        self._services = Reflector(cluster, SERVICE, on_change=self._changed, trim=without_bookkeeping)
-        self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=without_bookkeeping)
+        self._services = Reflector(cluster, SERVICE, on_change=self._changed, trim=bare)
+        self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=bare)
         self._files: dict[str, _Registered] = {}
         self._dirty = asyncio.Event()
         self._lines: dict[str, str] = {}

@@ -11,8 +11,11 @@ power loses the processes too and the sandboxes then tell what is known.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -22,7 +25,8 @@ from shoal.logs import Logger
 
 log = Logger(__name__)
 
-RECORD = "pod.json"
+RECORD = "record.jsonl"
+MOST_BYTES = 256 << 10  # after which older versions of a record are thrown away
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -150,10 +154,16 @@ def new_record(pod: Obj, now: float) -> PodRecord:
 
 
 class PodFolder:
-    """The folder of one pod and the names in it."""
+    """The folder of one pod and the names in it.
+
+    The record is written anew at every step of the pod's life, so it is appended as a line, which takes three calls
+    of the system where writing beside and moving takes eight. The last whole line holds. A line cut short by a full
+    disk stays alone on its line, since each begins on a new one.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._appended = 0
 
     @property
     def hosts_file(self) -> Path:
@@ -170,21 +180,49 @@ class PodFolder:
         return self.path / "messages" / f"{container}.{attempt}"
 
     def save(self, record: PodRecord) -> None:
-        """Written beside and moved into place: a reader, and an agent after a crash, sees all or nothing."""
+        """A reader, and an agent after a crash, sees all or nothing."""
+        line = b"\n%b\n" % msgspec.json.encode(record)
+        if self._appended + len(line) > MOST_BYTES:
+            self._begin_anew(line)
+            return
+        file = self._open(os.O_APPEND)
+        try:
+            written = os.write(file, line)
+        finally:
+            os.close(file)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path / RECORD))
+        self._appended += written
+
+    def _open(self, how: int) -> int:
+        name = f"{self.path}/{RECORD}"
+        try:
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+        except FileNotFoundError:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+
+    def _begin_anew(self, line: bytes) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         beside = self.path / f"{RECORD}.new"
-        beside.write_bytes(msgspec.json.encode(record))
+        beside.write_bytes(line)
         beside.replace(self.path / RECORD)
+        self._appended = len(line)
 
     def load(self) -> PodRecord | None:
         """None where there is no record, or none that can be read (the machine lost power while it was written)."""
         try:
-            return msgspec.json.decode((self.path / RECORD).read_bytes(), type=PodRecord)
+            lines = (self.path / RECORD).read_bytes().splitlines()
         except FileNotFoundError:
             return None
-        except (msgspec.DecodeError, OSError) as unreadable:
+        except OSError as unreadable:
             log.warning("pod record unreadable", folder=str(self.path), error=str(unreadable))
             return None
+        for line in reversed(lines):
+            with suppress(msgspec.DecodeError):
+                return msgspec.json.decode(line, type=PodRecord)
+        log.warning("pod record unreadable", folder=str(self.path), error="no line of it is whole")
+        return None
 
     def drop_logs_before(self, container: str, attempt: int) -> None:
         """Only the current run and the one before it keep their logs, as on any node."""

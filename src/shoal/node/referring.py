@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector
-from shoal.kube.objects import Obj, without_bookkeeping
+from shoal.cluster.reflecting import Change, Reflector, bare
+from shoal.kube.objects import Obj
 from shoal.node.references import Lookup, Reference, volume_behind
 
 
@@ -71,7 +71,7 @@ class References:
                 reference.key.namespace or None,
                 fields=f"metadata.name={reference.key.name}",
                 on_change=lambda change: self._changed(reference, change),
-                trim=without_bookkeeping,
+                trim=bare,
             )
             task = asyncio.create_task(reflector.run(), name=f"follow {reference.kind.kind} {reference.key}")
             self._followed[reference] = _Followed(reflector, task)

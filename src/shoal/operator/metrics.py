@@ -24,6 +24,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._asked: dict[str, list[Callable[[], int]]] = {}
+        self._written: dict[tuple[str, str], Counter] = {}
         self._depth = Gauge(
             "shoal_queue_depth", "Jobs that are being looked at or wait for it.", ["kind"], registry=registry
         )
@@ -63,7 +64,10 @@ class Metrics:
         self._leading.labels(str(shard)).set_function(lambda: float(leads()))
 
     def wrote(self, kind: Kind, verb: str) -> None:
-        self._writes.labels(kind.kind, verb).inc()
+        written = self._written.get((kind.kind, verb))
+        if written is None:  # finding a counter by its labels takes longer than counting
+            written = self._written[kind.kind, verb] = self._writes.labels(kind.kind, verb)
+        written.inc()
 
     def requested(self, verb: str, resource: str) -> None:
         self._requests.labels(verb, resource).inc()

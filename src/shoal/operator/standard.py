@@ -10,21 +10,21 @@ from pathlib import Path
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster
 from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.reflecting import Reflector, bare
 from shoal.kube.kinds import NODE, POD
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
 from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.loops import Loop
 from shoal.operator.scheduler import Scheduler
-from shoal.operator.trimming import slim_pod, without_bookkeeping
+from shoal.operator.trimming import slim_pod
 from shoal.operator.volumes import VolumesLoop
 
 
 def standard_loops(cluster: Cluster, *, volumes: Path, clock: Clock) -> list[Callable[[], Loop]]:
     """Each as a function that makes it. The copies of nodes and pods are shared and small."""
-    nodes = Reflector(cluster, NODE, trim=without_bookkeeping, clock=clock)
-    pods = Reflector(cluster, POD, trim=slim_pod, clock=clock)
+    nodes = Reflector(cluster, NODE, trim=bare, clock=clock)
+    pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object), clock=clock)
     return [
         lambda: nodes,
         lambda: pods,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.reflecting import Change, Reflector, bare
 from shoal.kube.kinds import CONFIG_MAP, Kind
-from shoal.kube.objects import Obj, without_bookkeeping
+from shoal.kube.objects import Obj
 from shoal.logs import Logger
 
 log = Logger(__name__)
@@ -110,7 +110,7 @@ class Authorities:
         self._context = context
         self._maps = Reflector(
             cluster, CONFIG_MAP, namespace,
-            fields=f"metadata.name={name}", on_change=self._changed, trim=without_bookkeeping,
+            fields=f"metadata.name={name}", on_change=self._changed, trim=bare,
         )  # fmt: skip
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster
+from shoal.cluster.port import Cluster, WatchEvent
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Owner
 from shoal.kube.kinds import Kind
@@ -89,7 +89,8 @@ class Children:
         self._of.setdefault(job, {})[key] = None
         return True
 
-    def _trimmed(self, obj: Obj) -> Obj:
+    def _trimmed(self, event: WatchEvent) -> Obj:
+        obj = event.object
         meta, owner = obj["metadata"], self._owner(obj)
         if owner is None:
             return {"metadata": _part(meta, _IDENTITY)}
@@ -99,7 +100,7 @@ class Children:
         if "status" in obj:
             trimmed["status"] = _slim_status(obj["status"])
         if self._gone is not None:
-            trimmed[_WHOLE] = _encode(obj)
+            trimmed[_WHOLE] = event.raw or _encode(obj)
         return trimmed
 
     def _changed(self, change: Change) -> None:

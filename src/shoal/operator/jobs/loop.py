@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, PatchType
+from shoal.cluster.port import Cluster, PatchType, WatchEvent
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
@@ -149,8 +149,9 @@ class JobLoop:
 
     # What wakes a job
 
-    def _trimmed(self, job: Obj) -> Obj:
+    def _trimmed(self, event: WatchEvent) -> Obj:
         """Of somebody else's job only that it is there."""
+        job = event.object
         if self._serves(key_of(job)):
             return without_bookkeeping(job)
         return {"metadata": {name: job["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}}
