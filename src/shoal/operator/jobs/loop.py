@@ -88,6 +88,8 @@ class JobLoop:
         self._chance = chance or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
         self._history = history
         self._serves = serves or _everybody
+        self._selects = bool(labels)
+        self._out_of_sight: list[Obj] = []  # jobs that are no longer among ours, gone or not
         self.advance = advance  # the engine; tests look over its shoulder
         limit = dialect.workers(self._settings) if dialect.workers is not None else None
         self._workers = asyncio.Semaphore(limit) if limit is not None else nullcontext()
@@ -164,7 +166,10 @@ class JobLoop:
         if not self._serves(change.key):
             return
         if change.old is not None and (change.new is None or uid_of(change.new) != uid_of(change.old)):
-            self._child_gone(change.old)
+            if self._selects:
+                self._out_of_sight.append(change.old)
+            else:
+                self._child_gone(change.old)
         known = self._known.get(change.key)
         if change.new is None or known is None or known.echo != change.new["metadata"]["resourceVersion"]:
             self._work.add(change.key)
@@ -183,7 +188,17 @@ class JobLoop:
             with self._metrics.timed(self._kind):
                 await self._pass(key)
 
+    async def _look_after(self, key: Key) -> None:
+        """A job that left the selection may merely be somebody else's now: only a live look tells."""
+        for job in [job for job in self._out_of_sight if key_of(job) == key]:
+            found = await find(self._cluster, self._kind, key.name, key.namespace)
+            self._out_of_sight.remove(job)
+            if found is None or uid_of(found) != uid_of(job):
+                self._child_gone(job)
+
     async def _pass(self, key: Key) -> None:
+        if self._out_of_sight:
+            await self._look_after(key)
         known = await self._recall(key)  # 1. what it is, and what was stored
         job = self._read(known) if known is not None else None
         if known is None or job is None:
