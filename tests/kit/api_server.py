@@ -13,7 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kit.node_services import ScriptedNode
 from shoal.apiserver import certificates, kubeconfig
@@ -50,7 +50,8 @@ class Running:
 
 
 @contextlib.contextmanager
-def serve(folder: Path) -> Iterator[Running]:
+def serve(folder: Path, *, behind: Callable[[Any], Any] = lambda app: app) -> Iterator[Running]:
+    """`behind` puts something between the clients and the API."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="api-server", daemon=True)
     thread.start()
@@ -61,7 +62,7 @@ def serve(folder: Path) -> Iterator[Running]:
     async def start() -> tuple[EmbeddedCluster, Server]:
         cluster = await EmbeddedCluster.open(":memory:")
         cluster.nodes[NODE] = node
-        server = Server(build(cluster, token=token), "127.0.0.1", 0, ssl=certificate.context())
+        server = Server(behind(build(cluster, token=token)), "127.0.0.1", 0, ssl=certificate.context())
         await server.start()
         return cluster, server
 
