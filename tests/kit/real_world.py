@@ -12,11 +12,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Self
 
+from kit.meddling import meddle
 from kit.resting import rested
 from kit.scenario import NAMESPACE, World
 from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import HostConfig, Hosted, running
 from shoal.dialects.framework import settings
+from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.node.sandbox.port import Network
 from shoal.operator.jobs import JobLoop
@@ -40,6 +42,8 @@ class RealWorld(World):
         self._capacity = {"cpu": "64", "memory": "64Gi", **(capacity or {})}
         self._news = asyncio.Event()
         self._stack = AsyncExitStack()
+        self.pod_refusal: ApiError | None = None  # how the operator is answered when it makes a pod, while it is set
+        self.hidden: set[str] = set()  # uids of pods the operator never hears of
         self.hosted: Hosted
         self._loop: JobLoop
 
@@ -67,6 +71,7 @@ class RealWorld(World):
     def _look_over(self, loop: JobLoop) -> None:
         if loop._kind == self.dialect.kind:
             self._loop = loop
+            meddle(loop, refusal=lambda: self.pod_refusal, hides=self.hidden.__contains__)
             self.promises.watch_steps(loop)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,19 @@ DELAYS = {
 }
 
 
-def waiting(world: RealWorld, name: str, number: int, **spec: Any) -> Obj:
+# The barrier as it is but for its patience, which people may not make shorter than a minute.
+IMPATIENT = """
+import dataclasses
+from shoal.barrier import environment, waiting
+from shoal.cli.barrier import command
+read, waiting.LAST_READ_SECONDS = environment.read, 60
+environment.read = lambda variables: dataclasses.replace(read(variables), timeout_seconds=2)
+command()
+"""
+BARRIER = ("-m", "shoal", "barrier")
+
+
+def waiting(world: RealWorld, name: str, number: int, *, run: Sequence[str] = BARRIER, **spec: Any) -> Obj:
     """A role whose tasks begin behind the barrier; its files lie in a volume all containers see."""
     pod = pod_with(Rule(runs()), **spec)
     place = [{"name": "barrier", "mountPath": "/mnt/frameworkbarrier"}]
@@ -35,7 +48,7 @@ def waiting(world: RealWorld, name: str, number: int, **spec: Any) -> Obj:
         {"name": "BARRIER_CHECK_INTERVAL_SEC", "value": "60"},
         {"name": "FB_WORKER_PORT", "value": "4001"},
     ]
-    barrier = {"name": "barrier", "image": "b", "command": [sys.executable, "-m", "shoal", "barrier"], "env": env}
+    barrier = {"name": "barrier", "image": "b", "command": [sys.executable, *run], "env": env}
     pod["spec"]["initContainers"] = [{**barrier, "workingDir": "/mnt/frameworkbarrier", "volumeMounts": place}]
     main = {"command": ["sh", "-c", SPEAK], "workingDir": "/mnt/frameworkbarrier", "env": env, "volumeMounts": place}
     pod["spec"]["containers"][0] |= main
@@ -111,6 +124,23 @@ async def test_scenario_45_barrier_gang_timeout(world: World) -> None:
     assert world.status("gang")["retryPolicyStatus"]["accountableRetriedCount"] == 0
     await world.set("gang", executionType="Stop")
     await world.completed("gang")
+
+
+@pytest.mark.processes
+async def test_scenario_45_barrier_gang_timeout_with_real_pods(tmp_path: Path) -> None:
+    async with RealWorld(tmp_path, network=Network.LOOPBACK, config=DELAYS) as world:
+        gang = waiting(world, "worker", 2, run=("-c", IMPATIENT))
+        unplaced = waiting(world, "server", 1, nodeSelector={"there": "none"})
+        await world.submit(fw("gang", gang, unplaced, retry=(True, 0)))
+        await world.until(lambda: world.status("gang").get("retryPolicyStatus", {}).get("retryDelaySec") is not None)
+        completion = world.attempt("gang")["completionStatus"]
+        assert (completion["code"], completion["type"]["attributes"]) == (201, ["Transient", "Conflict"])
+        assert 3 <= world.status("gang")["retryPolicyStatus"]["retryDelaySec"] <= 5
+        assert (world.pods, world.config_maps) == ({}, {})
+        await world.until(lambda: world.attempt("gang")["id"] == 1)
+        assert world.status("gang")["retryPolicyStatus"]["accountableRetriedCount"] == 0
+        await world.set("gang", executionType="Stop")
+        await world.completed("gang")
 
 
 @scenario(real=False)

@@ -1,11 +1,12 @@
 """Acceptance scenarios that a virtual world plays with faults, once more on a whole cluster of our own.
 
 A node that does not answer is one without an agent; what a kubelet would say of an eviction is written by hand for a
-pod no node has; the operator dies with its whole cluster.
+pod no node has; the operator dies with its whole cluster, is refused its pods, or is not shown them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, World
+from shoal.cluster.port import DeleteOptions
+from shoal.kube.errors import forbidden
 from shoal.kube.kinds import NODE, POD
+from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes
 
@@ -50,6 +54,23 @@ async def test_scenario_23_forced_deletion_where_no_node_answers(tmp_path: Path)
         assert (world.codes("waits"), world.pods) == ([-101], {})
 
 
+async def test_scenario_34_forbidden_vs_quota_with_real_processes(tmp_path: Path) -> None:
+    async with RealWorld(tmp_path) as world:
+        world.pod_refusal = forbidden(POD, "quota-worker-0", "exceeded quota: compute, requested: pods=1")
+        await world.submit(fw("quota", role("worker", 2, retry=(True, 1), fate=runs())))
+        await world.rest(60)
+        assert {task["state"] for task in world.tasks("quota")} == {"AttemptCreationPending"}
+        world.pod_refusal = None
+        await world.running("quota", 2)
+        assert [task["attemptStatus"]["id"] for task in world.tasks("quota")] == [0, 0]
+        world.pod_refusal = forbidden(POD, "denied-worker-0", "nobody may run this")
+        await world.submit(fw("denied", role("worker", retry=(True, 1))))
+        await world.completed("denied")
+        assert ends(world, "denied", "worker") == (-310, "PodCreationUnknownError", [])
+        retries = world.task("denied")["retryPolicyStatus"]
+        assert (retries["totalRetriedCount"], retries["accountableRetriedCount"]) == (1, 1)
+
+
 async def test_scenario_35_evicted_oom_unmatched_as_a_kubelet_would_tell(tmp_path: Path) -> None:
     out_of_memory = {
         "name": "main", "image": "scenario", "imageID": "", "ready": False, "restartCount": 0,
@@ -74,6 +95,45 @@ async def test_scenario_35_evicted_oom_unmatched_as_a_kubelet_would_tell(tmp_pat
             "strange": (-300, "PodFailedWithoutFailedContainer", []),
             "killed": (137, "ContainerSigKillReceived", ["Transient"]),
         }
+
+
+async def test_scenario_38_crash_of_the_whole_cluster_between_create_and_record(tmp_path: Path) -> None:
+    async with RealWorld(tmp_path) as world:
+        store, never = world._loop._write_ledger, asyncio.Event()
+
+        async def store_until_there_is_a_pod(*told: Any) -> None:
+            if world.uids.get("crash-worker-0"):
+                await never.wait()
+            await store(*told)
+
+        world._loop._write_ledger = store_until_there_is_a_pod  # type: ignore[method-assign]
+        await world.submit(fw("crash", role("worker", fate=runs())))
+        await world.until(lambda: bool(world.uids["crash-worker-0"]))
+        await world.restart_operator()
+        await world.running("crash", 1)
+        task = world.task("crash")
+        assert (task["attemptStatus"]["id"], task["retryPolicyStatus"]["totalRetriedCount"]) == (0, 0)
+        assert [task["attemptStatus"]["podUID"]] == world.uids["crash-worker-0"][1:]
+        assert list(world.pods) == ["crash-worker-0"]
+
+
+async def test_scenario_40_creation_timeout_of_a_pod_nobody_shows_the_operator(tmp_path: Path) -> None:
+    async with RealWorld(tmp_path, config={"objectLocalCacheCreationTimeoutSec": 5}) as world:
+        world.machinery.store.observers.append(lambda *_: world.hidden.update(world.uids["unseen-worker-0"][:1]))
+        await world.submit(fw("unseen", role("worker", retry=(True, 0), fate=exits(0))))
+        await world.until(lambda: bool(world.hidden))
+        await world.user.delete(POD, "unseen-worker-0", NAMESPACE, DeleteOptions(grace_seconds=0))
+        await world.completed("unseen")
+        first = [task for status in world.statuses["unseen"] for task in attempts_in(status) if task["id"] == 0]
+        codes = {task["completionStatus"]["code"] for task in first if task["completionStatus"]}
+        assert (codes, world.code("unseen"), world.codes("unseen")) == ({-111}, 0, [0])
+        assert world.task("unseen")["retryPolicyStatus"]["accountableRetriedCount"] == 0
+
+
+def attempts_in(status: Obj) -> list[Obj]:
+    """Of every task, as one version of a status has them."""
+    roles = status["attemptStatus"]["taskRoleStatuses"]
+    return [task["attemptStatus"] for each in roles for task in each["taskStatuses"]]
 
 
 @pytest.mark.parametrize("reached", ["AttemptDeletionPending", "AttemptDeleting"])
