@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check unit disturb bench docs control-plane helm deploy clean
+.PHONY: help setup demo test check unit disturb bench docs control-plane helm deploy audit clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -41,6 +41,9 @@ helm: ## build the program that renders the chart in tests (once); without it th
 
 deploy: setup ## write the chart and the kustomize base anew from their one source
 	@$(BIN)/python tools/render-deploy
+
+audit: setup ## look for known weaknesses in the packages Shoal uses (needs the network; says so where it cannot)
+	@$(BIN)/python tools/audit $(VENV)
 
 bench: setup control-plane ## measure; a table here, JSON under out/bench
 	$(BIN)/python bench/run.py
