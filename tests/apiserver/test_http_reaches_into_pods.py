@@ -146,11 +146,14 @@ async def test_a_command_is_stopped_when_its_client_leaves(http: Asgi, pod: str,
     assert node.stopped == ["wait"]
 
 
-async def test_a_client_that_typed_much_unread_is_still_seen_to_leave(http: Asgi, pod: str, node: ScriptedNode) -> None:
+@pytest.mark.parametrize(("count", "size"), [(1000, 1), (100, 100_000)], ids=["many small pieces", "megabytes"])
+async def test_a_client_that_wrote_much_unread_is_still_seen_to_leave(
+    http: Asgi, pod: str, node: ScriptedNode, count: int, size: int
+) -> None:
     async with http.socket(f"{pod}/exec", [V5], command=["wait"], stdin="1", stdout="1") as socket:
         await socket.next()
-        for _ in range(1000):
-            await socket.send(b"\x00x")
+        for _ in range(count):
+            await socket.send(b"\x00" + b"x" * size)
     assert node.stopped == ["wait"]
 
 
@@ -161,7 +164,7 @@ async def test_a_command_that_reads_slowly_gets_all_that_was_piped_into_it(http:
         for piece in pieces:
             await socket.send(b"\x00" + piece)
         await socket.send(b"\xff\x00")
-        assert [data for channel, data in await frames(socket) if channel == 1] == pieces
+        assert b"".join(data for channel, data in await frames(socket) if channel == 1) == b"".join(pieces)
 
 
 async def test_a_failing_node_is_told_in_the_status(http: Asgi, pod: str) -> None:

@@ -8,8 +8,10 @@ reading stdin to its end sees that end.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import msgspec
 
@@ -22,9 +24,12 @@ log = Logger(__name__)
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 STDIN, STDOUT, STDERR, ENDING, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
-# What is held of stdin for a command that does not read. While the client has to wait nobody listens to it, and its
-# leaving is heard of only when the command writes or ends: so it is more than any person types.
+# What is held of stdin for a command that does not read, in memory and on disk. While the client has to wait nobody
+# listens to it, and its leaving is heard of only when the command writes or ends: so it is more than people pipe into
+# a command that forgot to read.
 UNREAD_BYTES = 1 << 20
+SPILLED_BYTES = 1 << 30
+PIECE_BYTES = 1 << 16
 
 Hear = Callable[[], Awaitable[bytes | None]]  # the next message; None when the client has gone
 Say = Callable[[bytes], Awaitable[None]]
@@ -38,7 +43,7 @@ class Session:
         self._say = say
         self._wanted = wanted
         self._tty = tty
-        self._stdin = _Input()
+        self._stdin = Input()
         self._sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
 
     async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> bool:
@@ -55,6 +60,7 @@ class Session:
             for task in (command, listening):
                 task.cancel()
             await asyncio.gather(command, listening, return_exceptions=True)
+            self._stdin.close()
 
     async def _execute(self, services: NodeServices, pod: Obj, request: ExecRequest) -> Obj:
         try:
@@ -86,36 +92,84 @@ class Session:
         if channel == STDIN and data:
             await self._stdin.put(data)
         elif channel == CLOSE and data[:1] == bytes([STDIN]):
-            await self._stdin.put(b"")
+            self._stdin.end()
         elif channel == RESIZE and (size := size_of(data)) is not None:
             await self._sizes.put(size)
 
 
-class _Input:
-    """What the client wrote and the command has not read yet; an empty piece is its end."""
+class Input:
+    """What the client wrote and the command has not read yet: the first of it in memory, more in a file without a name.
+
+    Only where that is full, too, has the client to wait; nobody listens to it then.
+    """
 
     def __init__(self) -> None:
-        self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
-        self._unread_bytes = 0
+        self._pieces: deque[bytes] = deque()
+        self._held_bytes = 0  # in memory
+        self._file: IO[bytes] | None = None
+        self._written = self._read = 0  # so far, in the file
+        self._is_over = False
+        self._news = asyncio.Event()
         self._has_room = asyncio.Event()
-        self._has_room.set()
 
     async def put(self, data: bytes) -> None:
-        await self._has_room.wait()
-        self._pieces.put_nowait(data)
-        self._count(len(data))
+        while not self._take(data):
+            self._has_room.clear()
+            await self._has_room.wait()
+        self._news.set()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._news.set()
 
     async def read(self) -> AsyncIterator[bytes]:
-        while data := await self._pieces.get():
-            self._count(-len(data))
-            yield data
+        while True:
+            self._news.clear()
+            if data := self._give():
+                self._has_room.set()
+                yield data
+            elif self._is_over:
+                return
+            else:
+                await self._news.wait()
 
-    def _count(self, change: int) -> None:
-        self._unread_bytes += change
-        if self._unread_bytes < UNREAD_BYTES:
-            self._has_room.set()
-        else:
-            self._has_room.clear()
+    def close(self) -> None:
+        """The command is over: what it did not read is of no use."""
+        if self._file is not None:
+            self._file.close()
+
+    def _take(self, data: bytes) -> bool:
+        if self._held_bytes < UNREAD_BYTES and self._read == self._written:
+            self._pieces.append(data)
+            self._held_bytes += len(data)
+            return True
+        if self._written - self._read >= SPILLED_BYTES:
+            return False
+        try:
+            self._file = self._file or TemporaryFile()  # noqa: SIM115 - lives as long as the command
+            self._file.seek(self._written)
+            self._file.write(data)
+            self._file.flush()
+        except OSError as full:
+            log.warning("no room for the input of a command: its client has to wait", error=str(full))
+            return False
+        self._written += len(data)
+        return True
+
+    def _give(self) -> bytes:
+        if self._pieces:
+            data = self._pieces.popleft()
+            self._held_bytes -= len(data)
+            return data
+        if self._file is None or self._read == self._written:
+            return b""
+        self._file.seek(self._read)
+        data = self._file.read(min(PIECE_BYTES, self._written - self._read))
+        self._read += len(data)
+        if self._read == self._written:
+            self._file.truncate(0)
+            self._read = self._written = 0
+        return data
 
 
 async def _until_none(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:

@@ -1,0 +1,56 @@
+"""What is piped into a command: nothing is lost or turned round, little is held in memory, and not without end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from shoal.cluster import channels
+from shoal.cluster.channels import Input
+
+
+async def all_of(given: Input) -> bytes:
+    return b"".join([piece async for piece in given.read()])
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_whoever_reads_now_and_then_reads_what_was_written(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "UNREAD_BYTES", 50)
+    monkeypatch.setattr(channels, "SPILLED_BYTES", 200)
+    monkeypatch.setattr(channels, "PIECE_BYTES", 13)
+    chance, given, read = random.Random(seed), Input(), b""
+    pieces = [chance.randbytes(chance.randint(1, 40)) for _ in range(200)]
+
+    async def write() -> None:
+        for piece in pieces:
+            await given.put(piece)
+            if chance.random() < 0.5:
+                await asyncio.sleep(0)
+        given.end()
+
+    writing = asyncio.create_task(write())
+    async for piece in given.read():
+        read += piece
+        for _ in range(chance.randint(0, 5)):
+            await asyncio.sleep(0)
+    await writing
+    given.close()
+    assert read == b"".join(pieces)
+
+
+async def test_from_a_bound_on_the_client_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "UNREAD_BYTES", 10)
+    monkeypatch.setattr(channels, "SPILLED_BYTES", 20)
+    given = Input()
+    for _ in range(3):
+        await asyncio.wait_for(given.put(b"0123456789"), 999)
+    waiting = asyncio.create_task(given.put(b"last"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    reading = asyncio.create_task(all_of(given))
+    await waiting
+    given.end()
+    assert await reading == b"0123456789" * 3 + b"last"
+    given.close()
