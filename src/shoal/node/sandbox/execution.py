@@ -8,8 +8,18 @@ import os
 import struct
 import termios
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 _CHUNK = 1 << 16
+
+T = TypeVar("T")
+
+
+async def outcome_of(ended: asyncio.Future[T]) -> T:
+    """What others may wait for as well, so that who stops waiting does not end it. (A shield would do, but it makes a
+    future for everybody who waits, and a loop that stops before they have read it complains of it.)"""
+    await asyncio.wait((ended,))
+    return ended.result()
 
 
 class KeptExecution:
@@ -103,7 +113,7 @@ class KeptExecution:
             fcntl.ioctl(next(iter(self._outputs)), termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     async def wait(self) -> int:
-        return await asyncio.shield(self._ended)
+        return await outcome_of(self._ended)
 
     async def kill(self) -> None:
         await self._kill()

@@ -20,7 +20,7 @@ from typing import Any
 
 from shoal.node.sandbox import cgroups, family, journal, wire
 from shoal.node.sandbox.conversing import Conversation
-from shoal.node.sandbox.execution import KeptExecution
+from shoal.node.sandbox.execution import KeptExecution, outcome_of
 from shoal.node.sandbox.hosts import look_up
 from shoal.node.sandbox.port import Exited, KeeperLost, ProcessSpec, ProcessState, SandboxSpec, Started
 
@@ -106,6 +106,7 @@ class KeptSandbox:
                     self._met.set_result(None)
             case "failed" if not self._met.done():
                 self._met.set_exception(SandboxFailed(message["message"]))
+                self._met.exception()  # seen: whoever wanted to meet it may have given up
             case "state":
                 self._note(message["process"], message)
             case "executed":
@@ -127,9 +128,8 @@ class KeptSandbox:
 
     def _lose(self) -> None:
         lost = KeeperLost("the keeper of this sandbox died")
-        if not self._met.done():
-            self._met.set_exception(lost)
-        for future in self._take_awaited():
+        awaited = self._take_awaited() if self._met.done() else [self._met, *self._take_awaited()]
+        for future in awaited:
             future.set_exception(lost)
             future.exception()  # seen: nobody may be waiting for it
         record = journal.read(str(self._folder))
@@ -173,7 +173,7 @@ class KeptSandbox:
         ended = self._ends.get(process)
         if ended is None:
             ended = self._ends[process] = asyncio.get_running_loop().create_future()
-        return await asyncio.shield(ended)
+        return await outcome_of(ended)
 
     async def signal(self, process: str, signal: signals.Signals) -> None:
         await self._ask({"do": "signal", "process": process, "signal": int(signal)})
