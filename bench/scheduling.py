@@ -14,6 +14,7 @@ import gc
 import os
 import random
 import resource
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
@@ -24,6 +25,7 @@ from harness import ROOT, Metric
 from shoal.kube.objects import Key
 from shoal.scheduling.groups import Group, Phase, Queue, Settings
 from shoal.scheduling.planner import plan
+from shoal.scheduling.shapes import usual
 from shoal.scheduling.snapshot import Node, Pod, State
 from shoal.scheduling.view import ClusterView
 
@@ -183,20 +185,16 @@ def data_set() -> Path | None:
 
 
 def packing(folder: Path) -> float:
-    view = ClusterView(Settings())
+    with (folder / "openb_pod_list_default.csv").open() as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: int(row["creation_time"]))
+    kinds = Counter(usual(_openb_pod(row, 0), Settings().accelerators) for row in rows)
+    view = ClusterView(Settings(usual_pods=tuple(kinds.items())))
     capacity = 0
     with (folder / "openb_node_list_gpu_node.csv").open() as file:
         for row in csv.DictReader(file):
             amounts = {"cpu": int(row["cpu_milli"]), "memory": int(row["memory_mib"]) * 1000, "pods": 1_000_000}
             view.set_node(Node(row["sn"], amounts | {GPU: int(row["gpu"]) * 1000}, {"gpu": row["model"]}))
             capacity += int(row["gpu"]) * 1000
-    with (folder / "openb_pod_list_default.csv").open() as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: int(row["creation_time"]))
-    first = _openb_pod(next(row for row in rows if 0 < int(row["gpu_milli"]) < 1000), 0)
-    view.set_pod(first)  # from here on devices are shared, and habits are learned
-    view.remove_pod(first.key)
-    for row in rows:
-        view.shapes.see(_openb_pod(row, 0))
     asked = given = number = 0
     while asked < capacity:
         row = rows[number % len(rows)]

@@ -20,6 +20,7 @@ from shoal.scheduling.view import ClusterView
 GPU = "nvidia.com/gpu"
 RACK = "topology.shoal.dev/rack"
 SPINE = "topology.shoal.dev/spine"
+HOST = "kubernetes.io/hostname"
 NS = "team"
 
 

@@ -1,239 +1,147 @@
-"""What no sequence of arrivals, ends, failures and lost nodes may break: 104 lives of 100 cycles and more.
+"""What no sequence of arrivals, ends, failures and lost nodes may break, in clusters of several kinds.
 
-Gangs come and go, nodes vanish and return, binds fail, evicted pods are made again by their job. After every cycle:
-no gang newly stands half placed, no node holds more than it has, no queue grows beyond its ceiling, no pod is bound
-twice, victims leave their gang whole or gone, and a view built anew from the same objects gives the same plan. When
-arrivals stop, everybody who can ever run has run.
+Every life is a hundred cycles of churn, then rest, then the end of all that runs (`kit.lives`). A plain run lives about
+a hundred of them, more than ten thousand cycles, always the same; `SHOAL_LIVES=1000` lives a thousand of each kind.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from kit.gangs import RACK, Board, cores, key
-from shoal.kube.objects import Key
-from shoal.scheduling.groups import Closeness, Group, Phase, Queue
-from shoal.scheduling.members import Members
-from shoal.scheduling.planner import plan
-from shoal.scheduling.planning import Plan
-from shoal.scheduling.snapshot import Pod, State
-from shoal.scheduling.view import ClusterView
+from kit.gangs import GPU, HOST, RACK, cores, key
+from kit.lives import Arrival, World, lived, seeds
+from shoal.kube.selectors import parse_labels
+from shoal.scheduling.groups import Closeness, Group, Phase, Queue, Subgroups
+from shoal.scheduling.snapshot import Neighbours, Node, Pod
 
-CYCLES = 100
-CORES = 4
-NODES = [f"n{number}" for number in range(6)]
-QUEUES = [
+PARTS = 4  # so that several workers share the work
+
+
+def node(number: int) -> Node:
+    return Node(f"n{number}", cores(cpu=4, memory=100, pods=110), {RACK: f"r{number // 3}"})
+
+
+def gang(chance: random.Random, name: str, now: float, *, queues: tuple[Queue, ...]) -> Arrival:
+    count = chance.randint(1, 5)
+    group = Group(
+        key(name),
+        uid=name,
+        created=now,
+        min_member=chance.randint(1, count),
+        queue=chance.choice(queues).name,
+        priority=chance.choice((0, 0, 0, 1, 2)),
+        phase=Phase.INQUEUE,
+        inqueue_since=now,
+        elastic=chance.random() < 0.3,
+        guest=chance.random() < 0.1,
+        closeness=Closeness(hard=chance.random() < 0.5) if chance.random() < 0.3 else None,
+    )
+    return group, pods(group, count, cores(cpu=chance.randint(1, 3), pods=1))
+
+
+def pods(group: Group, count: int, asked: dict[str, int], **more: Any) -> list[Pod]:
+    names = [f"{group.key.name}-{number}" for number in range(count)]
+    return [Pod(key(name), f"uid-{name}", asked, group=group.key, index=i, **more) for i, name in enumerate(names)]
+
+
+FLAT = (
     Queue("default"),
     Queue("a", weight=1, capability=cores(cpu=10)),
     Queue("b", weight=3, guarantee=cores(cpu=3), deserved=cores(cpu=9)),
     Queue("c", weight=2, fifo=True, deserved=cores(cpu=8), reclaimable=False),
-]
-CAPABILITY = {queue.name: queue.capability["cpu"] for queue in QUEUES if queue.capability}
-
-
-@dataclass
-class Life:
-    chance: random.Random
-    board: Board
-    born: int = 0
-    lost: set[str] = field(default_factory=set)
-    shrunk: set[Key] = field(default_factory=set)
-    whole: set[Key] = field(default_factory=set)  # groups that truly ran
-    cycles: int = 0
-
-    @classmethod
-    def begun(cls, seed: int, sharing: str) -> Life:
-        life = cls(random.Random(seed), Board(sharing=sharing, tiers=(RACK,)))
-        for queue in QUEUES:
-            life.board.view.set_queue(queue)
-        for name in NODES:
-            life.put(name)
-        return life
-
-    def put(self, name: str) -> None:
-        self.lost.discard(name)
-        self.board.node(name, cpu=CORES, labels={RACK: f"r{int(name[1]) // 3}"})
-
-    def arrive(self) -> None:
-        chance, view = self.chance, self.board.view
-        name = f"g{self.born:03}"
-        self.born += 1
-        pods = chance.randint(1, 5)
-        group = Group(
-            key(name),
-            uid=name,
-            created=self.board.now,
-            min_member=chance.randint(1, pods),
-            queue=chance.choice(QUEUES).name,
-            priority=chance.choice((0, 0, 0, 1, 2)),
-            phase=Phase.INQUEUE,
-            inqueue_since=self.board.now,
-            elastic=chance.random() < 0.3,
-            guest=chance.random() < 0.1,
-            closeness=Closeness(hard=chance.random() < 0.5) if chance.random() < 0.3 else None,
-        )
-        view.set_group(group)
-        self.board.pods(name, range(pods), cpu=chance.randint(1, 3))
-
-    def finish(self) -> None:
-        running = [m for m in self.board.view.groups.values() if m.sitting and m.is_whole]
-        if running:
-            self.board.finishes(self.chance.choice(sorted(running, key=lambda m: m.key)).key.name)
-
-    def lose(self) -> None:
-        name = self.chance.choice(NODES)
-        view = self.board.view
-        if name in self.lost:
-            self.put(name)
-        elif len(self.lost) < 2:
-            self.lost.add(name)
-            gone = view.pods_on(name)
-            view.remove_node(name)
-            for pod in gone:
-                view.remove_pod(pod.key)
-                self.again(pod)
-
-    def again(self, pod: Pod) -> None:
-        """The job makes the pod anew, if the job is still there."""
-        members = self.board.view.groups.get(pod.group)
-        if members is not None and members.known:
-            self.board.view.set_pod(replace(pod, node="", state=State.PENDING, uid=pod.uid + "'", since=0.0))
-
-    def pass_time(self) -> None:
-        """Bound pods run or were refused; leaving ones are gone and, unless their job was to shrink, made anew."""
-        view = self.board.view
-        self.board.now += self.chance.choice((1, 1, 5, 40, 700))
-        for pod in sorted(view.pods.values(), key=lambda pod: pod.key):
-            if pod.state is State.BOUND and self.chance.random() < 0.05:
-                view.set_pod(replace(pod, node="", state=State.PENDING))
-            elif pod.state is State.BOUND:
-                view.set_pod(replace(pod, state=State.RUNNING))
-            elif pod.state is State.RELEASING:
-                view.remove_pod(pod.key)
-                if pod.key not in self.shrunk:
-                    self.again(pod)
-        for members in view.groups.values():
-            group = members.group
-            if group.ran and members.sitting and members.ready < group.min_member and self.never_ran(members):
-                view.set_group(replace(group, ran=False, phase=Phase.INQUEUE))
-
-    def never_ran(self, members: Members) -> bool:
-        """Binds were refused before the gang was whole: what the plan took for a start was none."""
-        return members.key not in self.whole
-
-    def cycle(self) -> Plan:
-        view = self.board.view
-        before = {k: len(m.sitting) for k, m in view.groups.items()}
-        held = {name: dict(account.allocated) for name, account in view.accounts.items()}
-        made = plan(view, self.board.now)
-        if self.cycles % 10 == 0:
-            assert plan(rebuilt(view, self.chance), self.board.now) == made, "the same cluster gave another plan"
-        self.check_binds(made)
-        view.assume(made, self.board.now)
-        self.check_gangs(made, before)
-        self.check_room(held)
-        self.shrunk |= {pod for shrink in made.shrinks for pod in shrink.pods}
-        self.whole |= {k for k, m in view.groups.items() if m.ready >= m.group.min_member and self.all_run(m)}
-        self.cycles += 1
-        return made
-
-    def all_run(self, members: Members) -> bool:
-        return all(pod.state is State.RUNNING for pod in members.sitting.values())
-
-    def check_binds(self, made: Plan) -> None:
-        assert max(Counter(bind.pod for bind in made.binds).values(), default=1) == 1, "bound twice"
-        pods = self.board.view.pods
-        assert all(not pods[bind.pod].node and pods[bind.pod].uid == bind.uid for bind in made.binds)
-
-    def check_gangs(self, made: Plan, before: dict[Key, int]) -> None:
-        touched = {self.board.view.pods[e.pod].group for e in made.evictions} | {s.group for s in made.shrinks}
-        for k, members in self.board.view.groups.items():
-            now, least = len(members.sitting), members.group.min_member
-            if not before.get(k):
-                assert now == 0 or now >= least, f"{k} newly stands half placed"
-            if k in touched and before[k] >= least:
-                assert now == 0 or now >= least, f"{k} was left broken"
-            if 0 < now < least and not members.group.ran:
-                since = min(pod.since for pod in members.sitting.values())
-                assert self.board.now - since < 30, f"{k} holds nodes without running"
-
-    def check_room(self, held: dict[str, dict[str, int]]) -> None:
-        view = self.board.view
-        for name in view.room.rows:
-            used = sum(pod.requests["cpu"] for pod in view.pods_on(name))
-            assert used <= CORES * 1000, f"{name} holds {used}"
-        for name, most in CAPABILITY.items():
-            now = view.accounts[name].allocated.get("cpu", 0) if name in view.accounts else 0
-            assert now <= max(most, held.get(name, {}).get("cpu", 0)), f"queue {name} holds {now}"
-
-    def drain(self) -> None:
-        """No more arrivals, no more losses: whoever runs ends, and the next have their turn."""
-        for name in sorted(self.lost):
-            self.put(name)
-        view = self.board.view
-        for _ in range(3 * len(view.groups) + 20):
-            for members in [m for m in view.groups.values() if m.sitting and m.is_whole]:
-                self.board.finishes(members.key.name)
-            self.pass_time()
-            self.cycle()
-            stuck = [members for members in view.groups.values() if members.waiting and can_ever_run(members)]
-            if not stuck:
-                return
-        assert not stuck, f"{[m.key.name for m in stuck]} never ran"
-
-
-def can_ever_run(members: Members) -> bool:
-    """Small enough for the empty cluster, its rack, and its queue."""
-    group = members.group
-    if members.lack():
-        return False
-    cpu = max(pod.requests["cpu"] for pod in members.waiting.values())
-    per_node = CORES * 1000 // cpu
-    nodes = 3 if group.closeness is not None and group.closeness.hard else len(NODES)
-    ceiling = min(CAPABILITY.get(group.queue, 10**9), len(NODES) * CORES * 1000 - (3000 if group.queue != "b" else 0))
-    return group.min_member <= nodes * per_node and group.min_member * cpu <= ceiling
-
-
-def rebuilt(view: ClusterView, chance: random.Random) -> ClusterView:
-    """The same cluster, told in another order."""
-    fresh = ClusterView(view.settings)
-    tell = [lambda n=n: fresh.set_node(n) for n in view.room.nodes if n is not None]
-    tell += [lambda p=p: fresh.set_pod(p) for p in view.pods.values()]
-    tell += [lambda m=m: fresh.set_group(m.group) for m in view.groups.values() if m.known and not m.lone]
-    tell += [lambda q=q: fresh.set_queue(q) for q in view.queues.values()]
-    chance.shuffle(tell)
-    for say in tell:
-        say()
-    for k, members in view.groups.items():
-        fresh.groups[k].nominated.update(members.nominated)
-    fresh.nominated |= view.nominated
-    fresh.reservations = dict(view.reservations)
-    return fresh
-
-
-@pytest.mark.parametrize("first", range(0, 52, 13))  # in parts, so that several workers share the work
-@pytest.mark.parametrize("sharing", ["proportion", "capacity"])
-def test_promises_hold_whatever_comes(sharing: str, first: int) -> None:
-    for seed in range(first, first + 13):
-        lived(seed, sharing)
-
-
-@pytest.mark.xfail(
-    strict=True, reason="a plan of capacity sharing still depends on the order in which things were told"
 )
-def test_a_life_that_still_breaks_a_promise() -> None:
-    lived(67, "capacity")
 
 
-def lived(seed: int, sharing: str) -> None:
-    life = Life.begun(seed, sharing)
-    happenings = [life.arrive, life.arrive, life.arrive, life.finish, life.finish, life.lose]
-    for _ in range(CYCLES):
-        life.chance.choice(happenings)()
-        life.pass_time()
-        life.cycle()
-    life.drain()
+def flat(sharing: str) -> World:
+    return World(
+        FLAT,
+        node,
+        lambda chance, name, now: gang(chance, name, now, queues=FLAT),
+        settings={"sharing": sharing, "tiers": (RACK,)},
+    )
+
+
+# Several resources, accelerators and parts of them, a hierarchy of queues, roles, subgroups, rules about neighbours.
+
+FAMILY = (
+    Queue("dept", capability=cores(cpu=20, gpu=6)),
+    Queue("dev", parent="dept", deserved=cores(cpu=6, memory=20)),
+    Queue("ops", parent="dept", deserved=cores(cpu=4, gpu=2), guarantee=cores(cpu=2), priority=1),
+    Queue("lab", deserved=cores(memory=30, gpu=4), capability=cores(gpu=7)),
+    Queue("default"),
+)
+LEAVES = tuple(queue for queue in FAMILY if queue.name != "dept")
+
+
+def machine(number: int) -> Node:
+    gpus = {GPU: 2000 * (number % 3)} if number % 3 else {}
+    return Node(f"n{number}", cores(cpu=8, memory=16, pods=6) | gpus, {RACK: f"r{number // 2}", HOST: f"n{number}"})
+
+
+def mixed_gang(chance: random.Random, name: str, now: float, *, shares: bool) -> Arrival:
+    count = chance.randint(1, 6)
+    waits_outside = chance.random() < 0.3
+    asked = cores(cpu=chance.randint(1, 4), memory=chance.randint(1, 6), pods=1)
+    part = chance.choice((300, 500, 700)) if shares and chance.random() < 0.5 else 0
+    if chance.random() < 0.5 or part:
+        asked[GPU] = part or 1000 * chance.randint(1, 2)
+    least = chance.randint(1, count)
+    labels: dict[str, Any] = {"app": name, "half": str(chance.randint(0, 1))}
+    more: dict[str, Any] = {}
+    if chance.random() < 0.2:
+        more["apart"] = (Neighbours(parse_labels(f"app={name}"), HOST, frozenset({"team"})),)
+    if chance.random() < 0.1:
+        more["ports"] = frozenset({"TCP/80"})
+    group = Group(
+        key(name),
+        uid=name,
+        created=now,
+        min_member=least,
+        min_roles={"ps": 1} if least > 1 and chance.random() < 0.3 else {},
+        subgroups=(Subgroups("pair", 2, 1, label_keys=("pair",)),) if least >= 2 and chance.random() < 0.2 else (),
+        min_resources={r: a * least for r, a in asked.items() if r != "pods"} if waits_outside else None,
+        queue=chance.choice(LEAVES).name,
+        priority=chance.choice((0, 0, 0, 1)),
+        phase=Phase.PENDING if waits_outside else Phase.INQUEUE,
+        inqueue_since=None if waits_outside else now,
+        elastic=chance.random() < 0.3,
+        guest=chance.random() < 0.1,
+        sla_seconds=chance.choice((None, None, 900.0)),
+    )
+    made = pods(group, count, asked, gpu_milli=part, **more)
+    return group, [told(pod, labels, role="ps" if i == 0 else "worker", pair=str(i // 2)) for i, pod in enumerate(made)]
+
+
+def told(pod: Pod, labels: dict[str, str], *, role: str, pair: str) -> Pod:
+    return replace(pod, labels=labels | {"pair": pair}, role=role)
+
+
+def mixed(sharing: str, *, shares: bool) -> World:
+    return World(
+        FAMILY,
+        machine,
+        lambda chance, name, now: mixed_gang(chance, name, now, shares=shares),
+        settings={"sharing": sharing, "tiers": (RACK,)},
+    )
+
+
+WORLDS = {  # and how many lives of each in a plain run
+    "flat, by weight": (flat("proportion"), 20),
+    "flat, by entitlement": (flat("capacity"), 20),
+    "mixed, by weight": (mixed("proportion", shares=False), 20),
+    "mixed, by entitlement": (mixed("capacity", shares=False), 20),
+    "devices shared, by weight": (mixed("proportion", shares=True), 8),
+    "devices shared, by entitlement": (mixed("capacity", shares=True), 8),
+}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", WORLDS)
+def test_promises_hold_whatever_comes(name: str, part: int) -> None:
+    world, lives = WORLDS[name]
+    for seed in seeds(lives)[part::PARTS]:
+        lived(world, seed)

@@ -1,7 +1,8 @@
 """Hands out what is free: the neediest queue first, its first group next, minima before surplus.
 
 After each group its queue stands in line again with its new share. Groups that a node is kept for come before all
-others: room was made on their behalf.
+others: room was made on their behalf. A group that waited too long because its queue holds all it may keeps the queue
+from handing what becomes free to those behind it.
 """
 
 from __future__ import annotations
@@ -108,6 +109,9 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     refusal, beyond = _refusal(cycle, members, asked)
     if refusal:
         cycle.still[members.key] = Standstill("quota", refusal)
+        if cycle.is_starving(members) and could_ever_run(cycle, members):
+            cycle.shares.claim(queue, asked.items())
+            cycle.claimants.add(members.key)
         return False
     mark = cycle.room.mark()
     placed = cycle.gangs.place_minimum(members, cycle.where(members))

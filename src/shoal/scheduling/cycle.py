@@ -14,11 +14,12 @@ from shoal.kube.objects import Key
 from shoal.scheduling.columns import Mask
 from shoal.scheduling.gangs import Gangs
 from shoal.scheduling.groups import Phase
-from shoal.scheduling.members import Members, Minimum
+from shoal.scheduling.members import Members
 from shoal.scheduling.placing import Placed, Where
 from shoal.scheduling.planning import Evict, Shrink
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import Refusal, Shares
+from shoal.scheduling.snapshot import Pod, State
 from shoal.scheduling.view import ClusterView
 
 Obstacle = Literal["capacity", "quota", "queue", "pods", "order", "leaving", "backoff", "claims"]
@@ -60,6 +61,7 @@ class Cycle:
         self.lines: dict[str, list[Members]] = {}  # per queue those that could not start, in their order
         self.evictions: list[Evict] = []
         self.shrinks: list[Shrink] = []
+        self.claimants: set[Key] = set()
         self.undone: set[Key] = set()
         self.given_up: set[Key] = set()  # pods that leave by this plan
         self.reservations: dict[Key, tuple[str, ...]] = {}
@@ -130,6 +132,25 @@ class Cycle:
         self.promised[members.key] = placed
         self._charge(members, placed)
 
+    def suppose_gone(self, pod: Pod) -> None:
+        """Suppose that a pod on a node goes, until the room is rolled back."""
+        row = self.room.rows.get(pod.node)
+        if row is not None and pod.state is not State.RELEASING:
+            self._suppose(pod, row, self.view.devices.seats(pod))
+
+    def suppose_over(self, placed: Placed) -> None:
+        """Suppose that a pod placed by this plan has run and gone."""
+        self._suppose(placed.pod, placed.row, placed.devices)
+
+    def _suppose(self, pod: Pod, row: int, seats: tuple[int, ...]) -> None:
+        neighbours, devices = self.view.neighbours, self.view.devices
+        self.room.expect(row, self.view.vector_of(pod))
+        neighbours.add(pod, row, -1)
+        self.room.note(lambda: neighbours.add(pod, row, 1))
+        if seats:
+            devices.expect(row, seats, pod.gpu_milli)
+            self.room.note(lambda: devices.expect(row, seats, pod.gpu_milli, -1))
+
     def _charge(self, members: Members, placed: list[Placed]) -> None:
         asked: Amounts = {}
         add_requests(asked, placed, self.view)
@@ -146,20 +167,9 @@ def asked_at_least(members: Members, view: ClusterView) -> Amounts:
     """What the minimum requests: the units' first pods, then as many others as are missing."""
     minimum = members.minimum()
     if minimum.asked is None:
-        minimum.asked = _asked(minimum, view)
+        asked: Amounts = {}
+        for pod in minimum.least():
+            for name, amount in view.vector_of(pod).counted:
+                asked[name] = asked.get(name, 0) + amount
+        minimum.asked = asked
     return minimum.asked
-
-
-def _asked(minimum: Minimum, view: ClusterView) -> Amounts:
-    chosen: set[Key] = set()
-    asked: Amounts = {}
-    parts = [part for unit in minimum.units for part in (unit.parts[: unit.must] or (unit,))]
-    for pod in [pod for part in parts for pod in part.pods[: part.must]] + list(minimum.pods):
-        if pod.key in chosen:
-            continue
-        if len(chosen) >= minimum.total and len(chosen) >= sum(part.must for part in parts):
-            break
-        chosen.add(pod.key)
-        for name, amount in view.vector_of(pod).counted:
-            asked[name] = asked.get(name, 0) + amount
-    return asked

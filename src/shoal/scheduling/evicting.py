@@ -34,7 +34,7 @@ def make_room(cycle: Cycle) -> None:
         if alike in hopeless and members.key not in cycle.reservations:
             continue
         searched = [
-            (steps_of_guests, "it was only a guest on nodes kept for", members.key in cycle.reservations),
+            (steps_of_guests, "it was only a guest on nodes kept for", _has_guests(cycle, members)),
             (steps_within, "lower priority than", settings.preempt),
             (steps_beyond, "its queue holds more than it deserves, and room is needed for", _reclaims(cycle, members)),
         ]
@@ -51,7 +51,9 @@ def make_room(cycle: Cycle) -> None:
 
 def _in_order(cycle: Cycle) -> list[Members]:
     found = []
-    anybody = any(cycle.shares.may_lose(name, s.allocated.items()) for name, s in cycle.shares.standings.items())
+    anybody = any(
+        cycle.shares.may_lose(name, {r: 1}) for name, s in cycle.shares.standings.items() for r in s.allocated
+    )
     for name, line in cycle.lines.items():
         weakest = min(cycle.view.accounts[name].priorities)
         for members in line:
@@ -65,10 +67,16 @@ def _in_order(cycle: Cycle) -> list[Members]:
     return sorted(found, key=cycle.order)
 
 
+def _has_guests(cycle: Cycle, members: Members) -> bool:
+    """A guest does not drive out guests: each would be driven out by the next for ever."""
+    return members.key in cycle.reservations and not members.group.guest
+
+
 def _reclaims(cycle: Cycle, members: Members) -> bool:
     if not cycle.settings.reclaim:
         return False
-    return cycle.shares.may_reclaim(members.group.queue, asked_at_least(members, cycle.view))
+    asked, claims = asked_at_least(members, cycle.view), members.key not in cycle.claimants
+    return cycle.shares.may_reclaim(members.group.queue, asked, claims=claims)
 
 
 def _helps(cycle: Cycle, members: Members, step: Step) -> bool:
@@ -132,7 +140,7 @@ def _may_lose(cycle: Cycle, members: Members, step: Step) -> bool:
     return (
         queue == members.group.queue
         or step.members.group.guest
-        or cycle.shares.may_lose(queue, _held(cycle, step.pods).items())
+        or cycle.shares.may_lose(queue, _held(cycle, step.pods), asked_at_least(members, cycle.view))
     )
 
 
@@ -141,23 +149,13 @@ def _suppose(cycle: Cycle, step: Step, taken: set[Key]) -> None:
     pods = [pod for pod in step.pods if pod.key not in taken]
     taken.update(pod.key for pod in pods)
     for pod in pods:
-        row = cycle.room.rows.get(pod.node)
-        if row is not None:
-            cycle.room.expect(row, cycle.view.vector_of(pod))
-            if cycle.view.devices.are_shared:
-                _expect_devices(cycle, pod, row)
+        cycle.suppose_gone(pod)
     cycle.shares.charge(step.members.group.queue, _held(cycle, pods).items(), -1)
 
 
-def _expect_devices(cycle: Cycle, pod: Pod, row: int) -> None:
-    devices = cycle.view.devices
-    devices.expect(pod, row)
-    cycle.room.note(lambda: devices.expect(pod, row, -1))
-
-
 def _fits(cycle: Cycle, members: Members) -> list[Placed] | None:
-    queue = members.group.queue
-    if cycle.shares.refusal(queue, asked_at_least(members, cycle.view)):
+    asked, claims = asked_at_least(members, cycle.view), members.key not in cycle.claimants
+    if cycle.shares.refusal(members.group.queue, asked, claims=claims):
         return None
     return cycle.gangs.place_minimum(members, cycle.where(members, later=True))
 

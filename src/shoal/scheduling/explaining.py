@@ -119,7 +119,8 @@ class Explainer:
         sitting = {pod.node for pod in members.sitting.values()} & self._cycle.room.rows.keys()
         if sitting:
             return self._grown(tier, sitting, minimum.total)
-        best = min(range(1, len(sums)), key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
+        there = sorted(set(tier.domain.tolist()) - {0})  # names of domains outlive their nodes
+        best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
         name, amount = _scarce(shapes[0])
         need, hole = shown(name, amount * minimum.total), shown(name, amount * int(sums[best]))
         return (

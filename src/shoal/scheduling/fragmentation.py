@@ -2,57 +2,66 @@
 
 A free piece of a device is a fragment for a kind of pod if that kind cannot use it: the piece is too small, or the
 node has too few pieces or too few cores left for it. The fragments of a node are weighed by how usual each kind
-is; the best node for a pod is the one whose fragments grow least. What is usual is learned from the pods seen so far.
+is; the best node for a pod is the one whose fragments grow least. What is usual is told with the settings, or else it
+is what the cluster holds now, in round numbers, so that it seldom changes. All weights are whole numbers: sums are
+exact, and equal means equal whatever else was looked at beside.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from shoal.scheduling.columns import Ints
 from shoal.scheduling.devices import WHOLE
+from shoal.scheduling.groups import Usual
 
 Floats = npt.NDArray[np.float64]
 KINDS_KEPT = 96
 
 
-@dataclass(frozen=True, slots=True)
-class Usual:
-    """One kind of pod: what it needs besides its devices, how many devices, how much of each."""
-
-    cpu: int
-    memory: int
-    count: int
-    milli: int  # of each device: 1000 for whole ones
-
-
 class Habits:
-    """How often each kind was seen, as arrays. They are made anew when the number has grown by half."""
+    """How many pods there are of each kind, as arrays. `version` changes with them."""
 
-    def __init__(self) -> None:
+    def __init__(self, expected: Iterable[tuple[Usual, int]] = ()) -> None:
         self.version = 0
-        self._seen: Counter[Usual] = Counter()
-        self._told = 0
-        self._made = 0
-        self.share: Floats = np.zeros(0)
+        self._present: Counter[Usual] = Counter()
+        self._expected = dict(expected)
+        self._made: list[tuple[Usual, int]] = []
+        self._is_stale = True
+        self.weight: Floats = np.zeros(0)  # of each kind; whole numbers, as floats for the sake of speed
+        self.total = 1.0
         self.cpu: Ints = np.zeros(0, dtype=np.int64)
         self.memory, self.count, self.milli = self.cpu, self.cpu, self.cpu
 
-    def see(self, kind: Usual) -> None:
-        self._seen[kind] += 1
-        self._told += 1
+    def count_in(self, kind: Usual, sign: int) -> None:
+        """A pod of the kind came, or (sign -1) went."""
+        if self._expected:
+            return
+        before = self._present[kind]
+        self._present[kind] = before + sign
+        if not self._present[kind]:
+            del self._present[kind]
+        self._is_stale |= _round(before) != _round(before + sign)
+
+    def forget(self) -> None:
+        self._present.clear()
+        self._is_stale = True
 
     def refresh(self) -> None:
-        if self._told * 2 < self._made * 3 or not self._told:
+        if not self._is_stale:
             return
-        self._made = self._told
-        kinds = sorted(self._seen.items(), key=lambda item: (-item[1], repr(item[0])))[:KINDS_KEPT]
-        counts = np.array([number for _, number in kinds], dtype=np.float64)
-        self.share = counts / counts.sum()
+        self._is_stale = False
+        counted = self._expected or {kind: _round(count) for kind, count in self._present.items()}
+        kinds = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:KINDS_KEPT]
+        if kinds == self._made:
+            return
+        self._made = kinds
+        self.weight = np.array([number for _, number in kinds], dtype=np.float64)
+        self.total = max(float(self.weight.sum()), 1.0)
         self.cpu, self.memory, self.count, self.milli = (
             np.array([getattr(kind, name) for kind, _ in kinds], dtype=np.int64)
             for name in ("cpu", "memory", "count", "milli")
@@ -60,14 +69,19 @@ class Habits:
         self.version += 1
 
 
+def _round(count: int) -> int:
+    """The power of two below: what is usual changes when something has doubled or halved."""
+    return 1 << (count.bit_length() - 1) if count > 0 else 0
+
+
 def fragments(habits: Habits, cpu: Ints, memory: Ints, devices: Ints) -> Floats:
-    """Thousandths of devices on each node that the usual pods could not use, weighed by how usual they are."""
+    """Thousandths of devices on each node that the usual pods could not use, times how many of them could not."""
     usable = devices[:, None, :] >= habits.milli[None, :, None]  # node, kind, device
     pieces = usable.sum(axis=2)
     able = (pieces >= habits.count) & (cpu[:, None] >= habits.cpu) & (memory[:, None] >= habits.memory)
     used = np.where(usable, devices[:, None, :], 0).sum(axis=2) * able
     left = devices.sum(axis=1)[:, None] - used
-    result: Floats = left @ habits.share
+    result: Floats = left @ habits.weight
     return result
 
 
@@ -78,7 +92,8 @@ def growth(habits: Habits, asked: Usual, cpu: Ints, memory: Ints, devices: Ints)
     nodes = np.arange(len(devices))
     if asked.milli == WHOLE or not asked.count:
         after = _whole(devices, asked.count)
-        return fragments(habits, cpu, memory, after) - before, np.zeros(len(devices), dtype=np.int64)
+        grown = fragments(habits, cpu, memory, after) - before
+        return grown / habits.total, np.zeros(len(devices), dtype=np.int64)
     best: Floats = np.full(len(devices), np.inf)
     chosen: Ints = np.zeros(len(devices), dtype=np.int64)
     for device in range(devices.shape[1]):
@@ -89,9 +104,9 @@ def growth(habits: Habits, asked: Usual, cpu: Ints, memory: Ints, devices: Ints)
         after[:, device] -= asked.milli
         grown = fragments(habits, cpu[fits], memory[fits], after) - before[fits]
         rows = nodes[fits]
-        better = grown < best[rows] - 1e-9
+        better = grown < best[rows]
         best[rows[better]], chosen[rows[better]] = grown[better], device
-    return best, chosen
+    return best / habits.total, chosen
 
 
 def _whole(devices: Ints, count: int) -> Ints:

@@ -95,22 +95,26 @@ class Gangs:
         return placed if len(placed) >= minimum.total else None
 
     def _unit(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:
+        """What the unit lacks beside the pods that other units have `used` already."""
         if unit.parts:
-            return self._parts(unit, where)
+            return self._parts(unit, where, used)
         pods = [pod for pod in unit.pods if id(pod) not in used]
+        must = unit.must - (len(unit.pods) - len(pods))
+        if must <= 0:
+            return []
         mark = self._room.mark()
-        for mask in self._domains(unit.closeness, pods, unit.must, (), where):
-            placed = self._placer.place(pods, unit.must, where.within(mask))
-            if len(placed) == unit.must:
+        for mask in self._domains(unit.closeness, pods, must, (), where):
+            placed = self._placer.place(pods, must, where.within(mask))
+            if len(placed) == must:
                 return placed
             self._room.rollback(mark)
         return None
 
-    def _parts(self, unit: Unit, where: Where) -> list[Placed] | None:
+    def _parts(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:
         placed: list[Placed] = []
         whole = 0
         for part in unit.parts:
-            more = self._unit(part, where, set())
+            more = self._unit(part, where, used)
             if more is not None:
                 placed += more
                 whole += 1

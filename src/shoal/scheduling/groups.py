@@ -101,6 +101,16 @@ class Quota:
     used: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Usual:
+    """One kind of pod: what it needs besides its devices, how many devices, how much of each."""
+
+    cpu: int
+    memory: int
+    count: int
+    milli: int  # of each device: 1000 for whole ones
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     sharing: Literal["proportion", "capacity"] = "proportion"
@@ -119,3 +129,4 @@ class Settings:
     accelerators: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu", "huawei.com/Ascend910")
     accelerator_weight: int = 10
     tiers: tuple[str, ...] = ()  # node labels that name the domains, the nearest first
+    usual_pods: tuple[tuple[Usual, int], ...] = ()  # where devices are shared: kinds, and how many; else learned

@@ -7,7 +7,7 @@ sit on a node and stay, and those that succeeded; *scheduled* are besides them t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -45,6 +45,18 @@ class Minimum:
     def __bool__(self) -> bool:
         return bool(self.units) or self.total > 0
 
+    def least(self) -> Sequence[Pod]:
+        """The pods of the smallest start: the units' first ones, then as many others as are missing."""
+        if not self.units:
+            return self.pods[: self.total]
+        parts = [part for unit in self.units for part in (unit.parts[: unit.must] or (unit,))]
+        chosen = {pod.key: pod for part in parts for pod in part.pods[: part.must]}
+        for pod in self.pods:
+            if len(chosen) >= self.total:
+                break
+            chosen.setdefault(pod.key, pod)
+        return list(chosen.values())
+
 
 class Members:
     """`allocated` and `asked` are what the sitting and the waiting pods request, for the queue's account."""
@@ -63,6 +75,7 @@ class Members:
         self.asked: Amounts = {}
         self.nominated: dict[Key, str] = {}
         self._minimum: Minimum | None = None
+        self._first: Pod | None = None
         self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
 
     @property
@@ -79,7 +92,14 @@ class Members:
 
     def changed(self) -> None:
         self._minimum = None
+        self._first = None
         self._lack = "unasked"
+
+    def first_sitting(self) -> Pod:
+        """By name, of those that sit: one that stands for all."""
+        if self._first is None:
+            self._first = self.sitting[min(self.sitting)]
+        return self._first
 
     def is_empty(self) -> bool:
         return not (self.waiting or self.gated or self.sitting or self.leaving or self.finished)

@@ -3,13 +3,13 @@
 Each rule is counted per node: how many pods it chooses there, and how many pods there hold it. A pod with such a
 rule, or one that somebody's rule is about, is placed one at a time: the mask of nodes it may use is made from the
 counts as they stand, earlier members of the same gang included. A rule costs its first look at all pods and then only
-the changes.
+the changes, and it is forgotten with the last pod that has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,54 +26,72 @@ class Counts:
     chosen: Ints
     holders: Ints
     held: int = 0
+    users: int = 0  # pods that have the rule, wherever they are
 
 
 @dataclass(slots=True)
-class Ports:
+class Port:
     used: Ints
-    pods: int = field(default=0)
+    users: int = 0
 
 
 class Neighbourhood:
     def __init__(self, room: Room) -> None:
         self._room = room
         self._rules: dict[Neighbours, Counts] = {}
-        self._ports: dict[str, Ports] = {}
+        self._ports: dict[str, Port] = {}
 
     def learn(self, pod: Pod, placed: Iterable[Pod]) -> None:
-        """Begin to count for the rules of this pod; `placed` are all pods on nodes."""
-        fresh = [rule for rule in _rules_of(pod) if rule not in self._rules]
-        for rule in fresh:
-            self._rules[rule] = Counts(rule, self._zeros(), self._zeros())
-        for port in pod.ports - self._ports.keys():
-            self._ports[port] = Ports(self._zeros())
+        """Count for the rules of this pod from now on; `placed` are all pods on nodes."""
+        fresh: list[Counts] = []
+        for rule in _rules_of(pod):
+            if rule not in self._rules:
+                self._rules[rule] = Counts(rule, self._zeros(), self._zeros())
+                fresh.append(self._rules[rule])
+            self._rules[rule].users += 1
+        for port in pod.ports:
+            self._ports.setdefault(port, Port(self._zeros())).users += 1
         if fresh:
             for other in placed:
                 row = self._room.rows.get(other.node)
                 if row is not None:
-                    self._count([self._rules[rule] for rule in fresh], other, row, 1)
+                    self._count(fresh, other, row, 1)
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._rules or self._ports)
+
+    def unlearn(self, pod: Pod) -> None:
+        for rule in _rules_of(pod):
+            self._rules[rule].users -= 1
+            if not self._rules[rule].users:
+                del self._rules[rule]
+        for port in pod.ports:
+            self._ports[port].users -= 1
+            if not self._ports[port].users:
+                del self._ports[port]
 
     def add(self, pod: Pod, row: int, sign: int) -> None:
         """A pod sits on the node, or (sign -1) has left it."""
         if self._rules:
             self._count(self._rules.values(), pod, row, sign)
         for port in pod.ports:
-            found = self._ports.setdefault(port, Ports(self._zeros()))
+            found = self._ports[port]
             found.used = self._sized(found.used)
             found.used[row] += sign
 
     def forget_node(self, row: int) -> None:
         for counts in self._rules.values():
-            for array in (counts.chosen, counts.holders):
-                if row < len(array):
-                    array[row] = 0
-        for ports in self._ports.values():
-            if row < len(ports.used):
-                ports.used[row] = 0
+            if row < len(counts.holders):
+                counts.held -= int(counts.holders[row])
+                counts.chosen[row] = counts.holders[row] = 0
+        for port in self._ports.values():
+            if row < len(port.used):
+                port.used[row] = 0
 
     def concern(self, pod: Pod) -> bool:
         """Whether somebody on a node keeps pods like this one away."""
-        return any(counts.held and _chooses(counts.rule, pod) for counts in self._rules.values())
+        return any(counts.held and chooses(counts.rule, pod) for counts in self._rules.values())
 
     def allowed(self, pod: Pod, able: Mask) -> Mask:
         """Where the rules let the pod go, of the nodes that are `able` to take it otherwise."""
@@ -81,7 +99,7 @@ class Neighbourhood:
         for port in pod.ports:
             ok &= self._sized(self._ports[port].used) == 0
         for counts in self._rules.values():
-            if counts.held and _chooses(counts.rule, pod):
+            if counts.held and chooses(counts.rule, pod):
                 ok &= self._per_domain(counts.rule.topology_key, counts.holders) == 0
         for rule in pod.apart:
             ok &= self._per_domain(rule.topology_key, self._rules[rule].chosen) == 0
@@ -94,7 +112,7 @@ class Neighbourhood:
     def _beside(self, rule: Neighbours, pod: Pod) -> Mask:
         counts = self._rules[rule]
         domains = self._room.label(rule.topology_key).codes
-        if not counts.chosen.any() and _chooses(rule, pod):
+        if not counts.chosen.any() and chooses(rule, pod):
             return domains > 0  # the first of them may begin anywhere
         return (self._per_domain(rule.topology_key, counts.chosen) > 0) & (domains > 0)
 
@@ -118,7 +136,7 @@ class Neighbourhood:
     def _count(self, rules: Iterable[Counts], pod: Pod, row: int, sign: int) -> None:
         for counts in rules:
             counts.chosen, counts.holders = self._sized(counts.chosen), self._sized(counts.holders)
-            if _chooses(counts.rule, pod):
+            if chooses(counts.rule, pod):
                 counts.chosen[row] += sign
             if counts.rule in pod.apart:
                 counts.holders[row] += sign
@@ -132,9 +150,14 @@ class Neighbourhood:
         return np.pad(counts, (0, more)) if more else counts
 
 
+def has_rules(pod: Pod) -> bool:
+    return bool(pod.together or pod.apart or pod.spreads or pod.ports)
+
+
 def _rules_of(pod: Pod) -> list[Neighbours]:
     return [*pod.together, *pod.apart, *(spread.neighbours for spread in pod.spreads)]
 
 
-def _chooses(rule: Neighbours, pod: Pod) -> bool:
+def chooses(rule: Neighbours, pod: Pod) -> bool:
+    """Whether the rule is about the pod."""
     return pod.key.namespace in rule.namespaces and rule.selector.matches(pod.labels)

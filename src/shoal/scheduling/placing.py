@@ -15,7 +15,7 @@ import numpy as np
 
 from shoal.scheduling.columns import Ints, Mask
 from shoal.scheduling.shapes import NOWHERE, RANKS, Shape
-from shoal.scheduling.snapshot import Pod
+from shoal.scheduling.snapshot import Pod, State
 
 if TYPE_CHECKING:
     from shoal.scheduling.view import ClusterView
@@ -113,6 +113,9 @@ class Placer:
     def _one_by_one(self, shape: Shape, pods: list[Pod], where: Where) -> list[Placed]:
         placed: list[Placed] = []
         neighbours = self._view.neighbours
+        leaving = self._leaving() if where.later and neighbours.has_any else []
+        for other, row in leaving:  # by then they and their rules are gone
+            neighbours.add(other, row, -1)
         for pod in pods:
             shape.sync()
             key = shape.later_key if where.later else shape.key
@@ -125,7 +128,16 @@ class Placer:
             placed.append(Placed(pod, row, self._devices(shape, row, later=where.later)))
             self._give(shape, row, 1, later=where.later)
             self._seat(shape, placed[-1])
+        for other, row in leaving:
+            neighbours.add(other, row, 1)
         return placed
+
+    def _leaving(self) -> list[tuple[Pod, int]]:
+        """Pods that were told to go and are still there."""
+        rows = sorted(self._room.releasing)
+        nodes = [(row, node) for row in rows if (node := self._room.nodes[row]) is not None]
+        on = [(pod, row) for row, node in nodes for pod in self._view.pods_on(node.name)]
+        return [(pod, row) for pod, row in on if pod.state is State.RELEASING]
 
     def _devices(self, shape: Shape, row: int, *, later: bool) -> tuple[int, ...]:
         devices = self._view.devices

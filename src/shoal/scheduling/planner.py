@@ -36,7 +36,7 @@ def plan(view: ClusterView, now: float) -> Plan:
 
 def undo_half_bound(cycle: Cycle) -> None:
     """Binds are single calls and some may fail. A gang that never ran holds its nodes only so long."""
-    for members in cycle.view.unsettled.values():
+    for members in sorted(cycle.view.unsettled.values(), key=lambda members: members.key):
         group = members.group
         if members.lone or not members.known or group.ran or not members.sitting or members.is_whole:
             continue

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from shoal.scheduling.columns import Ints
 from shoal.scheduling.members import Members
 from shoal.scheduling.shapes import Shape
 from shoal.scheduling.snapshot import Pod
@@ -21,8 +24,8 @@ def could_ever_run(cycle: Cycle, members: Members) -> bool:
         if any(amount > standing.hard_limits.get(name, float("inf")) for name, amount in asked.items()):
             return False
     tiers = cycle.view.topology.tiers
-    for shape, count in wanted(cycle, minimum.pods[: minimum.total]):
-        slots = shape.slots_when_empty()
+    for shape, count in wanted(cycle, minimum.least()):
+        slots = most_when_empty(shape)
         if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
             most = int(tiers[closeness.tier - 1].sums(slots).max(initial=0))
         else:
@@ -30,6 +33,12 @@ def could_ever_run(cycle: Cycle, members: Members) -> bool:
         if most < count:
             return False
     return True
+
+
+def most_when_empty(shape: Shape) -> Ints:
+    """How many fit on each node with nobody on it; one, where they keep each other away."""
+    slots = shape.slots_when_empty()
+    return np.minimum(slots, 1) if shape.is_solitary else slots
 
 
 def wanted(cycle: Cycle, pods: Sequence[Pod]) -> list[tuple[Shape, int]]:

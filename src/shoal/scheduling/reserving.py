@@ -1,8 +1,9 @@
 """Nobody starves: the first group of a queue that waited too long gets nodes of its own to wait for.
 
-The nodes are chosen once, those nearest to being free first. Until the group starts, others may use them only
-as guests, that is if their owner lets them be evicted at any time, or if they are known to end before the group could
-start.
+The nodes are chosen once, those nearest to being free first, and only if the whole group would really start there with
+the others gone: that is played through, rules about neighbours included. Until the group starts, others may use
+the nodes only as guests, that is if their owner lets them be evicted at any time, or if they are known to end before
+the group could start. Whoever has waited longest chooses first.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shoal.scheduling.columns import Mask
+from shoal.scheduling.columns import Ints, Mask
 from shoal.scheduling.cycle import Cycle
 from shoal.scheduling.members import Members
-from shoal.scheduling.possible import wanted
+from shoal.scheduling.placing import Where
+from shoal.scheduling.possible import could_ever_run, most_when_empty, wanted
 from shoal.scheduling.shapes import Shape
+
+MOST_NODES_TRIED = 256
+DOMAINS_TRIED = 8
+GROUPS_TRIED = 4  # in one plan and queue; who is behind them waits for the next
 
 
 def honour(cycle: Cycle) -> None:
@@ -25,24 +31,54 @@ def honour(cycle: Cycle) -> None:
         members = view.groups.get(key)
         if members is None or not members.waiting or not members.minimum() or not members.known:
             continue
-        if all(node in view.room.rows for node in nodes):  # with one of them gone the choice is made again
+        if all(_is_open(cycle, members, node) for node in nodes):  # otherwise the choice is made again
             _close(cycle, members, nodes)
+
+
+def _is_open(cycle: Cycle, members: Members, node: str) -> bool:
+    """Whether the node is still there and could take somebody of the group."""
+    row = cycle.room.rows.get(node)
+    shapes = cycle.gangs.shapes(members.minimum().pods)
+    return row is not None and any(shape.sync().eligible[row] for shape in shapes)
 
 
 def reserve(cycle: Cycle) -> None:
     """Choose nodes for the first starving group of each queue that has none yet."""
-    for line in cycle.lines.values():
-        if any(members.key in cycle.reservations for members in line):
+    _let_go(cycle)
+    served = {cycle.view.groups[key].group.queue for key in cycle.reservations}
+    starving = [m for name, line in cycle.lines.items() if name not in served for m in _first_starving(cycle, line)]
+    for members in sorted(starving, key=lambda members: (members.group.created, members.key)):
+        nodes = _choose(cycle, members) if members.group.queue not in served else ()
+        if nodes:
+            _close(cycle, members, nodes)
+            served.add(members.group.queue)
+
+
+def _first_starving(cycle: Cycle, line: list[Members]) -> list[Members]:
+    """Those at the head of the line whom only room keeps waiting; several, as the first may be hopeless."""
+    found: list[Members] = []
+    for members in line:
+        still = cycle.still.get(members.key)
+        if still is None or still.obstacle != "capacity" or not members.minimum():
             continue
-        for members in line:
-            still = cycle.still.get(members.key)
-            if still is None or still.obstacle != "capacity" or not members.minimum():
-                continue
-            if cycle.is_starving(members):
-                nodes = _choose(cycle, members)
-                if nodes:
-                    _close(cycle, members, nodes)
-            break  # only the first one that capacity keeps waiting
+        if not cycle.is_starving(members) or len(found) == GROUPS_TRIED:
+            break
+        if could_ever_run(cycle, members):
+            found.append(members)
+    return found
+
+
+def _let_go(cycle: Cycle) -> None:
+    """A group that cannot start on its nodes although nobody else is there any more keeps them in vain."""
+    for key, nodes in list(cycle.reservations.items()):
+        still = cycle.still.get(key)
+        if still is None or still.obstacle != "capacity":
+            continue
+        others = [pod for node in nodes for pod in cycle.view.pods_on(node) if pod.group != key]
+        if all(pod.is_critical for pod in others):
+            del cycle.reservations[key]
+            assert cycle.closed is not None, "what is reserved is closed"
+            cycle.closed[[cycle.room.rows[node] for node in nodes]] = False
 
 
 def _close(cycle: Cycle, members: Members, nodes: Sequence[str]) -> None:
@@ -72,42 +108,92 @@ def _choose(cycle: Cycle, members: Members) -> tuple[str, ...]:
     """The nodes that need to lose least until the whole minimum fits; none where it never would."""
     minimum = members.minimum()
     closeness = members.group.closeness
-    shapes = wanted(cycle, minimum.pods[: minimum.total])
+    shapes = wanted(cycle, minimum.least())
     taken = np.zeros(len(cycle.room), dtype=np.bool_)
     if cycle.closed is not None:
         taken |= cycle.closed
     tiers = cycle.view.topology.tiers
-    if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
-        tier = tiers[closeness.tier - 1]
-        found = [_rows(cycle, shapes, taken | ~tier.mask(domain)) for domain in range(1, len(tier.names))]
-        able = [rows for rows in found if rows is not None]
-        choices = sorted((_occupied(cycle, rows), _names(cycle, rows)) for rows in able)
-        return choices[0][1] if choices else ()
-    return _names(cycle, _rows(cycle, shapes, taken) or ())
+    if closeness is None or not closeness.hard or closeness.tier > len(tiers):
+        return _names(cycle, _tried(cycle, members, shapes, taken))
+    tier = tiers[closeness.tier - 1]
+    found = []
+    for domain in range(1, len(tier.names)):
+        rows = _rows(cycle, shapes, taken | ~tier.mask(domain))
+        if rows is not None:
+            found.append((_occupied(cycle, rows), tier.names[domain], domain))
+    for _, _, domain in sorted(found)[:DOMAINS_TRIED]:
+        if rows := _tried(cycle, members, shapes, taken | ~tier.mask(domain)):
+            return _names(cycle, rows)
+    return ()
+
+
+def _tried(cycle: Cycle, members: Members, shapes: list[tuple[Shape, int]], taken: Mask) -> list[int]:
+    """Rows on which the group would start with everybody gone who ever goes; more are tried where few do not do."""
+    rows = _rows(cycle, shapes, taken)
+    if rows is None:
+        return []
+    able = np.zeros(len(cycle.room), dtype=np.bool_)
+    for shape, _ in shapes:
+        able |= shape.eligible
+    others = [row for row in _nearest_to_free(cycle, shapes[0][0]).tolist() if able[row] and not taken[row]]
+    others = rows + [row for row in others if row not in rows]
+    number = len(rows)
+    while not (found := _dry_run(cycle, members, others[:number])):
+        if number >= min(len(others), MOST_NODES_TRIED):
+            return []
+        number *= 2
+    return found
+
+
+def _dry_run(cycle: Cycle, members: Members, rows: list[int]) -> list[int]:
+    room = cycle.room
+    mark = room.mark()
+    for row in rows:
+        node = room.nodes[row]
+        assert node is not None, "an open row has a node"
+        for pod in cycle.view.pods_on(node.name):
+            if not pod.is_critical and pod.group != members.key:
+                cycle.suppose_gone(pod)
+    mask = np.zeros(len(room), dtype=np.bool_)
+    mask[rows] = True
+    for decided in (*cycle.bound.values(), *cycle.promised.values()):
+        for one in decided:
+            if mask[one.row] and one.pod.group != members.key:
+                cycle.suppose_over(one)
+    placed = cycle.gangs.place_minimum(members, Where(mask, later=True))
+    room.rollback(mark)
+    return sorted({one.row for one in placed or ()})
 
 
 def _rows(cycle: Cycle, shapes: list[tuple[Shape, int]], taken: Mask) -> list[int] | None:
+    """The fewest rows, by the count of slots alone."""
     taken = taken.copy()
     chosen: list[int] = []
     for shape, count in shapes:
-        slots = shape.slots_when_empty() * ~taken
-        missing = slots - np.minimum(shape.slots, slots)
-        order = np.lexsort((cycle.room.rank, missing / np.maximum(slots, 1), slots == 0))
-        for row in order.tolist():
-            if count <= 0 or not slots[row]:
+        slots = most_when_empty(shape) * ~taken
+        for row in _nearest_to_free(cycle, shape).tolist():
+            if count <= 0:
                 break
-            chosen.append(row)
-            taken[row] = True
-            count -= int(slots[row])
+            if slots[row]:
+                chosen.append(row)
+                taken[row] = True
+                count -= int(slots[row])
         if count > 0:
             return None
     return chosen
 
 
+def _nearest_to_free(cycle: Cycle, shape: Shape) -> Ints:
+    """All rows, those first that have to lose the smallest part of what they could hold."""
+    slots = most_when_empty(shape)
+    missing = slots - np.minimum(shape.slots, slots)
+    return np.lexsort((cycle.room.rank, missing / np.maximum(slots, 1), slots == 0))
+
+
 def _occupied(cycle: Cycle, rows: list[int]) -> float:
     room = cycle.room
     used = (room.whole[:, rows] - room.free[:, rows]) / np.maximum(room.whole[:, rows], 1)
-    return float(used.sum())
+    return round(float(used.sum()), 6)  # the order of summing is not a difference
 
 
 def _names(cycle: Cycle, rows: Sequence[int]) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ class Room:
         self.whole: Ints = np.zeros((FIRST_COLUMNS, FIRST_ROWS), dtype=np.int64)
         self.free: Ints = np.zeros_like(self.whole)
         self.coming: Ints = np.zeros_like(self.whole)
+        self.fixed: Ints = np.zeros_like(self.whole)  # held by pods that nobody may evict and that never end
         self.rank: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
         self.kind: Codes = np.zeros(FIRST_ROWS, dtype=np.int32)  # index into `kinds`; 0 is no node
         self.kinds: list[Node | None] = [None]
@@ -77,7 +78,7 @@ class Room:
         assert node is not None, f"{name} has a row and no node"
         self._count(node, -1)
         self.nodes[row] = None
-        for array in (self.whole, self.free, self.coming):
+        for array in (self.whole, self.free, self.coming, self.fixed):
             array[:, row] = 0
         self.releasing.pop(row, None)
         self._names.remove(name)
@@ -88,8 +89,7 @@ class Room:
     def column(self, name: str) -> int:
         column = self.resources.column(name)
         if column >= len(self.whole):
-            more = ((0, len(self.whole)), (0, 0))
-            self.whole, self.free, self.coming = (np.pad(a, more) for a in (self.whole, self.free, self.coming))
+            self._pad(((0, len(self.whole)), (0, 0)))
         return column
 
     def vector(self, requests: Mapping[str, int]) -> Vector:
@@ -111,13 +111,16 @@ class Room:
 
     def _grow(self) -> None:
         before, after = len(self.nodes), 2 * len(self.nodes)
-        more = ((0, 0), (0, before))
-        self.whole, self.free, self.coming = (np.pad(a, more) for a in (self.whole, self.free, self.coming))
+        self._pad(((0, 0), (0, before)))
         self.rank, self.kind = np.pad(self.rank, (0, before)), np.pad(self.kind, (0, before))
         self.nodes.extend([None] * before)
         for column in self.labels.values():
             column.grow(after)
         self._spare = list(range(after - 1, before - 1, -1))
+
+    def _pad(self, more: tuple[tuple[int, int], tuple[int, int]]) -> None:
+        arrays = (self.whole, self.free, self.coming, self.fixed)
+        self.whole, self.free, self.coming, self.fixed = (np.pad(array, more) for array in arrays)
 
     def _describe(self, row: int, node: Node | None) -> None:
         self.kind[row] = 0 if node is None else self._kind_of(node)
@@ -180,6 +183,11 @@ class Room:
         if not self.releasing[row]:
             del self.releasing[row]
         self.touched(row)
+
+    def fix(self, row: int, vector: Vector, sign: int) -> None:
+        """A pod there stays whatever happens, or (sign -1) is gone after all."""
+        self.fixed[vector.columns, row] += sign * vector.amounts
+        self.start_over()
 
     def touched(self, row: int) -> None:
         if self._logged[row] >= self.read_to:

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from shoal.scheduling.columns import ALL, Ints, Mask, Rows
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fitting import shown_taint, tolerates, untolerated
-from shoal.scheduling.fragmentation import Habits, Usual
-from shoal.scheduling.groups import Settings
+from shoal.scheduling.fragmentation import Habits
+from shoal.scheduling.groups import Settings, Usual
+from shoal.scheduling.neighbours import chooses
 from shoal.scheduling.room import Room
 from shoal.scheduling.scoring import Worth, worth
 from shoal.scheduling.snapshot import Node, Pod
@@ -48,6 +50,7 @@ class Shape:
         self.preferred = pod.preferred_nodes
         self.soft_taints = False
         self.is_careful = bool(pod.ports or pod.together or pod.apart or pod.spreads or pod.gpu_milli)
+        self.is_solitary = bool(pod.ports) or any(chooses(rule, pod) for rule in pod.apart)  # never two on one node
         self.slots: Ints = np.zeros(0, dtype=np.int64)
         self.later: Ints = self.slots
         self.key: Ints = self.slots
@@ -102,11 +105,13 @@ class Shape:
             self.fits_later = int(self.later.sum())
 
     def slots_when_empty(self) -> Ints:
-        """How many fit on each node with nobody on it; worked out once for these nodes."""
+        """How many fit on each node with nobody on it who ever goes; worked out once for these nodes."""
+        whole, fixed = self.room.whole, self.room.fixed
         if self._empty is None:
             self._empty = np.full(len(self.room), NO_LIMIT, dtype=np.int64)
             for _, column, amount in self.vector.pairs:
-                np.minimum(self._empty, self.room.whole[column] // amount, out=self._empty)
+                np.minimum(self._empty, (whole[column] - fixed[column]) // amount, out=self._empty)
+            np.maximum(self._empty, 0, out=self._empty)
             self._empty *= self.eligible
         return self._empty
 
@@ -189,7 +194,7 @@ def barred(pod: Pod, node: Node | None) -> str:
 
 
 class Shapes:
-    """Every shape that waits or lately waited."""
+    """Every shape that waits or lately waited. Who asks for the same always gets the same object."""
 
     KEPT = 512
 
@@ -198,21 +203,18 @@ class Shapes:
         self._settings = settings
         self._devices = devices
         self._habits = habits
-        self._known: dict[Any, Shape] = {}
+        self._known: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
+        self._kept: dict[Any, Shape] = {}  # beyond the pods that have them
 
     def of(self, pod: Pod) -> Shape:
         key = shape_key(pod)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= self.KEPT:
-                del self._known[next(iter(self._known))]
-            found = self._known[key] = Shape(self._room, pod, self._settings, self._devices, self._habits)
+            if len(self._kept) >= self.KEPT:
+                del self._kept[next(iter(self._kept))]
+            found = Shape(self._room, pod, self._settings, self._devices, self._habits)
+            self._known[key] = self._kept[key] = found
         return found
-
-    def see(self, pod: Pod) -> None:
-        """Remember what pods ask for, where devices are shared."""
-        if self._devices.are_shared:
-            self._habits.see(usual(pod, self._settings.accelerators))
 
 
 def shape_key(pod: Pod) -> Any:

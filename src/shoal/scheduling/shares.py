@@ -7,7 +7,7 @@ it. The accounts are copies for one plan; what is tried is taken back with the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ class Standing:
     queue: Queue
     allocated: Amounts = field(default_factory=dict)
     asked: Amounts = field(default_factory=dict)
-    inqueue: Amounts = field(default_factory=dict)
+    claimed: Amounts = field(default_factory=dict)  # by groups that waited too long for the ceiling to have room
     ceiling: dict[str, float] = field(default_factory=dict)  # absent: none
     deserved: dict[str, float] = field(default_factory=dict)
     limits: dict[str, float] = field(default_factory=dict)  # what `refusal` compares with; absent: none
@@ -52,7 +52,7 @@ class Standing:
 
 class Shares:
     def __init__(self, view: ClusterView) -> None:
-        self.total = {name: amount for name, amount in view.room.total.items() if name != "pods"}
+        self.total = {name: amount for name, amount in view.room.total.items() if amount and name != "pods"}
         self.by_weight = view.settings.sharing == "proportion"
         self._room = view.room
         self.standings = {name: Standing(queue) for name, queue in view.queues.items()}
@@ -154,11 +154,19 @@ class Shares:
         deserved = {r: d for r, d in standing.deserved.items() if d > SLACK}
         return bool(deserved) and all(standing.allocated.get(r, 0) >= d - SLACK for r, d in deserved.items())
 
-    def refusal(self, name: str, asked: Mapping[str, int], *, beyond_deserved: bool = False) -> Refusal | None:
-        """Which queue of the line has no more to give. What it deserves bounds it softly, the ceiling always."""
+    def refusal(
+        self, name: str, asked: Mapping[str, int], *, beyond_deserved: bool = False, claims: bool = True
+    ) -> Refusal | None:
+        """Which queue of the line has no more to give. What it deserves bounds it softly, the ceiling always.
+
+        What others claim counts as held, except to those who claim themselves (`claims` false).
+        """
         for standing in self.standings[name].line:
             limits = standing.hard_limits if beyond_deserved else standing.limits
             held = standing.allocated
+            if standing.claimed and claims:
+                held = dict(held)
+                _add(held, standing.claimed.items())
             for resource, need in asked.items():
                 limit = limits.get(resource)
                 if limit is None or held.get(resource, 0) + need <= limit:
@@ -178,33 +186,43 @@ class Shares:
                 if limit < total - SLACK or resource in standing.queue.capability:
                     limits[resource] = limit + SLACK
 
-    def may_reclaim(self, name: str, asked: Mapping[str, int]) -> bool:
-        """Whether the queue would still be within what it deserves."""
-        if self.by_weight:
-            return self.refusal(name, asked) is None
-        standing = self.standings[name]
-        if self.refusal(name, asked) is not None:
-            return False
-        within = [
-            standing.allocated.get(r, 0) + need <= standing.deserved[r] + SLACK
-            for r, need in asked.items()
-            if r in standing.deserved
-        ]
-        return any(within)
+    def may_reclaim(self, name: str, asked: Mapping[str, int], *, claims: bool = True) -> bool:
+        """Whether the queue would still be within what it deserves, in everything that is asked for.
 
-    def may_lose(self, name: str, asked: Asked) -> bool:
-        """Whether others may take this much back from the queue as it stands."""
+        In everything, and not in something: otherwise two queues, each below its share of one resource and above that
+        of another, would take the same pods from each other for ever.
+        """
+        if self.refusal(name, asked, claims=claims) is not None:
+            return False
+        if self.by_weight:
+            return True
+        standing = self.standings[name]
+        named = [r for r, need in asked.items() if need and r in standing.deserved]
+        return bool(named) and all(
+            standing.allocated.get(r, 0) + asked[r] <= standing.deserved[r] + SLACK for r in named
+        )
+
+    def may_lose(self, name: str, used: Mapping[str, int], wanted: Collection[str] | None = None) -> bool:
+        """Whether others who want such resources may take this much back from the queue as it stands.
+
+        It must hold more than it deserves of something that the victim has and that they want. What it lost for that
+        reason it could ask for again only by holding too much once more, so nothing goes to and fro.
+        """
         standing = self.standings.get(name)
         if standing is None or not standing.queue.reclaimable:
             return False
         held, deserved = standing.allocated, standing.deserved
-        if self.by_weight:
-            return any(held.get(r, 0) > d + SLACK for r, d in deserved.items())
-        used = [(r, amount) for r, amount in asked if amount]
-        if any(held.get(r, 0) - a < standing.queue.guarantee.get(r, 0) for r, a in used):
+        if any(amount and held.get(r, 0) - amount < standing.queue.guarantee.get(r, 0) for r, amount in used.items()):
             return False
-        named = [r for r, _ in used if r in deserved]
-        return not named or any(held.get(r, 0) > deserved[r] + SLACK for r in named)
+        has = [r for r, amount in used.items() if amount]
+        named = [r for r in has if r in deserved]
+        return any(held.get(r, 0) > deserved.get(r, 0.0) + SLACK for r in named or has if wanted is None or r in wanted)
+
+    def claim(self, name: str, asked: Asked) -> None:
+        """Keep what the queue's ceilings will have free next: nobody else of the queue gets any of it before."""
+        pairs = tuple(asked)
+        for standing in self.standings[name].line:
+            _add(standing.claimed, pairs)
 
     def charge(self, name: str, asked: Asked, sign: int = 1) -> None:
         """Counted as held by the queue and everybody above it, until the room is rolled back."""

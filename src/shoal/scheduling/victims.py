@@ -49,7 +49,7 @@ def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
         standing = shares.standings.get(name)
         if name == members.group.queue or standing is None or not standing.queue.reclaimable:
             continue
-        if not shares.may_lose(name, standing.allocated.items()):
+        if not any(shares.may_lose(name, {resource: 1}) for resource in standing.allocated):
             continue
         common = next((n for n, above in enumerate(standing.line) if above in mine), len(standing.line))
         over[name] = (float(common), float(standing.queue.priority), -shares.share(name))
@@ -87,7 +87,7 @@ def _steps(cycle: Cycle, groups: Iterable[Members]) -> list[Step]:
 
 def _glance(cycle: Cycle, members: Members) -> tuple[object, ...]:
     """The order of victims as one pod of each group tells it, where there are too many to look into all of them."""
-    group, pod = members.group, next(iter(members.sitting.values()))
+    group, pod = members.group, members.first_sitting()
     is_whole = len(members.sitting) == group.min_member
     return is_whole, group.priority, _lost(cycle, pod) * len(members.sitting), -group.created, group.key
 

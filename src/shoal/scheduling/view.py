@@ -16,11 +16,11 @@ from shoal.scheduling.devices import Devices
 from shoal.scheduling.fragmentation import Habits
 from shoal.scheduling.groups import Group, HyperNode, Phase, Queue, Quota, Settings
 from shoal.scheduling.members import LONE, Members, lone_group
-from shoal.scheduling.neighbours import Neighbourhood
+from shoal.scheduling.neighbours import Neighbourhood, has_rules
 from shoal.scheduling.planning import Bind, Plan
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.room import Room
-from shoal.scheduling.shapes import Shape, Shapes
+from shoal.scheduling.shapes import Shape, Shapes, usual
 from shoal.scheduling.snapshot import Node, Pod, State
 from shoal.scheduling.topology import Topology
 
@@ -40,7 +40,7 @@ class ClusterView:
         self.settings = settings or Settings()
         self.room = Room()
         self.devices = Devices(self.room, self.settings.accelerators)
-        self.habits = Habits()
+        self.habits = Habits(self.settings.usual_pods)
         self.shapes = Shapes(self.room, self.settings, self.devices, self.habits)
         self.neighbours = Neighbourhood(self.room)
         self.topology = Topology(self.room, self.settings.tiers)
@@ -55,6 +55,7 @@ class ClusterView:
         self._pods_on: dict[str, dict[Key, Pod]] = {}
         self._shape_of: dict[Key, Shape] = {}
         self._vector_of: dict[Key, Vector] = {}
+        self._sharing = 0  # pods that ask for a part of a device
 
     # Nodes, queues and the rest
 
@@ -164,10 +165,10 @@ class ClusterView:
 
     def set_pod(self, pod: Pod) -> None:
         known = self.pods.get(pod.key)
+        self._meet(pod)
         if known is not None:
             self._forget(known, keep=pod)
-        if pod.gpu_milli and not self.devices.are_shared:
-            self._share_devices()
+            self._part(known)
         self.pods[pod.key] = pod
         members = self.members_of(pod)
         members.room_of(pod)[pod.key] = pod
@@ -182,10 +183,6 @@ class ClusterView:
                 _add(members.allocated, vector.counted, 1)
                 _add(account.allocated, vector.counted, 1)
         elif pod.key in members.waiting:
-            if pod.together or pod.apart or pod.spreads or pod.ports:
-                self.neighbours.learn(pod, (other for on in self._pods_on.values() for other in on.values()))
-            if known is None:
-                self.shapes.see(pod)
             self._shape_of.pop(pod.key, None)
             _add(members.asked, vector.counted, 1)
             _add(account.asked, vector.counted, 1)
@@ -205,6 +202,7 @@ class ClusterView:
         pod = self.pods.pop(key, None)
         if pod is not None:
             self._forget(pod, keep=None)
+            self._part(pod)
             del self._vector_of[key]
 
     def pods_on(self, node: str) -> tuple[Pod, ...]:
@@ -260,12 +258,37 @@ class ClusterView:
         self.neighbours.add(pod, row, sign)
         if pod.state is State.RELEASING:
             self.room.leave(row, vector, sign)
+        elif pod.is_critical:
+            self.room.fix(row, vector, sign)
+
+    def _meet(self, pod: Pod) -> None:
+        """What is to be known of all pods together once this one is among them."""
+        if has_rules(pod):
+            self.neighbours.learn(pod, (other for on in self._pods_on.values() for other in on.values()))
+        if pod.gpu_milli:
+            self._sharing += 1
+            if not self.devices.are_shared:
+                self._share_devices()
+        if self.devices.are_shared:
+            self.habits.count_in(usual(pod, self.settings.accelerators), 1)
+
+    def _part(self, pod: Pod) -> None:
+        if has_rules(pod):
+            self.neighbours.unlearn(pod)
+        if self.devices.are_shared:
+            self.habits.count_in(usual(pod, self.settings.accelerators), -1)
+        if pod.gpu_milli:
+            self._sharing -= 1
+            if not self._sharing:
+                self.devices.end()
+                self.habits.forget()
+                self.room.start_over()
 
     def _share_devices(self) -> None:
-        self.devices.begin()
-        for name, row in self.room.rows.items():
-            for pod in self._pods_on.get(name, {}).values():
-                self.devices.seat(pod, row, 1)
+        rows = self.room.rows
+        self.devices.begin((rows[name], pod) for name in rows for pod in self._pods_on.get(name, {}).values())
+        for pod in self.pods.values():
+            self.habits.count_in(usual(pod, self.settings.accelerators), 1)
         self.room.start_over()
 
     # What was decided
