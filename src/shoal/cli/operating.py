@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from prometheus_client import CollectorRegistry
 
 from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, in_cluster, usual_files
 from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes.shapes import Nameplate, Ordinary
 from shoal.dialects import load
+from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import JsonLines, KeyValues, Logger
 from shoal.operator.health import Address, Answer, answering, health_pages, metrics_pages, serving
 from shoal.operator.history import dropped, to_log_covered
@@ -89,7 +91,7 @@ async def operate(orders: Orders) -> None:
 
 async def _work(orders: Orders, connection: Connection) -> None:
     metrics = Metrics(CollectorRegistry())
-    async with opened(connection, note=metrics.requested) as cluster, AsyncExitStack() as stack:
+    async with _opened(connection, metrics) as cluster, AsyncExitStack() as stack:
         beside = await stack.enter_async_context(_webhook(orders, cluster, connection.namespace))
         operator = Operator(
             cluster, _duties(orders), _identity(orders, connection),
@@ -100,6 +102,13 @@ async def _work(orders: Orders, connection: Connection) -> None:
         await operator.prepare()
         log.info("prepared", cluster=connection.url, namespace=orders.namespace or "all", dialects=orders.dialects)
         await operator.run()
+
+
+def _opened(connection: Connection, metrics: Metrics) -> AbstractAsyncContextManager[KubernetesCluster]:
+    """Of pods nobody reads who wrote what, of ConfigMaps nobody here reads the content, and of our writes to either
+    nobody reads more than the uid."""
+    shapes = {POD: Ordinary, CONFIG_MAP: Nameplate}
+    return opened(connection, shapes=shapes, by_metadata=(POD, CONFIG_MAP), note=metrics.requested)
 
 
 def _duties(orders: Orders) -> Duties:

@@ -29,13 +29,15 @@ def dropped(_: Snapshot) -> None:
 
 def covered(node: Any) -> Any:
     """A copy of the object with every variable's value covered."""
-    if isinstance(node, list):
-        return [covered(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: _variables(value) if key.lower() == _ENV else covered(value) for key, value in node.items() if key != _COPY
-    }
+    if isinstance(node, dict):
+        return {key: _shown(key, value) for key, value in node.items() if key != _COPY}
+    return [covered(item) for item in node] if isinstance(node, list) else node
+
+
+def _shown(key: str, value: Any) -> Any:
+    if len(key) == len(_ENV) and key.lower() == _ENV:
+        return _variables(value)
+    return covered(value) if isinstance(value, dict | list) else value
 
 
 def _variables(written: Any) -> Any:

@@ -24,6 +24,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._asked: dict[str, list[Callable[[], int]]] = {}
+        self._requested: dict[tuple[str, str], Counter] = {}
         self._written: dict[tuple[str, str], Counter] = {}
         self._depth = Gauge(
             "shoal_queue_depth", "Jobs that are being looked at or wait for it.", ["kind"], registry=registry
@@ -70,7 +71,10 @@ class Metrics:
         written.inc()
 
     def requested(self, verb: str, resource: str) -> None:
-        self._requests.labels(verb, resource).inc()
+        requested = self._requested.get((verb, resource))
+        if requested is None:
+            requested = self._requested[verb, resource] = self._requests.labels(verb, resource)
+        requested.inc()
 
     def moved(self, kind: Kind, before: str, after: str) -> None:
         """A job went from one state to another; '' is before the first and after the last."""

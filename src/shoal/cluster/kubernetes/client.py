@@ -7,7 +7,7 @@ everything else raises OutcomeUnknown when its answer got lost.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -19,9 +19,9 @@ from shoal.cluster.connecting import Connection
 from shoal.cluster.kubernetes import discovering, executing
 from shoal.cluster.kubernetes.discovering import Access, Version
 from shoal.cluster.kubernetes.paths import asked, deletion, number, path_of, truth, writing
-from shoal.cluster.kubernetes.shapes import Decoders
+from shoal.cluster.kubernetes.shapes import Decoders, named
 from shoal.cluster.kubernetes.watching import Wanted, Watcher
-from shoal.cluster.kubernetes.wire import JSON, Noted, Request, Settings, Wire
+from shoal.cluster.kubernetes.wire import JSON, METADATA, Noted, Request, Settings, Wire
 from shoal.cluster.port import (
     DeleteOptions,
     ExecRequest,
@@ -42,13 +42,15 @@ _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 class KubernetesCluster:
-    """Use `opened`, or call `close` at the end. `shapes` says what is decoded of lists and watches of a kind."""
+    """Use `opened`, or call `close` at the end. `shapes` says what is decoded of lists and watches of a kind; all other
+    answers about a kind in `by_metadata` are its metadata alone: who writes many and reads only their uids says so."""
 
     def __init__(
         self,
         connection: Connection,
         *,
         shapes: Mapping[Kind, Any] | None = None,
+        by_metadata: Collection[Kind] = (),
         settings: Settings | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
@@ -56,6 +58,7 @@ class KubernetesCluster:
     ) -> None:
         """`note` hears of each request that leaves: its verb and its resource."""
         self.wire = Wire(connection, settings, clock=clock, chance=chance, note=note)
+        self._by_metadata = frozenset(kind.resource for kind in by_metadata)
         self._watcher = Watcher(self.wire, Decoders(shapes or {}))
 
     async def close(self) -> None:
@@ -243,8 +246,9 @@ class KubernetesCluster:
         request = Request(
             method, path, data, content_type, repeatable=repeatable, urgent=kind == LEASE,
             sort=method if sort is None else sort, verb=_VERBS[method], resource=kind.plural,
+            accept=METADATA if self._by_metadata and kind.resource in self._by_metadata else JSON,
         )  # fmt: skip
-        return discovering.decoded(await self.wire.ask(request), self.wire, request)
+        return named(discovering.decoded(await self.wire.ask(request), self.wire, request), kind)
 
 
 @asynccontextmanager

@@ -49,6 +49,14 @@ class Ordinary(TypedDict, total=False):
     status: Any
 
 
+class Nameplate(TypedDict, total=False):
+    """What an object is called and whose it is. The server is asked for no more than that."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+
+
 class ListMeta(msgspec.Struct):
     resource_version: str = msgspec.field(default="", name="resourceVersion")
     continue_token: str = msgspec.field(default="", name="continue")
@@ -69,6 +77,7 @@ class Decoder:
     """For one kind. What is no JSON, or not a list or a change at all, raises msgspec.DecodeError."""
 
     def __init__(self, shape: Any) -> None:
+        self.reads_metadata_only = shape is Nameplate
         self._items: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[shape])
         self._told: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Told[shape])
 
@@ -89,6 +98,13 @@ class Decoder:
         except msgspec.ValidationError:
             return _whole(line)
         return _whole(line) if found.type in ("BOOKMARK", "ERROR") else (found.type, cast(Obj, found.object))
+
+
+def named(obj: Obj, kind: Kind) -> Obj:
+    """Metadata that comes alone says only that it is metadata: here it says of what."""
+    if obj.get("kind") == "PartialObjectMetadata":
+        obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
+    return obj
 
 
 _ALL_ITEMS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[dict[str, Any]])

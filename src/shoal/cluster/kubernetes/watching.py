@@ -16,8 +16,8 @@ import msgspec
 
 from shoal.cluster.kubernetes.explaining import no_json, refusal
 from shoal.cluster.kubernetes.paths import asked, path_of, truth
-from shoal.cluster.kubernetes.shapes import Decoders
-from shoal.cluster.kubernetes.wire import Request, Wire
+from shoal.cluster.kubernetes.shapes import Decoders, named
+from shoal.cluster.kubernetes.wire import JSON, LIST_OF_METADATA, METADATA, Request, Wire
 from shoal.cluster.port import EventType, Page, WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -77,10 +77,12 @@ class Watcher:
             path_of(kind, namespace), labelSelector=labels, fieldSelector=fields, limit=str(limit or ""),
             resourceVersion=resource_version, **{"continue": continue_token},
         )  # fmt: skip
-        request = Request("GET", path, repeatable=True, verb="list", resource=kind.plural)
+        decoder = self._decoders.of(kind)
+        accept = LIST_OF_METADATA if decoder.reads_metadata_only else JSON
+        request = Request("GET", path, accept=accept, repeatable=True, verb="list", resource=kind.plural)
         body = await self._wire.ask(request)
         try:
-            items, about = self._decoders.of(kind).items(body)
+            items, about = decoder.items(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise no_json(self._wire.connection, str(request)) from None
         for item in items:  # a list says once what its items are
@@ -142,7 +144,11 @@ class Watcher:
 
     async def _events(self, wanted: Wanted, path: str) -> AsyncGenerator[WatchEvent, None]:
         decoder = self._decoders.of(wanted.kind)
-        request = Request("GET", path, repeatable=True, urgent=True, verb="watch", resource=wanted.kind.plural)
+        by_metadata = decoder.reads_metadata_only
+        request = Request(
+            "GET", path, accept=METADATA if by_metadata else JSON, repeatable=True, urgent=True,
+            verb="watch", resource=wanted.kind.plural,
+        )  # fmt: skip
         quiet = self._wire.settings.quiet_seconds if wanted.bookmarks else None
         async with self._wire.stream(request, quiet_seconds=quiet) as content:
             lines = lines_of(content.iter_any())
@@ -154,7 +160,7 @@ class Watcher:
                         raise no_json(self._wire.connection, str(request)) from None
                     if kind == "ERROR":
                         raise refusal(obj)
-                    yield WatchEvent(_TYPES[kind], obj)
+                    yield WatchEvent(_TYPES[kind], named(obj, wanted.kind) if by_metadata else obj)
 
 
 def _is_no_streaming(refused: ApiError) -> bool:

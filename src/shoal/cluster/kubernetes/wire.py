@@ -31,6 +31,9 @@ from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
 
 T = TypeVar("T")
 JSON = "application/json"
+# Metadata alone, or all of it where that cannot be had.
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
+LIST_OF_METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 _NO_LIMIT = aiohttp.ClientTimeout(total=None)
 _KEPT_SECONDS = 45  # of idle connections; API servers keep them for 90
 _PROBE_SECONDS, _PROBES = 15, 3  # of a silent connection: a machine that vanished is noticed within a minute

@@ -1,0 +1,40 @@
+"""Who needs only the metadata of a kind gets only that, from lists, watches and the answers to writes."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from kit.cluster_objects import config_map
+from kit.places import Reached
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import opened
+from shoal.cluster.kubernetes.shapes import Nameplate
+from shoal.cluster.port import EventType
+from shoal.kube.kinds import CONFIG_MAP
+from shoal.kube.objects import Obj
+
+FIELDS = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def seen(obj: Obj) -> tuple[set[str], str]:
+    """Its fields, and its name; an object that does not say of which kind it is is no such object."""
+    assert {name: obj[name] for name in FIELDS} == FIELDS
+    return set(obj) - set(FIELDS), obj["metadata"]["name"]
+
+
+async def test_metadata_comes_alone_and_says_of_what(reached: Reached) -> None:
+    expected, namespace = ({"metadata"}, "a"), reached.namespace
+    how = {"shapes": {CONFIG_MAP: Nameplate}, "by_metadata": (CONFIG_MAP,)}
+    async with opened(from_kubeconfig(reached.kubeconfig), **how) as cluster:
+        made = await cluster.create(CONFIG_MAP, config_map("a", {"x": "1"}), namespace)
+        assert seen(made) == expected
+        assert seen(await cluster.get(CONFIG_MAP, "a", namespace)) == expected
+        assert seen(await cluster.patch(CONFIG_MAP, "a", namespace, patch={"data": {"x": "2"}})) == expected
+        listed = await cluster.list(CONFIG_MAP, namespace, fields="metadata.name=a")
+        assert [seen(item) for item in listed.items] == [expected]
+        watching = cluster.watch(CONFIG_MAP, namespace, fields="metadata.name=a", initial_events=True)
+        async with aclosing(watching) as events:  # type: ignore[type-var]
+            first, second = await anext(events), await anext(events)
+        assert (first.type, seen(first.object)) == (EventType.ADDED, expected)
+        assert second.ends_initial_list
+    assert (await reached.cluster.get(CONFIG_MAP, "a", namespace))["data"] == {"x": "2"}
