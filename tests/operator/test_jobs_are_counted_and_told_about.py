@@ -53,7 +53,7 @@ async def test_passes_and_writes_are_counted() -> None:
             for kind in ("Pod", "ConfigMap")
         }
         assert written == {"Pod": 1, "ConfigMap": 1}
-        assert sample(world, "shoal_writes_total", verb="patch") == 5
+        assert sample(world, "shoal_writes_total", verb="patch") == 4
         assert (sample(world, "shoal_reconcile_seconds_count") or 0) >= 6
 
 

@@ -18,15 +18,14 @@ def order(world: SimulatedWorld) -> list[str]:
     return [f"{call.verb} {call.kind.kind}" for life in world.lives for call in life.calls if call.is_write]
 
 
-async def test_a_job_of_one_task_that_runs_on_costs_eleven_writes() -> None:
+async def test_a_job_of_one_task_that_runs_on_costs_ten_writes() -> None:
     async with SimulatedWorld(0) as world:
         await world.submit(fw("one", role("worker", fate=exits(0, after=60))))
         await world.completed("one")
         ledger = "patch Framework"
         assert order(world) == [
-            ledger, "create ConfigMap",  # recorded, then made
-            ledger, "create Pod",
-            ledger,  # its pod is known, and runs
+            ledger, "create ConfigMap", "create Pod",  # recorded, then made
+            ledger,  # both are known, and the pod runs
             ledger, "delete Pod",
             ledger, "delete ConfigMap", "create Event",
             ledger,
@@ -40,8 +39,7 @@ async def test_a_pod_that_is_over_at_once_is_recorded_once() -> None:
         await world.completed("one")
         ledger = "patch Framework"
         assert order(world) == [
-            ledger, "create ConfigMap",
-            ledger, "create Pod",
+            ledger, "create ConfigMap", "create Pod",
             ledger, "delete Pod",
             ledger, "delete ConfigMap", "create Event",
             ledger,

@@ -17,7 +17,7 @@ class News(IntEnum):
     """What a ledger says that an older one did not, by how much depends on it."""
 
     FACTS = 0  # stages, their times and mirrored addresses: a look at the bodies finds them again
-    BIRTHS = 1  # also uids of new bodies: without them a body may have to be made again, and nothing else is lost
+    BIRTHS = 1  # also uids of a new anchor and new bodies: without them they may have to be made again, and no more
     DECISIONS = 2  # an outcome, a charge, a drop, an intent
 
 
@@ -28,13 +28,20 @@ def news(before: JobState, after: JobState) -> News:
     if len(before.roles) != len(after.roles) or _decided_run(before) != _decided_run(after):
         return News.DECISIONS
     roles = zip(before.roles, after.roles, strict=True)
-    return max((_news_of_role(old, new) for old, new in roles if old is not new), default=News.FACTS)
+    told = [_news_of_role(old, new) for old, new in roles if old is not new]
+    return max((_news_of_anchor(before.run.anchor, after.run.anchor), *told))
+
+
+def _news_of_anchor(was: str | None, now: str | None) -> News:
+    if was == now:
+        return News.FACTS
+    return News.BIRTHS if was is None else News.DECISIONS
 
 
 def _decided_run(state: JobState) -> tuple[object, ...]:
     run, stamps = state.run, state.stamps
     return (
-        (run.number, run.intent, run.outcome, run.anchor, run.delay_seconds, run.is_ended, run.held),
+        (run.number, run.intent, run.outcome, run.delay_seconds, run.is_ended, run.held),
         (stamps.started, stamps.held, stamps.ended, stamps.clock_from),
         (state.charges, state.settled, state.due, state.handled, state.round, state.frozen, state.memo),
     )
