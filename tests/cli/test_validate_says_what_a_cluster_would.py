@@ -67,7 +67,7 @@ def test_changes_are_judged_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_definitions_are_printed(form: str) -> None:
-    result = CliRunner().invoke(shoal, ["crds", "-o", form])
+    result = CliRunner().invoke(shoal, ["crds", "framework", "-o", form])
     definition = yaml.safe_load(result.output)
     assert (definition["kind"], definition["metadata"]["name"]) == (
         "CustomResourceDefinition", "frameworks.frameworkcontroller.microsoft.com",

@@ -51,6 +51,7 @@ def scenario(
     config: Obj | None = None,
     varies: tuple[str, ...] = (),
     worlds: Worlds | None = None,
+    thorough: bool = True,
 ) -> Any:
     """Make tests of a script: simulated, disturbed and, where it has processes to run, real: on a cluster of our own
     and on Kubernetes with `shoal node`.
@@ -61,7 +62,7 @@ def scenario(
     tiers = [simulated, disturbed, *([embedded] if real else []), *([kubernetes] if real and stage.kubernetes else [])]
 
     def decorate(script: Script) -> Any:
-        case = Case(script, config, varies, stage)
+        case = Case(script, config, varies, stage, thorough)
 
         @pytest.mark.parametrize("tier", tiers)
         async def test(
@@ -80,6 +81,7 @@ def scenario(
                 record_property("disturbed runs", await case.disturb())
 
         test.__name__, test.__doc__, test.__module__ = script.__name__, script.__doc__, script.__module__
+        test.case = case  # type: ignore[attr-defined]  # for those who play it elsewhere
         return test
 
     return decorate
@@ -109,6 +111,7 @@ class Case:
     config: Obj | None
     varies: tuple[str, ...]
     worlds: Worlds = Worlds()
+    thorough: bool = True  # every single disturbance, not only chance
 
     async def play(self, how: Disturbed | None = None, seed: int = 0) -> tuple[Obj, SimulatedWorld]:
         """One run; its last picture."""
@@ -123,7 +126,7 @@ class Case:
     async def disturb(self) -> int:
         """Every single disturbance, then chance; the number of runs."""
         counted, picture = await self._baseline()
-        single = () if CHOSEN else (*_kills(counted), *_events(counted, self.worlds.watched))
+        single = () if CHOSEN or not self.thorough else (*_kills(counted), *_events(counted, self.worlds.watched))
         runs = 0
         for how in (*single, *_by_chance()):
             try:

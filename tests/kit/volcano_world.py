@@ -16,9 +16,9 @@ from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
 from shoal.cluster.faults import Faults
 from shoal.cluster.reflecting import Reflector
-from shoal.dialects.gangs import POD_GROUP, QUEUE
+from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT, settings
-from shoal.dialects.volcano.orders import COMMAND, order
+from shoal.dialects.volcano.orders import order
 from shoal.kube.kinds import CONFIG_MAP, EVENT, NODE, PERSISTENT_VOLUME_CLAIM, POD, SECRET, SERVICE
 from shoal.kube.objects import Obj, annotations_of, uid_of
 from shoal.operator.gangs import GangsLoop
@@ -183,7 +183,7 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
         await self.set_room(self.room)
         clock = self.cluster.clock
         nodes, pods = Reflector(self.gate, NODE, clock=clock), Reflector(self.gate, POD, clock=clock)
-        gangs = GangsLoop(self.gate, nodes, pods, orders=COMMAND, clock=clock)
+        gangs = GangsLoop(self.gate, nodes, pods, clock=clock)
         self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
         await self.until(lambda: len(self.queues) == 2)
         return self
@@ -207,5 +207,6 @@ WORLDS = Worlds(
 )
 
 
-def scenario(*, real: bool = True, varies: tuple[str, ...] = (), config: Obj | None = None) -> Any:
-    return any_scenario(real=real, config=config, varies=varies, worlds=WORLDS)
+def scenario(*, real: bool = True, varies: tuple[str, ...] = (), thorough: bool = False) -> Any:
+    """As for Frameworks; only a few are disturbed at every single write and event, the others by chance."""
+    return any_scenario(real=real, varies=varies, worlds=WORLDS, thorough=thorough)

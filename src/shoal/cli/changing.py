@@ -35,15 +35,28 @@ async def stop(cluster: Cluster, job: Found) -> bool:
     before."""
     if job.dialect.stop_patch is not None:
         return _is_another(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
+    if job.dialect.orders is not None:
+        await _order(cluster, job, job.dialect.orders.stop(job.manifest))
+        return True
     await delete(cluster, job, Propagation.FOREGROUND)
     return True
 
 
 async def start(cluster: Cluster, job: Found) -> bool:
     """Whether it was not started before."""
+    if job.dialect.orders is not None:
+        if not job.state.is_held:
+            return False
+        await _order(cluster, job, job.dialect.orders.start(job.manifest))
+        return True
     if job.dialect.start_patch is None:
         raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
     return _is_another(job, await change(cluster, job, job.dialect.start_patch(job.manifest)))
+
+
+async def _order(cluster: Cluster, job: Found, order: Obj) -> None:
+    assert job.dialect.orders is not None
+    await cluster.create(job.dialect.orders.kind, order, job.namespace)
 
 
 def _is_another(before: Found, after: Found) -> bool:

@@ -16,11 +16,12 @@ def command(names: tuple[str, ...], output: str) -> None:
     """
     from shoal.cli.views import printed
     from shoal.dialects import NAMES, load
+    from shoal.dialects.dialect import definitions_of
 
     unknown = sorted(set(names) - set(NAMES))
     if unknown:
         raise click.UsageError(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}.")
-    definitions = [load(name).crd() for name in names or NAMES]
+    definitions = [each for name in names or NAMES for each in definitions_of(load(name))]
     if output == "name":
         for definition in definitions:
             click.echo(definition["metadata"]["name"])

@@ -33,7 +33,8 @@ class Found:
     @property
     def state(self) -> JobState:
         """Raises LedgerUnreadable where somebody else wrote the status."""
-        return self.dialect.restore(self.manifest)
+        read = self.dialect.shown or self.dialect.restore
+        return read(self.manifest)
 
     @property
     def job(self) -> Job | None:

@@ -30,9 +30,9 @@ def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
 
 def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
     """Names with commas between them; all where none is given."""
-    from shoal.dialects import NAMES
+    from shoal.dialects import NAMES, UNASKED
 
-    chosen = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip())) or NAMES
+    chosen = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip())) or UNASKED
     unknown = [word for word in chosen if word not in NAMES]
     if unknown:
         raise click.BadParameter(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}")
@@ -51,7 +51,10 @@ def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
     help="The cluster.  [default: KUBECONFIG, the pod's own, or ~/.kube/config]",
 )
 @click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
-@_option("--dialects", default="", metavar="NAME,...", callback=read_dialects, help="Languages served.  [default: all]")
+@_option(
+    "--dialects", default="", metavar="NAME,...", callback=read_dialects,
+    help="Languages served.  [default: framework]",
+)  # fmt: skip
 @_option("--namespace", default="", metavar="NAME", help="Serve this namespace alone.  [default: all]")
 @_option(
     "--class",

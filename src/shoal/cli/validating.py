@@ -14,6 +14,7 @@ from shoal.cli.remarks import hint, remarks, unreadable, unsaid
 from shoal.cluster.machinery import MEMORY, Machinery
 from shoal.cluster.records import WriteOptions
 from shoal.dialects import dialect_of, dialects
+from shoal.dialects.dialect import definitions_of
 from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
@@ -33,8 +34,8 @@ def judge_room() -> Machinery:
     """An empty cluster that knows every job language."""
     machinery = Machinery.open(MEMORY)
     admit(machinery, dialects())
-    for dialect in dialects():
-        machinery.create(CUSTOM_RESOURCE_DEFINITION, "", dialect.crd())
+    for definition in (each for dialect in dialects() for each in definitions_of(dialect)):
+        machinery.create(CUSTOM_RESOURCE_DEFINITION, "", definition)
     return machinery
 
 

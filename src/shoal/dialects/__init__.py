@@ -10,7 +10,12 @@ from importlib import import_module
 
 from shoal.dialects.dialect import Dialect
 
-NAMES = ("framework",)
+NAMES = ("framework", "volcano")
+
+
+# What an operator on Kubernetes serves unless it is told otherwise. Languages whose own controllers people may be
+# running there are asked for by name: two of them at the same jobs would not go well.
+UNASKED = ("framework",)
 
 
 def load(name: str) -> Dialect:

@@ -1,4 +1,5 @@
-"""PodGroup and Queue (`scheduling.volcano.sh/v1beta1`): the words in which job languages ask for a gang.
+"""PodGroup and Queue (`scheduling.volcano.sh/v1beta1`): the words in which job languages ask for a gang; and Command
+(`bus.volcano.sh/v1alpha1`), a one-shot order to a job or a queue.
 
 Several languages make PodGroups, and a scheduler answers in their status; neither belongs to the other. Their
 definitions are written out here because no manifest of ours is read through them: what a scheduler makes of a group
@@ -19,6 +20,7 @@ VERSION = "v1beta1"
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
 
 _TEXT: Obj = {"type": "string"}
+_CHOICE: Obj = {"type": "boolean"}
 _COUNT: Obj = {"type": "integer", "format": "int32", "minimum": 0}
 _AMOUNTS: Obj = {
     "type": "object",
@@ -119,25 +121,47 @@ _QUEUE: Obj = {
 }
 
 
+_COMMAND: Obj = {
+    "type": "object",
+    "description": "A one-shot order to a Job or a Queue",
+    "properties": {
+        "action": {**_TEXT, "description": "AbortJob, ResumeJob, TerminateJob, ...; OpenQueue, CloseQueue"},
+        "reason": _TEXT,
+        "message": _TEXT,
+        "target": {
+            "type": "object",
+            "description": "The object it is for, as an owner reference",
+            "required": ["apiVersion", "kind", "name"],
+            "properties": {
+                **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
+                **dict.fromkeys(("controller", "blockOwnerDeletion"), _CHOICE),
+            },
+        },
+    },
+}
+
+
 def _column(name: str, path: str, form: str = "string") -> Obj:
     return {"name": name, "type": form, "jsonPath": path}
 
 
-def _definition(schema: Obj, *, scope: str, names: Obj, columns: list[Obj], status: bool) -> Obj:
-    version: dict[str, Any] = {
-        "name": VERSION,
+def _definition(
+    schema: Obj, *, scope: str, names: Obj, columns: list[Obj], status: bool, group: str = GROUP, version: str = VERSION
+) -> Obj:
+    served: dict[str, Any] = {
+        "name": version,
         "served": True,
         "storage": True,
         "additionalPrinterColumns": [*columns, _column("Age", ".metadata.creationTimestamp", "date")],
         "schema": {"openAPIV3Schema": schema},
     }
     if status:
-        version["subresources"] = {"status": {}}
+        served["subresources"] = {"status": {}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names['plural']}.{GROUP}"},
-        "spec": {"group": GROUP, "scope": scope, "names": names, "versions": [version]},
+        "metadata": {"name": f"{names['plural']}.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [served]},
     }
 
 
@@ -167,12 +191,23 @@ _DEFINITIONS = (
         columns=[_column("Parent", ".spec.parent"), _column("State", ".status.state")],
         status=True,
     ),
+    _definition(
+        _COMMAND,
+        scope="Namespaced",
+        names={"kind": "Command", "listKind": "CommandList", "plural": "commands", "singular": "command"},
+        columns=[_column("Action", ".action"), _column("Target", ".target.name")],
+        status=False,
+        group="bus.volcano.sh",
+        version="v1alpha1",
+    ),
 )  # fmt: skip
 
-((POD_GROUP,), (QUEUE,)) = (kinds_of(definition) for definition in _DEFINITIONS)
-assert isinstance(POD_GROUP, Kind)
+POD_GROUP: Kind
+QUEUE: Kind
+COMMAND: Kind
+((POD_GROUP,), (QUEUE,), (COMMAND,)) = (kinds_of(definition) for definition in _DEFINITIONS)
 
 
 def definitions() -> tuple[Obj, ...]:
-    """Of both kinds; fresh copies."""
+    """Of all three kinds; fresh copies."""
     return deepcopy(_DEFINITIONS)

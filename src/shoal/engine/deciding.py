@@ -133,6 +133,7 @@ def _release(job: Job, state: JobState, scene: Scene) -> JobState:
     if state.run.intent is not Intent.HOLD:
         return state
     scene.say("", "Released", f"{job.name} is released: its members return once the old ones are gone")
+    scene.released = True
     if job.policies.hold.resume_charged:
         state = state.with_charge("")
         scene.charge("", "")  # a run may be held and released again and again

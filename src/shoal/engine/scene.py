@@ -34,6 +34,7 @@ class Scene:
         "observed",
         "over",
         "refused",
+        "released",
         "roles",
         "said",
         "sizes",
@@ -63,6 +64,7 @@ class Scene:
         self.sizes: dict[str, int] = {}
         self.total = 0
         self.again = False  # another pass is due at once
+        self.released = False  # a hold was lifted in this pass
         self.said: list[Sentence] = []
         self.notices: list[Notice] = []
         self.charges: list[Charge] = []

@@ -54,6 +54,9 @@ def turn(job: Job, state: JobState, scene: Scene) -> JobState:
     if intent is Intent.END:
         return _after_end(job, state, scene)
     if intent is Intent.RESTART and not job.deleting:
+        if scene.released and job.policies.hold.release_counts:
+            scene.again = True  # people see that it begins anew before it has begun
+            return state
         return _open_next(job, state, scene)
     return state
 

@@ -45,11 +45,12 @@ Progress = Callable[[Applied], None]
 
 async def install(cluster: Discovering, options: Options, tell: Progress, *, dry_run: bool = False) -> None:
     plain: list[str] = []
-    for name, definition in zip(options.dialects, definitions(options.dialects), strict=True):
-        standing = await ensure(cluster, definition, dry_run=dry_run)
-        tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
-        if not standing.has_status:
-            plain.append(name)
+    for name in options.dialects:
+        for definition in definitions((name,)):
+            standing = await ensure(cluster, definition, dry_run=dry_run)
+            tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
+            if not standing.has_status and standing.name == load(name).kind.resource:
+                plain.append(name)
     wanted = render(replace(options, plainStatus=tuple(plain)))
     for obj in wanted:
         tell(await _apply(cluster, obj, dry_run=dry_run))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from shoal.cluster.port import Cluster, PatchType, WatchEvent
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
@@ -83,6 +83,9 @@ async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
             raise
         return await _as_discovered(cluster, dialect, refused)
     log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
+    for beside in definitions_of(dialect)[1:]:
+        standing_beside = await ensure(cluster, marked(beside))
+        log.info("definition", name=standing_beside.name, action=standing_beside.action, remark=standing_beside.remark)
     if standing.has_status:
         return dialect
     return without_status(dialect)

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shoal import __version__
-from shoal.dialects import NAMES, load
+from shoal.dialects import NAMES, UNASKED, load
+from shoal.dialects.dialect import definitions_of
 from shoal.kube.objects import Obj
 from shoal.operator.drawing import filled
 from shoal.operator.rights import job_rights, lease_rights, rules, secret_rights, webhook_rights
@@ -38,7 +39,7 @@ class Options:
     image: str = f"shoal:{__version__}"
     replicas: int = 2
     shards: int = 1
-    dialects: tuple[str, ...] = field(default=NAMES)
+    dialects: tuple[str, ...] = field(default=UNASKED)
     watchNamespace: str = ""  # noqa: N815 - the chart's spelling; '': all namespaces
     jobClass: str = ""  # noqa: N815
     webhook: bool = False
@@ -60,8 +61,8 @@ def usual_name(namespace: str = "", job_class: str = "") -> str:
 
 
 def definitions(dialects: tuple[str, ...]) -> list[Obj]:
-    """The kinds of the job languages, marked as ours."""
-    return [marked(load(name).crd()) for name in dialects]
+    """The kinds of the job languages and what comes with them, marked as ours."""
+    return [marked(each) for name in dialects for each in definitions_of(load(name))]
 
 
 def render(options: Options) -> list[Obj]:

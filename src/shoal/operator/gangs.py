@@ -13,10 +13,9 @@ from collections.abc import Awaitable, Iterable
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.dialects.gangs import ADMITTED, POD_GROUP, QUEUE
+from shoal.dialects.gangs import ADMITTED, COMMAND, POD_GROUP, QUEUE
 from shoal.kube.conditions import condition_of, is_true
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path, is_leaving, key_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
@@ -36,21 +35,18 @@ _ORDERS = {"OpenQueue": OPEN, "CloseQueue": CLOSING}
 class GangsLoop:
     name = "pod groups"
 
-    def __init__(
-        self, cluster: Cluster, nodes: Reflector, pods: Reflector, *, orders: Kind | None = None, clock: Clock
-    ) -> None:
-        """`orders` is the kind of Commands, where there are any."""
+    def __init__(self, cluster: Cluster, nodes: Reflector, pods: Reflector, *, clock: Clock) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._pods = pods
         self._clock = clock
         self._groups = Reflector(cluster, POD_GROUP, on_change=self._changed, clock=clock)
         self._queues = Reflector(cluster, QUEUE, on_change=self._changed, clock=clock)
-        self._orders = Reflector(cluster, orders, on_change=self._changed, clock=clock) if orders is not None else None
+        self._orders = Reflector(cluster, COMMAND, on_change=self._changed, clock=clock)
         self._news = asyncio.Event()
 
     async def run(self) -> None:
-        copies = [self._groups, self._queues, *([self._orders] if self._orders is not None else [])]
+        copies = (self._groups, self._queues, self._orders)
         async with asyncio.TaskGroup() as group:
             for copy in copies:
                 group.create_task(copy.run())
@@ -156,13 +152,13 @@ class GangsLoop:
     # Queues
 
     async def _obey(self) -> None:
-        for order in list(self._orders.objects.values()) if self._orders is not None else ():
+        for order in list(self._orders.objects.values()):
             target, state = order.get("target") or {}, _ORDERS.get(str(order.get("action")))
-            if target.get("kind") != QUEUE.kind or self._orders is None:
+            if target.get("kind") != QUEUE.kind:
                 continue
             if state is not None:
                 await self._set_queue(str(target.get("name")), state)
-            await self._try(self._cluster.delete(self._orders.kind, name_of(order), namespace_of(order)))
+            await self._try(self._cluster.delete(COMMAND, name_of(order), namespace_of(order)))
 
     async def _close_queues(self) -> None:
         """One that closes is closed when the last of its groups has gone."""

@@ -1,8 +1,8 @@
 """What the operator may do, and why: every right it is given, one verb each.
 
 The roles that `shoal install` makes are these rights and nothing else; the operator asks for the same list when it
-starts, so that a missing one is a sentence instead of a surprise. Nothing here reads Secrets of jobs, starts shells
-in pods or touches nodes.
+starts, so that a missing one is a sentence instead of a surprise. Nothing here starts shells in pods or touches nodes;
+Secrets are touched for languages alone that keep a key of the job's own in one.
 """
 
 from __future__ import annotations
@@ -58,11 +58,28 @@ def _of_language(dialect: Dialect) -> list[Right]:
         *_on(POD, ("create", "delete", "get", *_COPIES), "to run the tasks"),
         *_on(EVENT, ("create", "patch"), "to tell what happens"),
     ]
+    rights += _of_kin(dialect)
     if dialect.anchor_name is not None:
         rights += _on(CONFIG_MAP, ("create", "delete", "get", *_COPIES), "to hold the pods of an attempt together")
         rights.append(
             Right("", "configmaps/finalizers", "update", "to own pods in a way that an attempt outlives them")
         )
+    return rights
+
+
+def _of_kin(dialect: Dialect) -> list[Right]:
+    """Groups, companions and orders, where a language has them, and a ledger that is an annotation of the job."""
+    rights: list[Right] = []
+    if dialect.kin is not None:
+        kind = dialect.kind
+        rights += _on(kind, ("patch",), "to keep the ledger, and names of claims")
+        rights += _on(POD, ("patch",), "to mark pods that the operator itself sends away")
+        for child in dialect.kin.children:
+            rights += _on(
+                child.kind, ("create", "delete", "get", "patch", *_COPIES), "to keep what jobs own besides pods"
+            )
+    if dialect.orders is not None:
+        rights += _on(dialect.orders.kind, ("delete", *_COPIES), "to obey orders to jobs, once each")
     return rights
 
 

@@ -1,5 +1,5 @@
-"""The loops a cluster of our own needs: placing pods, keeping the addresses of Services, binding volume claims,
-giving each namespace its service account, and removing pods of nodes that are no longer there.
+"""The loops a cluster of our own needs: placing pods, letting their groups in, keeping the addresses of Services,
+binding volume claims, giving each namespace its service account, and removing pods of nodes that are no longer there.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ from shoal.kube.kinds import NODE, POD
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
 from shoal.operator.endpoints import EndpointsLoop
+from shoal.operator.gangs import GangsLoop
 from shoal.operator.loops import Loop
 from shoal.operator.scheduler import Scheduler
 from shoal.operator.trimming import slim_pod
 from shoal.operator.volumes import VolumesLoop
 
 
-def standard_loops(cluster: Cluster, *, volumes: Path, clock: Clock) -> list[Callable[[], Loop]]:
-    """Each as a function that makes it. The copies of nodes and pods are shared and small."""
+def standard_loops(cluster: Cluster, *, volumes: Path, clock: Clock, gangs: bool = False) -> list[Callable[[], Loop]]:
+    """Each as a function that makes it; `gangs` where the cluster knows PodGroups. Copies of nodes and pods are
+    shared and small."""
     nodes = Reflector(cluster, NODE, trim=bare, clock=clock)
     pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object), clock=clock)
     return [
         lambda: nodes,
         lambda: pods,
         lambda: Scheduler(cluster, nodes, pods, recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock),
+        *([lambda: GangsLoop(cluster, nodes, pods, clock=clock)] if gangs else []),
         lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),
         lambda: AccountsLoop(cluster),

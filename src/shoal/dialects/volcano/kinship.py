@@ -14,7 +14,7 @@ from typing import Any
 from shoal.dialects.dialect import Awaited, Child, Kin
 from shoal.dialects.gangs import ADMITTED, POD_GROUP
 from shoal.dialects.gangs import definitions as gang_definitions
-from shoal.dialects.volcano import names, orders
+from shoal.dialects.volcano import names
 from shoal.dialects.volcano.groups import group_spec, stage_keys
 from shoal.dialects.volcano.manifest import Spec, spec_of
 from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
@@ -215,5 +215,5 @@ KIN = Kin(
     recognise=recognise,
     trouble=trouble,
     awaits=awaits,
-    definitions=lambda: (*gang_definitions(), orders.definition()),
+    definitions=gang_definitions,
 )

@@ -7,7 +7,6 @@ from hashlib import blake2b
 GROUP = "batch.volcano.sh"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
-COMMAND_GROUP = "bus.volcano.sh"
 
 TASK_INDEX = "volcano.sh/task-index"
 TASK_SPEC = "volcano.sh/task-spec"

@@ -6,58 +6,11 @@ knows, is refused with an Event and removed like any other.
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from shoal.dialects.dialect import Orders
+from shoal.dialects.gangs import COMMAND
 from shoal.dialects.volcano import names
 from shoal.engine import Command
-from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
-from shoal.kube.structural import kinds_of
-
-_TEXT: Obj = {"type": "string"}
-_DEFINITION: Obj = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"commands.{names.COMMAND_GROUP}"},
-    "spec": {
-        "group": names.COMMAND_GROUP,
-        "scope": "Namespaced",
-        "names": {"kind": "Command", "listKind": "CommandList", "plural": "commands", "singular": "command"},
-        "versions": [
-            {
-                "name": names.VERSION,
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "description": "A one-shot order to a Job or a Queue",
-                        "properties": {
-                            "action": {**_TEXT, "description": "AbortJob, ResumeJob, RestartJob, TerminateJob, ..."},
-                            "reason": _TEXT,
-                            "message": _TEXT,
-                            "target": {
-                                "type": "object",
-                                "description": "The object it is for, as an owner reference",
-                                "required": ["apiVersion", "kind", "name"],
-                                "properties": {
-                                    **dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT),
-                                    **{name: {"type": "boolean"} for name in ("controller", "blockOwnerDeletion")},
-                                },
-                            },
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
-COMMAND: Kind = kinds_of(_DEFINITION)[0]
-
-
-def definition() -> Obj:
-    return deepcopy(_DEFINITION)
 
 
 def target(order: Obj) -> Key | None:
@@ -80,8 +33,8 @@ def order(manifest: Obj, action: str) -> Obj:
     """A Command of that action for this Job, and no other of its name."""
     whom = {"apiVersion": names.API_VERSION, "kind": "Job", "name": name_of(manifest), "uid": uid_of(manifest)}
     return {
-        "apiVersion": f"{names.COMMAND_GROUP}/{names.VERSION}",
-        "kind": "Command",
+        "apiVersion": COMMAND.api_version,
+        "kind": COMMAND.kind,
         "metadata": {
             "generateName": f"{name_of(manifest)}-{action.lower()}-",
             "namespace": namespace_of(manifest),

@@ -88,4 +88,4 @@ class Hold:
     group: bool = True  # the group goes
     clock: HoldClock = HoldClock.RESTARTS
     resume_charged: bool = False
-    release_counts: bool = False  # the release is a run of its own that nobody sees
+    release_counts: bool = False  # the release is a run of its own, without members and seen for one pass
