@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from kit.cluster_objects import config_map
+import pytest
+
+from kit.cluster_objects import config_map, pod
 from kit.places import Reached
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import opened
-from shoal.cluster.kubernetes.shapes import Nameplate
+from shoal.cluster.kubernetes.shapes import Nameplate, Ordinary
 from shoal.cluster.port import EventType
-from shoal.kube.kinds import CONFIG_MAP
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Obj
 
 FIELDS = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -24,7 +27,7 @@ def seen(obj: Obj) -> tuple[set[str], str]:
 
 async def test_metadata_comes_alone_and_says_of_what(reached: Reached) -> None:
     expected, namespace = ({"metadata"}, "a"), reached.namespace
-    how = {"shapes": {CONFIG_MAP: Nameplate}, "by_metadata": (CONFIG_MAP,)}
+    how = {"shapes": {CONFIG_MAP: Nameplate}, "answers": {CONFIG_MAP: Nameplate}}
     async with opened(from_kubeconfig(reached.kubeconfig), **how) as cluster:
         made = await cluster.create(CONFIG_MAP, config_map("a", {"x": "1"}), namespace)
         assert seen(made) == expected
@@ -37,4 +40,16 @@ async def test_metadata_comes_alone_and_says_of_what(reached: Reached) -> None:
             first, second = await anext(events), await anext(events)
         assert (first.type, seen(first.object)) == (EventType.ADDED, expected)
         assert second.ends_initial_list
-    assert (await reached.cluster.get(CONFIG_MAP, "a", namespace))["data"] == {"x": "2"}
+        assert (await cluster.delete(CONFIG_MAP, "a", namespace))["status"] == "Success"
+
+
+async def test_answers_about_one_kind_leave_out_who_wrote_what(reached: Reached) -> None:
+    async with opened(from_kubeconfig(reached.kubeconfig), answers={POD: Ordinary}) as cluster:
+        made = await cluster.create(POD, pod("p"), reached.namespace)
+        assert (set(made), "managedFields" in made["metadata"]) == (
+            {"apiVersion", "kind", "metadata", "spec", "status"}, False,
+        )  # fmt: skip
+        with pytest.raises(ApiError, match='pods "p" already exists'):
+            await cluster.create(POD, pod("p"), reached.namespace)
+        other = await cluster.create(CONFIG_MAP, config_map("a", {"x": "1"}), reached.namespace)
+        assert (other["data"], "managedFields" in other["metadata"]) == ({"x": "1"}, True)

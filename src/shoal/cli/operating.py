@@ -91,7 +91,7 @@ async def operate(orders: Orders) -> None:
 
 async def _work(orders: Orders, connection: Connection) -> None:
     metrics = Metrics(CollectorRegistry())
-    async with _opened(connection, metrics) as cluster, AsyncExitStack() as stack:
+    async with _opened(orders, connection, metrics) as cluster, AsyncExitStack() as stack:
         beside = await stack.enter_async_context(_webhook(orders, cluster, connection.namespace))
         operator = Operator(
             cluster, _duties(orders), _identity(orders, connection),
@@ -104,11 +104,13 @@ async def _work(orders: Orders, connection: Connection) -> None:
         await operator.run()
 
 
-def _opened(connection: Connection, metrics: Metrics) -> AbstractAsyncContextManager[KubernetesCluster]:
-    """Of pods nobody reads who wrote what, of ConfigMaps nobody here reads the content, and of our writes to either
-    nobody reads more than the uid."""
-    shapes = {POD: Ordinary, CONFIG_MAP: Nameplate}
-    return opened(connection, shapes=shapes, by_metadata=(POD, CONFIG_MAP), note=metrics.requested)
+def _opened(orders: Orders, connection: Connection, metrics: Metrics) -> AbstractAsyncContextManager[KubernetesCluster]:
+    """Of pods and jobs nobody reads who wrote what, of ConfigMaps nobody here reads the content, and of what is
+    answered about pods and ConfigMaps nobody reads more than the metadata."""
+    jobs = dict.fromkeys((load(name).kind for name in orders.dialects), Ordinary)
+    shapes = {POD: Ordinary, CONFIG_MAP: Nameplate, **jobs}
+    answers = {POD: Nameplate, CONFIG_MAP: Nameplate, **jobs}
+    return opened(connection, shapes=shapes, answers=answers, note=metrics.requested)
 
 
 def _duties(orders: Orders) -> Duties:

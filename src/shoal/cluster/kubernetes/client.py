@@ -7,7 +7,7 @@ everything else raises OutcomeUnknown when its answer got lost.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -42,15 +42,15 @@ _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 class KubernetesCluster:
-    """Use `opened`, or call `close` at the end. `shapes` says what is decoded of lists and watches of a kind; all other
-    answers about a kind in `by_metadata` are its metadata alone: who writes many and reads only their uids says so."""
+    """Use `opened`, or call `close` at the end. `shapes` says what is decoded of lists and watches of a kind, `answers`
+    what is decoded of all other answers about it: who writes many pods and reads only their uids says so."""
 
     def __init__(
         self,
         connection: Connection,
         *,
         shapes: Mapping[Kind, Any] | None = None,
-        by_metadata: Collection[Kind] = (),
+        answers: Mapping[Kind, Any] | None = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
         chance: random.Random | None = None,
@@ -58,7 +58,7 @@ class KubernetesCluster:
     ) -> None:
         """`note` hears of each request that leaves: its verb and its resource."""
         self.wire = Wire(connection, settings, clock=clock, chance=chance, note=note)
-        self._by_metadata = frozenset(kind.resource for kind in by_metadata)
+        self._answers = Decoders(answers or {})
         self._watcher = Watcher(self.wire, Decoders(shapes or {}))
 
     async def close(self) -> None:
@@ -242,13 +242,14 @@ class KubernetesCluster:
         repeatable: bool = False,
         sort: str | None = None,
     ) -> Obj:
-        data = None if body is None else _encode(body)
+        data, decoder = None if body is None else _encode(body), self._answers.of(kind)
         request = Request(
             method, path, data, content_type, repeatable=repeatable, urgent=kind == LEASE,
             sort=method if sort is None else sort, verb=_VERBS[method], resource=kind.plural,
-            accept=METADATA if self._by_metadata and kind.resource in self._by_metadata else JSON,
+            accept=METADATA if decoder.reads_metadata_only else JSON,
         )  # fmt: skip
-        return named(discovering.decoded(await self.wire.ask(request), self.wire, request), kind)
+        answer = await self.wire.ask(request)
+        return named(decoder.one(answer) or discovering.decoded(answer, self.wire, request), kind)
 
 
 @asynccontextmanager

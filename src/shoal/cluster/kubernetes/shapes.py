@@ -1,4 +1,4 @@
-"""What is decoded of lists and watches: everything, or only the fields a program reads.
+"""What is decoded of lists, watches and other answers: everything, or only the fields a program reads.
 
 A decoded object costs several times its JSON, in time and in memory. A program that keeps many of a kind gives a
 shape: a TypedDict whose fields are decoded into plain dictionaries while all others are skipped unread. What came
@@ -73,13 +73,27 @@ class _Told(msgspec.Struct, Generic[Shape]):
     object: Shape
 
 
+_ALL: Any = dict[str, Any]
+
+
 class Decoder:
     """For one kind. What is no JSON, or not a list or a change at all, raises msgspec.DecodeError."""
 
     def __init__(self, shape: Any) -> None:
         self.reads_metadata_only = shape is Nameplate
+        self._one: msgspec.json.Decoder[Any] | None = None if shape is _ALL else msgspec.json.Decoder(shape)
         self._items: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[shape])
         self._told: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Told[shape])
+
+    def one(self, body: bytes) -> Obj | None:
+        """A single object; None where the answer is something else, or has to be read whole."""
+        if self._one is None:
+            return None
+        try:
+            found = cast(Obj, self._one.decode(body))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return None if found.get("kind") == "Status" else found
 
     def items(self, body: bytes) -> tuple[list[Obj], ListMeta]:
         with _uncollected(len(body) > _LARGE_BYTES):
@@ -116,15 +130,16 @@ def _whole(line: bytes) -> tuple[str, Obj]:
 
 
 _ANY_TOLD: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Told[dict[str, Any]])
-_EVERYTHING = Decoder(dict[str, Any])
+_EVERYTHING = Decoder(_ALL)
 
 
 class Decoders:
     def __init__(self, shapes: Mapping[Kind, Any]) -> None:
-        self._by_kind = {kind: Decoder(shape) for kind, shape in shapes.items()}
+        self._by_resource = {kind.resource: Decoder(shape) for kind, shape in shapes.items()}
 
     def of(self, kind: Kind) -> Decoder:
-        return self._by_kind.get(kind, _EVERYTHING) if self._by_kind else _EVERYTHING
+        """The same for every version of a kind."""
+        return self._by_resource.get(kind.resource, _EVERYTHING) if self._by_resource else _EVERYTHING
 
 
 @contextmanager
