@@ -144,3 +144,27 @@ def test_the_rules_of_those_who_leave_keep_nobody_from_the_room_they_leave() -> 
     assert board.cycle().evictions == (), "room is made once"
     board.leaves()
     assert [bind.pod.name for bind in board.cycle().binds] == ["high-0"]
+
+
+def test_a_gang_that_lost_a_pod_is_completed_on_nodes_kept_for_others() -> None:
+    """Otherwise it would hold its nodes for ever, and those who wait for them would wait for it."""
+    board = Board()
+    board.nodes(2, cpu=2)
+    board.running("torn", 2, ["n0", "n1"], cpu=2)
+    board.group("big", 2, cpu=2, created=0.0)
+    assert board.cycle(later=PATIENCE).reservations == ((key("big"), ("n0", "n1")),)
+    board.removes("torn-1")
+    board.pods("torn", [1], cpu=2)
+    made = board.cycle()
+    assert [(bind.pod.name, bind.node) for bind in made.binds] == [("torn-1", "n1")]
+
+
+def test_a_guest_drives_nobody_out() -> None:
+    board = Board(sharing="capacity")
+    board.node("n", cpu=2)
+    board.queue("a", deserved=cores(cpu=2))
+    board.running("old", 1, ["n"], cpu=2)
+    board.group("guest", 1, cpu=2, queue="a", guest=True)
+    assert board.cycle().evictions == ()
+    board.group("owner", 1, cpu=2, queue="a")
+    assert evicted(board.cycle()) == ["old-0"]

@@ -82,9 +82,12 @@ def _unfit(cycle: Cycle, members: Members) -> Standstill | None:
 
 
 def _first_those_with_a_node(cycle: Cycle, lines: dict[str, list[Entry]]) -> None:
-    keys = cycle.view.nominated | cycle.view.reservations.keys()
-    entries = sorted(entry for line in lines.values() for entry in line if entry[1].key in keys) if keys else []
-    for entry in entries:
+    nominated, reserved = cycle.view.nominated, cycle.view.reservations.keys()
+    if not nominated and not reserved:
+        return
+    entries = [entry for line in lines.values() for entry in line if entry[1].key in nominated | reserved]
+    # Pods were asked to leave for those with a nomination; for the others nobody was.
+    for entry in sorted(entries, key=lambda entry: (entry[1].key not in nominated, entry[0])):
         members = entry[1]
         if _serve(cycle, members, alone=False) or members.key in cycle.promised:
             line = lines[members.group.queue]

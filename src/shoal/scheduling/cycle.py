@@ -115,9 +115,12 @@ class Cycle:
         return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
 
     def where(self, members: Members, *, later: bool = False) -> Where:
-        """Nodes kept for somebody else are closed, except to guests and to those that end in time."""
+        """Nodes kept for somebody else are closed, except to guests and to those that end in time.
+
+        And to gangs that lost somebody: they hold nodes themselves, and end only if they are completed.
+        """
         group = members.group
-        if self.closed is None or group.guest or members.key in self.reservations:
+        if self.closed is None or group.guest or members.key in self.reservations or members.is_broken:
             return Where(None, later)
         start, lasts = self.reserved_start, group.estimate_seconds
         if start is not None and lasts is not None and self.now + lasts <= start:

@@ -24,6 +24,7 @@ MOST_DEVICES = 16
 class Devices:
     def __init__(self, room: Room, accelerators: tuple[str, ...]) -> None:
         self.are_shared = False
+        self.most = 1  # devices on any one node
         self.free: Ints = np.zeros((0, MOST_DEVICES), dtype=np.int64)
         self.coming: Ints = np.zeros_like(self.free)  # held by pods on their way out
         self._room = room
@@ -92,6 +93,7 @@ class Devices:
         count = 0
         if node is not None:
             count = max((node.allocatable.get(name, 0) for name in self._accelerators), default=0) // WHOLE
+        self.most = max(self.most, min(count, MOST_DEVICES))
         self.free[row], self.coming[row] = 0, 0
         self.free[row, : min(count, MOST_DEVICES)] = WHOLE
         for pod in sorted(self._on.get(row, {}).values(), key=lambda pod: (not pod.devices, pod.key)):

@@ -34,7 +34,7 @@ def make_room(cycle: Cycle) -> None:
         if alike in hopeless and members.key not in cycle.reservations:
             continue
         searched = [
-            (steps_of_guests, "it was only a guest on nodes kept for", _has_guests(cycle, members)),
+            (steps_of_guests, "it was only a guest on nodes kept for", members.key in cycle.reservations),
             (steps_within, "lower priority than", settings.preempt),
             (steps_beyond, "its queue holds more than it deserves, and room is needed for", _reclaims(cycle, members)),
         ]
@@ -62,14 +62,11 @@ def _in_order(cycle: Cycle) -> list[Members]:
             still = cycle.still.get(members.key)
             if still is None or still.obstacle not in ("capacity", "quota") or not members.minimum():
                 continue
+            if members.group.guest:
+                continue  # who may be evicted at any time drives nobody out: that would go on for ever
             if members.waiting and not any(pod.never_preempts for pod in members.waiting.values()):
                 found.append(members)
     return sorted(found, key=cycle.order)
-
-
-def _has_guests(cycle: Cycle, members: Members) -> bool:
-    """A guest does not drive out guests: each would be driven out by the next for ever."""
-    return members.key in cycle.reservations and not members.group.guest
 
 
 def _reclaims(cycle: Cycle, members: Members) -> bool:

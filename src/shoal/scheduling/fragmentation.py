@@ -1,8 +1,10 @@
 """Packing of shared accelerators: put a pod where it spoils the least of what the usual pods could still use.
 
-A free piece of a device is a fragment for a kind of pod if that kind cannot use it: the piece is too small, or the
-node has too few pieces or too few cores left for it. The fragments of a node are weighed by how usual each kind
-is; the best node for a pod is the one whose fragments grow least. What is usual is told with the settings, or else it
+For one kind of pod, what is left of a node's devices is a fragment as far as no further pods of that kind could use
+it: the pieces are too small or too few, or there are not enough cores or memory beside them for so many pods. The
+fragments of a node are weighed by how usual each kind is; the best node for a pod is the one whose fragments grow
+least. Counting whole pods, rather than whether one more fits, shows early that a pod without devices takes the cores
+that many devices will need, and sends it where cores abound. What is usual is told with the settings, or else it
 is what the cluster holds now, in round numbers, so that it seldom changes. All weights are whole numbers: sums are
 exact, and equal means equal whatever else was looked at beside.
 """
@@ -20,26 +22,27 @@ from shoal.scheduling.devices import WHOLE
 from shoal.scheduling.groups import Usual
 
 Floats = npt.NDArray[np.float64]
-KINDS_KEPT = 96
+KINDS_KEPT = 192
 
 
 class Habits:
-    """How many pods there are of each kind, as arrays. `version` changes with them."""
+    """How many pods there are of each kind that uses devices, as arrays. `version` changes with them."""
 
     def __init__(self, expected: Iterable[tuple[Usual, int]] = ()) -> None:
         self.version = 0
         self._present: Counter[Usual] = Counter()
-        self._expected = dict(expected)
+        self._expected = {kind: number for kind, number in expected if kind.count}
         self._made: list[tuple[Usual, int]] = []
         self._is_stale = True
         self.weight: Floats = np.zeros(0)  # of each kind; whole numbers, as floats for the sake of speed
         self.total = 1.0
         self.cpu: Ints = np.zeros(0, dtype=np.int64)
         self.memory, self.count, self.milli = self.cpu, self.cpu, self.cpu
+        self.used: Floats = self.weight  # by one pod of the kind, times its weight
 
     def count_in(self, kind: Usual, sign: int) -> None:
         """A pod of the kind came, or (sign -1) went."""
-        if self._expected:
+        if self._expected or not kind.count:
             return
         before = self._present[kind]
         self._present[kind] = before + sign
@@ -66,6 +69,7 @@ class Habits:
             np.array([getattr(kind, name) for kind, _ in kinds], dtype=np.int64)
             for name in ("cpu", "memory", "count", "milli")
         )
+        self.used = self.count * self.milli * self.weight
         self.version += 1
 
 
@@ -75,13 +79,11 @@ def _round(count: int) -> int:
 
 
 def fragments(habits: Habits, cpu: Ints, memory: Ints, devices: Ints) -> Floats:
-    """Thousandths of devices on each node that the usual pods could not use, times how many of them could not."""
-    usable = devices[:, None, :] >= habits.milli[None, :, None]  # node, kind, device
-    pieces = usable.sum(axis=2)
-    able = (pieces >= habits.count) & (cpu[:, None] >= habits.cpu) & (memory[:, None] >= habits.memory)
-    used = np.where(usable, devices[:, None, :], 0).sum(axis=2) * able
-    left = devices.sum(axis=1)[:, None] - used
-    result: Floats = left @ habits.weight
+    """Thousandths of devices on each node that pods of one kind would leave over, summed by the weight of the kinds."""
+    pods = (devices[:, None, :] // habits.milli[None, :, None]).sum(axis=2) // habits.count  # node, kind
+    for left, need in ((cpu, habits.cpu), (memory, habits.memory)):
+        np.minimum(pods, np.maximum(left, 0)[:, None] // np.maximum(need, 1), out=pods)
+    result: Floats = devices.sum(axis=1) * habits.total - pods @ habits.used
     return result
 
 

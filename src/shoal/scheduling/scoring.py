@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMON = ("cpu", "memory")
 PREFERENCE_WEIGHT = 2
 TAINT_WEIGHT = 3
+SPOILED_WEIGHT = 0.3  # of one thousandth of a device, against a whole one left over
 OFF_ACCELERATORS = 100  # as much as an empty node is worth over a full one
 
 Floats = npt.NDArray[np.float64]
@@ -86,11 +87,11 @@ def spread(room: Room) -> dict[int, Floats]:
 def unspoiled(shape: Shape, room: Room, free: Ints, rows: Rows) -> Floats:
     """Shared devices: how little the pod spoils for the usual pods; a fuller node where that is equal."""
     cpu, memory = (free[room.column(name)] for name in COMMON)
-    devices = shape.devices.free[rows]
+    devices = shape.devices.free[rows, : shape.devices.most]
     grown, chosen = growth(shape.habits, shape.usual, cpu, memory, devices)
     shape.device[rows] = chosen
     left = devices.sum(axis=1) - shape.usual.count * shape.usual.milli
-    points: Floats = np.where(np.isfinite(grown), -grown, 0.0) * 10 - left / WHOLE
+    points: Floats = np.where(np.isfinite(grown), -grown, 0.0) * SPOILED_WEIGHT - left / WHOLE
     return points
 
 
