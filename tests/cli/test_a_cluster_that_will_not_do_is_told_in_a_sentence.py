@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
 
 from kit.authorities import PEM, Authority
-from kit.scripted_server import Step, answer, refusal
+from kit.scripted_server import Step, answer, hang_up, refusal
 from kit.threaded_server import threaded
 from shoal.cli.main import shoal
 
@@ -280,6 +280,10 @@ SERVERS: dict[str, tuple[Step, str]] = {
     "not allowed": (
         refusal(403, "Forbidden", FORBIDDEN),
         f"{FORBIDDEN}. Ask for a role that allows it.",
+    ),
+    "hangs up": (
+        hang_up,
+        "GET /version was not answered by {url}: Server disconnected. Try again, and see whether the cluster is well.",
     ),
     "unwell": (
         refusal(500, "InternalError", "etcd is gone"),

@@ -114,7 +114,7 @@ def test_a_dry_run_keeps_nothing(terminal: Terminal) -> None:
     [
         pytest.param(("scale", "pet", "worker"), "should be ROLE=NUMBER, for example worker=2", id="no size"),
         pytest.param(("get", "--context", "moon"), "there is no cluster to speak to", id="no context"),
-        pytest.param(("get", "--kubeconfig", "/nowhere"), "the kubeconfig /nowhere cannot be used", id="no file"),
+        pytest.param(("get", "--kubeconfig", "/nowhere"), "the kubeconfig /nowhere cannot be read", id="no file"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(terminal: Terminal, words: tuple[str, ...], sentence: str) -> None:

@@ -52,7 +52,11 @@ def test_the_story_of_a_manifest_nobody_can_read_says_so() -> None:
     ("problem", "sentence"),
     [
         pytest.param(forbidden(NAMESPACE, "a", "no"), 'namespaces "a" is forbidden: no', id="refused"),
-        pytest.param(OutcomeUnknown("it broke off"), "it broke off.", id="unknown"),
+        pytest.param(
+            OutcomeUnknown("it broke off"),
+            "it broke off. Try again, and see whether the cluster is well.",
+            id="unknown",
+        ),
         pytest.param(ConnectionError("nobody there"), "nobody there.", id="unreachable"),
         pytest.param(LedgerUnreadable("its status is odd"), "its status is odd.", id="unreadable"),
     ],

@@ -67,7 +67,7 @@ def working(kubeconfig: Path | None, context: str, work: Callable[[Any], Corouti
     try:
         asyncio.run(run())
     except (NotInstalled, Unserved, OutcomeUnknown, OSError) as problem:
-        raise click.ClickException(ended(str(problem))) from None
+        raise click.ClickException(ended(problem)) from None
     except ApiError as refused:
         raise click.ClickException(ended(sentence_of(refused))) from None
     except KeyboardInterrupt:

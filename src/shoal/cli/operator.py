@@ -155,6 +155,6 @@ def _run(orders: Any) -> None:
     try:
         asyncio.run(operate(orders))
     except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:
-        raise click.ClickException(ended(str(problem))) from None
+        raise click.ClickException(ended(problem)) from None
     except ApiError as refused:
         raise click.ClickException(ended(sentence_of(refused))) from None

@@ -126,9 +126,12 @@ def told_in_sentences() -> Iterator[None]:
 
 
 def ended(problem: object) -> str:
-    """A sentence with its end."""
+    """A sentence with its end, and the way out where only waiting is one."""
+    from shoal.cluster.port import OutcomeUnknown
+
     text = str(problem)
-    return text if text.endswith((".", "?", "!")) else f"{text}."
+    whole = text if text.endswith((".", "?", "!")) else f"{text}."
+    return f"{whole} Try again, and see whether the cluster is well." if isinstance(problem, OutcomeUnknown) else whole
 
 
 def sentence_of(refused: Any) -> str:

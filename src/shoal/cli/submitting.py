@@ -87,7 +87,7 @@ async def _kind_of(cluster: Discovering, manifest: Manifest) -> Kind:
         return found
     is_ours = dialect_of(manifest.api_version, manifest.kind) is not None
     meant = hint(manifest, (dialect.kind for dialect in dialects())) or "."
-    way_out = ". `shoal crds | kubectl apply -f -` teaches it." if is_ours else meant
+    way_out = ". `shoal install` teaches it, and brings the operator that runs such jobs." if is_ours else meant
     raise click.ClickException(
         f"{manifest.where}: this cluster knows no kind {manifest.kind} in {manifest.api_version}{way_out}"
     )
