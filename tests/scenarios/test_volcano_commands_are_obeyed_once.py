@@ -79,4 +79,6 @@ async def test_orders_nobody_understands_are_refused_with_an_event(world: Volcan
     await world.up("a", 1)
     await world.command("a", "FlyAway")
     await world.until(lambda: not world.commands)
-    assert (world.phase("a"), "CommandUnknown" in world.reasons("a")) == ("Running", True)
+    assert world.phase("a") == "Running"
+    if not world.is_disturbed:  # an operator that dies in time tells nobody
+        assert "CommandUnknown" in world.reasons("a")

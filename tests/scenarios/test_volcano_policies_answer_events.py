@@ -92,7 +92,7 @@ async def test_15_pending_for_too_long_aborts_and_pending_for_a_while_does_not(w
     await world.restart_operator()
     await world.in_phase("stuck", "Aborted")
     waited = (world.cluster.clock.now() - born).total_seconds()
-    assert 10 <= waited < 20
+    assert 9 <= waited < 20  # the moment a pod was made is written down in whole seconds
     assert world.phases("stuck")[-2:] == ["Aborting", "Aborted"]
 
 
