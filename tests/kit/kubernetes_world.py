@@ -182,7 +182,7 @@ class KubernetesWorld(World):
     async def _own_words(self, kind: Kind, obj: Obj) -> Obj:
         """Wait until an answer to a write has been heard by the watches, too."""
         if kind in WATCHED:
-            await self.until(lambda: self._last(kind).get(name_of(obj), 0) >= _version(obj))
+            await self._hear_until(lambda: self._last(kind).get(name_of(obj), 0) >= _version(obj))
         return obj
 
     def _last(self, kind: Kind) -> dict[str, int]:
@@ -193,7 +193,7 @@ class KubernetesWorld(World):
         for kind in WATCHED:
             page = await self.cluster.list(kind, self.namespace)
             there = {name_of(obj): _version(obj) for obj in page.items if name_of(obj) != GIVEN}
-            await self.until(lambda k=kind, t=there, v=int(page.resource_version): self._has_heard(k, t, v))  # type: ignore[misc]
+            await self._hear_until(lambda k=kind, t=there, v=int(page.resource_version): self._has_heard(k, t, v))  # type: ignore[misc]
 
     def _has_heard(self, kind: Kind, there: dict[str, int], version: int) -> bool:
         last, known = self._last(kind), self._tables[kind.resource]
@@ -210,9 +210,15 @@ class KubernetesWorld(World):
     # Time
 
     async def until(self, is_so: Callable[[], bool]) -> None:
+        """Until it is so, and until all watches have told what was so then: one may be ahead of the others, and a
+        Framework is heard to be over before its last pod is heard to be gone."""
+        await self._hear_until(is_so)
+        await self._hear_all()
+        self.promises.raise_broken()
+
+    async def _hear_until(self, is_so: Callable[[], bool]) -> None:
         while not is_so():
             await self._hear_more()
-        self.promises.raise_broken()
 
     async def rest(self, seconds: float) -> None:
         await self._hear_all()
