@@ -165,8 +165,9 @@ class HollowNodes:
                 async with self._at_once:
                     await request()
                     return
-            except (OutcomeUnknown, OSError):
-                if self._comes_back is None:
+            except (OutcomeUnknown, OSError, ApiError) as failed:
+                is_refusal = isinstance(failed, ApiError) and failed.code < 500
+                if self._comes_back is None or is_refusal:
                     raise
                 await self._comes_back()
 

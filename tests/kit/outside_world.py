@@ -64,9 +64,10 @@ class OutsideWorld(KubernetesWorld):
             try:
                 version = await self._follow_on(kind, version)
             except ApiError as refused:
-                if refused.code != 410:
+                if refused.code == 410:
+                    version = ""
+                elif refused.code < 500:
                     raise
-                version = ""
             except (OutcomeUnknown, OSError):
                 await self.answers.wait()
 

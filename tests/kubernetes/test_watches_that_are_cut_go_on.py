@@ -41,6 +41,7 @@ async def test_watches_cut_every_second_for_a_minute_list_nothing_again(
             await world.submit(fw("elastic", role("worker", 4, 4, 1, fate=runs())))
             await world.running("elastic", 4)
             listed = lists(way)
+            assert max(listed.values()) == 1
             cutting = asyncio.create_task(cut_every_second(way))
             jobs = await live_on(world, cutting)
             assert lists(way) == listed
