@@ -15,7 +15,7 @@ import yaml
 from kit.control_plane import ROOT, binaries
 from kit.installed import Ground
 from shoal.cluster.port import PatchType
-from shoal.dialects import NAMES
+from shoal.dialects import NAMES, UNASKED
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, name_of, namespace_of
@@ -68,7 +68,7 @@ def test_the_base_equals_the_installation() -> None:
         [kubectl, "kustomize", ROOT / "deploy/kustomize/base"], stdout=subprocess.PIPE, text=True, check=True
     )
     found = list(yaml.safe_load_all(made.stdout))
-    assert by_identity(found) == by_identity([*definitions(NAMES), *render(Options())])
+    assert by_identity(found) == by_identity([*definitions(UNASKED), *render(Options())])
 
 
 @pytest.mark.kubernetes
