@@ -112,7 +112,8 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     refusal, beyond = _refusal(cycle, members, asked)
     if refusal:
         cycle.still[members.key] = Standstill("quota", refusal)
-        if cycle.is_starving(members) and could_ever_run(cycle, members):
+        is_starving = beyond if cycle.shares.by_weight else cycle.is_starving(members)
+        if is_starving and could_ever_run(cycle, members):
             cycle.shares.claim(queue, asked.items())
             cycle.claimants.add(members.key)
         return False
@@ -125,7 +126,7 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
             cycle.room.rollback(mark)
             cycle.still[members.key] = Standstill("quota", refusal)
             return False
-        cycle.bind(members, placed)
+        cycle.bind(members, placed, exact)
         cycle.still.pop(members.key, None)
         return True
     if cycle.room.releasing:
@@ -140,8 +141,14 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
 
 def _refusal(cycle: Cycle, members: Members, asked: Mapping[str, int]) -> tuple[Refusal | None, bool]:
     """Whether the queue refuses. A group that waited too long is held to the ceiling only, not to what is deserved."""
-    refusal = cycle.shares.refusal(members.group.queue, asked)
-    if refusal is None or not cycle.shares.by_weight or not cycle.is_starving(members):
+    alike = (members.group.queue, members.minimum().alike)
+    refusal = cycle.refusals.get(alike)
+    if refusal is None:
+        refusal = cycle.shares.refusal(members.group.queue, asked)
+        if refusal is None:
+            return None, False
+        cycle.refusals[alike] = refusal
+    if not cycle.shares.by_weight or not cycle.is_starving(members):
         return refusal, False
     return cycle.shares.refusal(members.group.queue, asked, beyond_deserved=True), True
 

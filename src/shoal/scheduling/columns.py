@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from shoal.scheduling.fitting import holds
+from shoal.scheduling.requests import Amounts
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -38,12 +39,46 @@ class Vector:
         return not self.counted
 
 
+class Tally:
+    """What many pods request together: how many there are of each request, and the amounts once somebody asks."""
+
+    __slots__ = ("_amounts", "_counts")
+
+    def __init__(self) -> None:
+        self._counts: dict[Vector, int] = {}
+        self._amounts: Amounts | None = None
+
+    def add(self, vector: Vector, count: int) -> None:
+        left = self._counts.get(vector, 0) + count
+        if left:
+            self._counts[vector] = left
+        else:
+            del self._counts[vector]
+        self._amounts = None
+
+    def merge(self, other: Tally, sign: int) -> None:
+        for vector, count in other._counts.items():
+            self.add(vector, sign * count)
+
+    @property
+    def amounts(self) -> Amounts:
+        """Not to be changed."""
+        if self._amounts is None:
+            found: Amounts = {}
+            for vector, count in self._counts.items():
+                for name, amount in vector.counted:
+                    found[name] = found.get(name, 0) + count * amount
+            self._amounts = found
+        return self._amounts
+
+
 class Resources:
     """Columns by resource name, vectors by request."""
 
     def __init__(self) -> None:
         self.index: dict[str, int] = {}
         self._vectors: dict[tuple[tuple[str, int], ...], Vector] = {}
+        self._by_pairs: dict[tuple[tuple[str, int, int], ...], Vector] = {}  # the same in whatever order it is said
 
     def column(self, name: str) -> int:
         return self.index.setdefault(name, len(self.index))
@@ -53,7 +88,7 @@ class Resources:
         found = self._vectors.get(asked)
         if found is None:
             pairs = tuple((name, self.column(name), amount) for name, amount in sorted(asked) if amount > 0)
-            found = self._vectors[asked] = Vector(pairs)
+            found = self._vectors[asked] = self._by_pairs.setdefault(pairs, Vector(pairs))
         return found
 
 

@@ -14,7 +14,7 @@ from shoal.kube.objects import Key
 from shoal.scheduling.columns import Mask
 from shoal.scheduling.gangs import Gangs
 from shoal.scheduling.groups import Phase
-from shoal.scheduling.members import Members
+from shoal.scheduling.members import Members, in_line
 from shoal.scheduling.placing import Placed, Where
 from shoal.scheduling.planning import Evict, Shrink
 from shoal.scheduling.requests import Amounts
@@ -61,6 +61,7 @@ class Cycle:
         self.lines: dict[str, list[Members]] = {}  # per queue those that could not start, in their order
         self.evictions: list[Evict] = []
         self.shrinks: list[Shrink] = []
+        self.refusals: dict[object, Refusal] = {}  # what a queue refused once it refuses until the plan is made
         self.claimants: set[Key] = set()
         self.undone: set[Key] = set()
         self.given_up: set[Key] = set()  # pods that leave by this plan
@@ -103,16 +104,14 @@ class Cycle:
 
     def order(self, members: Members) -> tuple[object, ...]:
         """Smaller goes first."""
-        group = members.group
-        placed = self.bound.get(members.key)
-        ready, broken, share = False, False, 0.0
-        if placed or members.sitting or members.finished:
-            ready, broken = bool(placed) or members.is_whole, members.is_broken
-            allocated = dict(members.allocated)
-            add_requests(allocated, placed or (), self.view)
-            share = self.shares.dominant(allocated)
-        deadline = self.deadline(members)
-        return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
+        placed, deadline = self.bound.get(members.key), self.deadline(members)
+        if not (placed or members.sitting or members.finished):
+            return members.place_in_line(deadline)
+        ready, broken = bool(placed) or members.is_whole, members.is_broken
+        allocated = dict(members.allocated)
+        add_requests(allocated, placed or (), self.view)
+        share = self.shares.dominant(allocated)
+        return in_line(members.group, ready=ready, broken=broken, deadline=deadline, share=share)
 
     def where(self, members: Members, *, later: bool = False) -> Where:
         """Nodes kept for somebody else are closed, except to guests and to those that end in time.
@@ -127,9 +126,10 @@ class Cycle:
             return Where(None, later)
         return Where(~self.closed, later)
 
-    def bind(self, members: Members, placed: list[Placed]) -> None:
+    def bind(self, members: Members, placed: list[Placed], asked: Amounts | None = None) -> None:
+        """`asked` is what the placed pods request, where that is known."""
         self.bound.setdefault(members.key, []).extend(placed)
-        self._charge(members, placed)
+        self._charge(members, placed, asked)
 
     def promise(self, members: Members, placed: list[Placed]) -> None:
         self.promised[members.key] = placed
@@ -154,9 +154,10 @@ class Cycle:
             devices.expect(row, seats, pod.gpu_milli)
             self.room.note(lambda: devices.expect(row, seats, pod.gpu_milli, -1))
 
-    def _charge(self, members: Members, placed: list[Placed]) -> None:
-        asked: Amounts = {}
-        add_requests(asked, placed, self.view)
+    def _charge(self, members: Members, placed: list[Placed], asked: Amounts | None = None) -> None:
+        if asked is None:
+            asked = {}
+            add_requests(asked, placed, self.view)
         self.shares.charge(members.group.queue, asked.items())
 
 
@@ -174,5 +175,5 @@ def asked_at_least(members: Members, view: ClusterView) -> Amounts:
         for pod in minimum.least():
             for name, amount in view.vector_of(pod).counted:
                 asked[name] = asked.get(name, 0) + amount
-        minimum.asked = asked
+        minimum.asked, minimum.alike = asked, tuple(sorted(asked.items()))
     return minimum.asked

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
 from shoal.kube.times import parse
+from shoal.scheduling.columns import Tally
 from shoal.scheduling.groups import Closeness, Group, Phase, Subgroups
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.snapshot import Pod, State
@@ -40,6 +41,7 @@ class Minimum:
     total: int
     pods: tuple[Pod, ...]  # all that could be used
     asked: Amounts | None = None  # what the least of them request; worked out when first needed
+    alike: tuple[tuple[str, int], ...] = ()  # the same as a key: who asks for the same fares the same
     shapes: list[Shape] | None = None  # of all of them, likewise
 
     def __bool__(self) -> bool:
@@ -59,8 +61,6 @@ class Minimum:
 
 
 class Members:
-    """`allocated` and `asked` are what the sitting and the waiting pods request, for the queue's account."""
-
     def __init__(self, group: Group, *, known: bool, lone: bool = False) -> None:
         self.key = group.key
         self.group = group
@@ -71,12 +71,17 @@ class Members:
         self.sitting: dict[Key, Pod] = {}
         self.leaving: dict[Key, Pod] = {}
         self.finished: dict[Key, Pod] = {}
-        self.allocated: Amounts = {}
-        self.asked: Amounts = {}
+        self.held = Tally()  # by the pods that sit and stay
+        self.wanted = Tally()  # by those that wait
         self.nominated: dict[Key, str] = {}
         self._minimum: Minimum | None = None
         self._first: Pod | None = None
+        self._place_in_line: tuple[object, ...] | None = None
         self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
+
+    @property
+    def allocated(self) -> Amounts:
+        return self.held.amounts
 
     @property
     def name(self) -> str:
@@ -93,7 +98,15 @@ class Members:
     def changed(self) -> None:
         self._minimum = None
         self._first = None
+        self._place_in_line = None
         self._lack = "unasked"
+
+    def place_in_line(self, deadline: float) -> tuple[object, ...]:
+        """Its place among those of whom nobody has a node yet: this changes only with the group."""
+        if self._place_in_line is None:
+            group = self.group
+            self._place_in_line = in_line(group, ready=False, broken=False, deadline=deadline, share=0.0)
+        return self._place_in_line
 
     def first_sitting(self) -> Pod:
         """By name, of those that sit: one that stands for all."""
@@ -210,6 +223,11 @@ class Members:
         if group.phase in (Phase.INQUEUE, Phase.UNKNOWN):
             return group.phase
         return Phase.INQUEUE if self.sitting else Phase.PENDING
+
+
+def in_line(group: Group, *, ready: bool, broken: bool, deadline: float, share: float) -> tuple[object, ...]:
+    """Smaller goes first."""
+    return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
 
 
 LONE = "pod:"  # no group can have such a name

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from shoal.scheduling.columns import ALL, Ints, Mask, Rows
+from shoal.scheduling.columns import ALL, Ints, Mask, Rows, Vector
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fitting import shown_taint, tolerates, untolerated
 from shoal.scheduling.fragmentation import Habits
@@ -206,8 +206,9 @@ class Shapes:
         self._known: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
         self._kept: dict[Any, Shape] = {}  # beyond the pods that have them
 
-    def of(self, pod: Pod) -> Shape:
-        key = shape_key(pod)
+    def of(self, pod: Pod, vector: Vector) -> Shape:
+        """`vector` is what the pod requests."""
+        key = vector if _is_plain(pod) else shape_key(pod)
         found = self._known.get(key)
         if found is None:
             if len(self._kept) >= self.KEPT:
@@ -215,6 +216,22 @@ class Shapes:
             found = Shape(self._room, pod, self._settings, self._devices, self._habits)
             self._known[key] = self._kept[key] = found
         return found
+
+
+def _is_plain(pod: Pod) -> bool:
+    """Asks for resources and for nothing else, as most do."""
+    return not (
+        pod.node_selector
+        or pod.tolerations
+        or pod.gpu_milli
+        or pod.ports
+        or pod.together
+        or pod.apart
+        or pod.spreads
+        or pod.preferred_nodes
+        or pod.volume_terms
+        or pod.node_terms is not None
+    )
 
 
 def shape_key(pod: Pod) -> Any:

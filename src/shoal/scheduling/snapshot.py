@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any
 
 from shoal.kube.conditions import is_true
@@ -91,8 +92,8 @@ class Pod:
     def moved(self, *, node: str, state: State, since: float, devices: tuple[int, ...] = ()) -> Pod:
         """The same pod elsewhere. Done for every bind, and so by hand: `replace` would go through the constructor."""
         found = object.__new__(Pod)
-        for name in _POD_FIELDS:
-            object.__setattr__(found, name, getattr(self, name))
+        for put, value in zip(_PUT, _TAKE(self), strict=True):
+            put(found, value)
         for name, value in (("node", node), ("state", state), ("since", since), ("devices", devices)):
             object.__setattr__(found, name, value)
         return found
@@ -106,7 +107,8 @@ class Pod:
         return self.key.namespace == "kube-system" or self.priority >= CRITICAL_PRIORITY
 
 
-_POD_FIELDS = tuple(Pod.__dataclass_fields__)
+_TAKE = attrgetter(*Pod.__dataclass_fields__)
+_PUT = [getattr(Pod, name).__set__ for name in Pod.__dataclass_fields__]
 
 
 @dataclass(frozen=True, slots=True)

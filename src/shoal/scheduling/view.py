@@ -7,11 +7,10 @@ in any order: a pod before its node or its group waits for it here. Planning rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from shoal.kube.objects import Key
-from shoal.scheduling.columns import Vector
+from shoal.scheduling.columns import Tally, Vector
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fragmentation import Habits
 from shoal.scheduling.groups import Group, HyperNode, Phase, Queue, Quota, Settings
@@ -29,10 +28,18 @@ class Account:
     """What the groups of one queue hold and ask for."""
 
     def __init__(self) -> None:
-        self.allocated: Amounts = {}
-        self.asked: Amounts = {}
+        self.held = Tally()
+        self.wanted = Tally()
         self.groups: dict[Key, Members] = {}
         self.priorities: dict[int, int] = {}  # of its groups, and how many have each
+
+    @property
+    def allocated(self) -> Amounts:
+        return self.held.amounts
+
+    @property
+    def asked(self) -> Amounts:
+        return self.wanted.amounts
 
 
 class ClusterView:
@@ -48,7 +55,8 @@ class ClusterView:
         self.quotas: dict[str, Quota] = {}
         self.pods: dict[Key, Pod] = {}
         self.groups: dict[Key, Members] = {}
-        self.unsettled: dict[Key, Members] = {}  # those a plan has to look at
+        self._unsettled: dict[Key, Members] = {}
+        self._touched: dict[Key, Members] = {}  # looked at again when the next plan is made
         self.accounts: dict[str, Account] = {}
         self.reservations: dict[Key, tuple[str, ...]] = {}
         self.nominated: set[Key] = set()  # groups that a node is kept for
@@ -130,8 +138,8 @@ class ClusterView:
         account.groups[members.key] = members
         priority = members.group.priority
         account.priorities[priority] = account.priorities.get(priority, 0) + 1
-        _add(account.allocated, members.allocated.items(), 1)
-        _add(account.asked, members.asked.items(), 1)
+        account.held.merge(members.held, 1)
+        account.wanted.merge(members.wanted, 1)
 
     def _close_account(self, members: Members) -> None:
         account = self.accounts[members.group.queue]
@@ -139,27 +147,39 @@ class ClusterView:
         account.priorities[members.group.priority] -= 1
         if not account.priorities[members.group.priority]:
             del account.priorities[members.group.priority]
-        _add(account.allocated, members.allocated.items(), -1)
-        _add(account.asked, members.asked.items(), -1)
+        account.held.merge(members.held, -1)
+        account.wanted.merge(members.wanted, -1)
 
     def _drop_if_empty(self, members: Members) -> None:
         if members.is_empty() and not members.known:
             self._close_account(members)
             del self.groups[members.key]
-            self.unsettled.pop(members.key, None)
+            self._unsettled.pop(members.key, None)
+            self._touched.pop(members.key, None)
 
     def _changed(self, members: Members) -> None:
-        """Remember it for the next plan, unless nothing about it is open."""
         members.changed()
+        self._touched[members.key] = members
+
+    @property
+    def unsettled(self) -> dict[Key, Members]:
+        """The groups that a plan has to look at."""
+        for members in self._touched.values():
+            self._settle(members)
+        self._touched.clear()
+        return self._unsettled
+
+    def _settle(self, members: Members) -> None:
+        """Remember it for the next plan, unless nothing about it is open."""
         if members.waiting:
-            self.unsettled[members.key] = members
+            self._unsettled[members.key] = members
             return
         group = members.group
         settled = members.known and group.phase is members.phase(unplaced=False)
         if settled and (members.ready >= group.min_member or group.phase is Phase.COMPLETED):
-            self.unsettled.pop(members.key, None)
+            self._unsettled.pop(members.key, None)
         else:
-            self.unsettled[members.key] = members
+            self._unsettled[members.key] = members
 
     # Pods
 
@@ -180,12 +200,12 @@ class ClusterView:
             if row is not None:
                 self._sit(pod, row, 1)
             if pod.state is not State.RELEASING:
-                _add(members.allocated, vector.counted, 1)
-                _add(account.allocated, vector.counted, 1)
+                members.held.add(vector, 1)
+                account.held.add(vector, 1)
         elif pod.key in members.waiting:
             self._shape_of.pop(pod.key, None)
-            _add(members.asked, vector.counted, 1)
-            _add(account.asked, vector.counted, 1)
+            members.wanted.add(vector, 1)
+            account.wanted.add(vector, 1)
         self._changed(members)
 
     def vector_of(self, pod: Pod) -> Vector:
@@ -195,7 +215,7 @@ class ClusterView:
         """Of a waiting pod."""
         found = self._shape_of.get(pod.key)
         if found is None:
-            found = self._shape_of[pod.key] = self.shapes.of(pod)
+            found = self._shape_of[pod.key] = self.shapes.of(pod, self._vector_of[pod.key])
         return found
 
     def remove_pod(self, key: Key) -> None:
@@ -235,12 +255,12 @@ class ClusterView:
             if row is not None:
                 self._sit(pod, row, -1)
             if pod.state is not State.RELEASING:
-                _add(members.allocated, vector.counted, -1)
-                _add(account.allocated, vector.counted, -1)
+                members.held.add(vector, -1)
+                account.held.add(vector, -1)
         elif place is members.waiting:
             self._shape_of.pop(pod.key, None)
-            _add(members.asked, vector.counted, -1)
-            _add(account.asked, vector.counted, -1)
+            members.wanted.add(vector, -1)
+            account.wanted.add(vector, -1)
         if keep is None or keep.group != pod.group:
             members.nominated.pop(pod.key, None)
             if members.lone:
@@ -326,13 +346,8 @@ class ClusterView:
         self._pods_on.setdefault(pod.node, {})[pod.key] = pod
         self._sit(pod, self.room.rows[pod.node], 1)
         self._shape_of.pop(pod.key, None)
-        account, counted = self.accounts[members.group.queue], self._vector_of[pod.key].counted
-        for asked, allocated in ((members.asked, members.allocated), (account.asked, account.allocated)):
-            _add(asked, counted, -1)
-            _add(allocated, counted, 1)
+        vector = self._vector_of[pod.key]
+        for books in (members, self.accounts[members.group.queue]):
+            books.wanted.add(vector, -1)
+            books.held.add(vector, 1)
         self._changed(members)
-
-
-def _add(amounts: Amounts, more: Iterable[tuple[str, int]], sign: int) -> None:
-    for name, amount in more:
-        amounts[name] = amounts.get(name, 0) + sign * amount
