@@ -45,7 +45,12 @@ def policies(*several: Obj) -> list[str]:
 def test_1_what_is_left_out_is_filled_in():
     written = job({"replicas": 2, "template": POD}, {"replicas": 3, "template": POD})
     spec = DIALECT.default(written)["spec"]
-    assert (spec["minAvailable"], spec["queue"], spec["maxRetry"], spec["schedulerName"]) == (5, "default", 3, "volcano")
+    assert (spec["minAvailable"], spec["queue"], spec["maxRetry"], spec["schedulerName"]) == (
+        5,
+        "default",
+        3,
+        "volcano",
+    )
     assert [(each["name"], each["minAvailable"], each["maxRetry"]) for each in spec["tasks"]] == [
         ("default0", 2, 3),
         ("default1", 3, 3),
@@ -72,9 +77,7 @@ def test_the_host_network_has_its_own_names():
 
 
 def test_a_job_without_tasks_is_told_nothing_else():
-    assert said(job(minAvailable=7, policies=[{"event": "Nonsense"}])) == [
-        "spec.tasks: No task specified in job spec"
-    ]
+    assert said(job(minAvailable=7, policies=[{"event": "Nonsense"}])) == ["spec.tasks: No task specified in job spec"]
 
 
 def test_2_a_task_cannot_need_more_pods_than_it_has():
@@ -102,7 +105,10 @@ RESTART = {"event": "PodFailed", "action": "RestartJob"}
         ([{"action": "RestartJob", "exitCode": 0}], ["spec.policies[0].exitCode: Invalid value: 0: 0 is not a valid"]),
         ([{"action": "RestartJob"}], ["spec.policies[0]: Required value: either event, events or exitCode"]),
         ([{"event": "OutOfSync", "action": "RestartJob"}], ['spec.policies[0].event: Unsupported value: "OutOfSync"']),
-        ([{"event": "PodRunning", "action": "RestartJob"}], ['spec.policies[0].event: Unsupported value: "PodRunning"']),
+        (
+            [{"event": "PodRunning", "action": "RestartJob"}],
+            ['spec.policies[0].event: Unsupported value: "PodRunning"'],
+        ),
         ([{"event": "PodFailed", "action": "SyncJob"}], ['spec.policies[0].action: Unsupported value: "SyncJob"']),
         ([{"exitCode": 3, "action": "EnqueueJob"}], ['spec.policies[0].action: Unsupported value: "EnqueueJob"']),
         ([{"event": "PodFailed"}], ["spec.policies[0].action: Required value: say what should happen"]),
@@ -110,7 +116,10 @@ RESTART = {"event": "PodFailed", "action": "RestartJob"}
             [{"exitCode": 3, "action": "AbortJob"}, {"exitCode": 3, "action": "RestartJob"}],
             ["spec.policies[1].exitCode: duplicate exitCode 3"],
         ),
-        ([{**RESTART, "timeout": "soon"}], ['spec.policies[0].timeout: Invalid value: "soon": must be a length of time']),
+        (
+            [{**RESTART, "timeout": "soon"}],
+            ['spec.policies[0].timeout: Invalid value: "soon": must be a length of time'],
+        ),
     ],
     ids=lambda value: None if isinstance(value, list) and isinstance(value[0], dict) else str(value)[:60],
 )

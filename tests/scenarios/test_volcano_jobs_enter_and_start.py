@@ -5,6 +5,9 @@ from __future__ import annotations
 from kit.fates import runs
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano, VolcanoWorld, scenario
+from shoal.cli.jobs import Found
+from shoal.cli.stories import World as Surroundings
+from shoal.cli.stories import story
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 
 
@@ -22,6 +25,10 @@ async def test_7_without_room_the_group_waits_and_no_pod_exists(world: Simulated
     assert (world.phase("big"), world.pods_of("big")) == ("Pending", {})
     (condition,) = world.group("big")["status"]["conditions"]
     assert condition["message"] == "needs 3 of cpu at once, 2 is free"
+    found, group = Found(world.job("big"), world.dialect), {**world.group("big"), "kind": "PodGroup"}
+    told = story(found, Surroundings([], [], None, world.cluster.clock.now(), (group,)))
+    assert "  worker waits for its group to be admitted.\n" in told
+    assert f"  PodGroup big-{uid_of(world.job('big'))} waits: needs 3 of cpu at once, 2 is free.\n" in told
 
     await world.set_room({"cpu": "3", "memory": "8Gi", "pods": "10"})
     await world.up("big", 3)

@@ -41,11 +41,30 @@ async def surroundings(cluster: Cluster, job: Found) -> World:
     uid = uid_of(job.manifest)
     events = await cluster.list(EVENT, job.namespace, fields=f"involvedObject.uid={uid}")
     pods = [pod for pod in (await cluster.list(POD, job.namespace)).items if _is_of(pod, job)]
-    return World(pods, events.items, await _anchor(cluster, job), datetime.now(UTC))
+    return World(pods, events.items, await _anchor(cluster, job), datetime.now(UTC), await _kin(cluster, job))
 
 
 def _is_of(pod: Obj, job: Found) -> bool:
     return job.dialect.body(pod, job.manifest) is not None
+
+
+async def _kin(cluster: Cluster, job: Found) -> tuple[Obj, ...]:
+    """What the job owns besides pods, and what it may wait for; Secrets are nobody's business here."""
+    from shoal.kube.errors import ApiError
+    from shoal.kube.kinds import SECRET
+
+    found: list[Obj] = []
+    for child in job.dialect.kin.children if job.dialect.kin is not None else ():
+        if child.kind == SECRET:
+            continue
+        try:
+            page = await cluster.list(child.kind, job.namespace, labels=child.labels)
+        except ApiError as refused:
+            if refused.code not in (403, 404):
+                raise
+            continue
+        found += [{**item, "kind": child.kind.kind} for item in page.items]
+    return tuple(found)
 
 
 async def _anchor(cluster: Cluster, job: Found) -> Obj | None:

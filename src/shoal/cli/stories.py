@@ -13,10 +13,11 @@ from shoal.cli.jobs import Found
 from shoal.cli.reasons import last_words, why_at_rest, why_ended, why_waiting, word_with
 from shoal.cli.views import job_word, span, tasks_of
 from shoal.dialects.dialect import LedgerUnreadable
-from shoal.engine import Anchor, JobState, Observed
+from shoal.engine import Anchor, CompanionRef, Group, GroupRef, JobState, Observed, Seen
 from shoal.engine.advance import advance
 from shoal.engine.policies import ALL, Bound, Claim, Earliest, Tally, When
 from shoal.kube import times
+from shoal.kube.conditions import condition_of
 from shoal.kube.objects import Obj, name_of, uid_of
 
 _WRITE = "write some into its spec"
@@ -31,6 +32,7 @@ class World:
     events: list[Obj]
     anchor: Obj | None
     now: datetime
+    kin: tuple[Obj, ...] = ()  # groups, companions, and whatever else the job may wait for
 
 
 def story(found: Found, world: World) -> str:
@@ -158,6 +160,7 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
         yield f"It waits because {why}: {way_out}."
     step = advance(job, state, _observed(found, world), world.now)
     yield from dict.fromkeys(door.sentence.rstrip(".") + "." for door in step.doors if door.sentence)
+    yield from _why_groups_wait(found, world)
     if state.run.delay_seconds is not None and state.run.since is not None:
         due = state.run.since + timedelta(seconds=state.run.delay_seconds)
         yield f"It is tried again at {due.astimezone():%H:%M:%S} as run {state.run.number + 1}."
@@ -186,24 +189,70 @@ def _observed(found: Found, world: World) -> Observed:
     anchor: Anchor | None = None
     if world.anchor is not None and dialect.anchor is not None:
         anchor = dialect.anchor(world.anchor, manifest)
-    return Observed(bodies=bodies, anchor=anchor, nonce=name_of(manifest))
+    groups: dict[str, Group] = {}
+    companions: dict[CompanionRef, Seen] = {}
+    for ref, seen in _relatives(found, world):
+        if isinstance(ref, GroupRef) and isinstance(seen, Group):
+            groups[ref.key] = seen
+        elif isinstance(ref, CompanionRef) and isinstance(seen, Seen):
+            companions[ref] = seen
+    return Observed(
+        bodies=bodies,
+        anchor=anchor,
+        groups=groups,
+        companions=companions,
+        opened=_opened(found, world),
+        nonce=name_of(manifest),
+    )
+
+
+def _relatives(found: Found, world: World) -> Iterator[tuple[GroupRef | CompanionRef, Group | Seen]]:
+    kin = found.dialect.kin
+    for obj in world.kin if kin is not None else ():
+        known = kin.recognise(obj, found.manifest) if kin is not None else None
+        if known is not None:
+            yield known
+
+
+def _opened(found: Found, world: World) -> frozenset[str]:
+    """The gates that objects of others have opened."""
+    kin = found.dialect.kin
+    there = {(obj.get("kind"), name_of(obj)) for obj in world.kin}
+    awaited = kin.awaits(found.manifest) if kin is not None else ()
+    return frozenset(each.key for each in awaited if (each.kind.kind, each.name) in there)
+
+
+def _why_groups_wait(found: Found, world: World) -> Iterator[str]:
+    """In the words of whoever places the pods."""
+    kin = found.dialect.kin
+    for obj in world.kin if kin is not None else ():
+        known = kin.recognise(obj, found.manifest) if kin is not None else None
+        told = condition_of(obj, "Unschedulable")
+        if known is None or not isinstance(known[1], Group) or known[1].admitted or told is None:
+            continue
+        if told.get("status") == "True":
+            yield f"{obj.get('kind')} {name_of(obj)} waits: {told.get('message')}."
 
 
 def endings(verdicts: Iterable[When | Earliest]) -> Iterator[str]:
     """The completion rules as sentences."""
+    told: list[str] = []
     for verdict in verdicts:
         for when in verdict.verdicts if isinstance(verdict, Earliest) else (verdict,):
             claims = [claim for claim in (_claim(claim) for claim in when.claims) if claim]
             if claims:
                 good = when.outcome.is_ok
-                yield f"It {'succeeds' if good else 'fails'} as soon as {' and '.join(claims)}"
+                told.append(f"It {'succeeds' if good else 'fails'} as soon as {' and '.join(claims)}")
+    yield from dict.fromkeys(told)
 
 
 def _claim(claim: Claim) -> str:
     deed = _DEEDS.get(claim.tally)
+    whose = "" if claim.of == ALL else f" of {claim.of}"
+    if deed is not None and isinstance(claim.below, int):
+        return f"fewer than {claim.below} tasks{whose} have {deed}"
     if deed is None or claim.at_least is None:
         return ""
-    whose = "" if claim.of == ALL else f" of {claim.of}"
     if claim.at_least is Bound.SIZE:
         return f"all tasks{whose} have {deed}"
     count = "the minimum" if claim.at_least is Bound.MIN else str(claim.at_least)

@@ -17,4 +17,5 @@ POD_GONE = Outcome(Nature.LOST, phrase="PodEvicted", text="the pod was deleted b
 POD_UNSEEN = Outcome(Nature.LOST, phrase="PodUnseen", text="the pod was created and never seen")
 POD_SUCCEEDED = Outcome(Nature.OK, phrase="Succeeded", text="the pod succeeded")
 SCALED_AWAY = Outcome(Nature.PERMANENT, phrase="ScaledAway", text="the task was scaled down", final=True)
+CUT_OFF = Outcome(Nature.PERMANENT, phrase="CutOff", text="the job ended without it", final=True)  # shown, not stored
 NO_CODE = Outcome(Nature.UNKNOWN, code=1, phrase="PodFailed", text="the pod failed")

@@ -19,7 +19,7 @@ from shoal.dialects.volcano import names
 from shoal.dialects.volcano import status as wire
 from shoal.dialects.volcano.kinship import controlled
 from shoal.dialects.volcano.manifest import spec_of
-from shoal.dialects.volcano.outcomes import COMPLETED, FAILED, TERMINATED
+from shoal.dialects.volcano.outcomes import COMPLETED, CUT_OFF, FAILED, TERMINATED
 from shoal.dialects.volcano.settings import Settings
 from shoal.engine import Intent, Job, JobState, Observed, Outcome, Phase, Run, Stage, Stamps, TaskState
 from shoal.kube import times
@@ -42,21 +42,32 @@ def restore(manifest: Obj) -> JobState:
 
 
 def shown(manifest: Obj) -> JobState:
-    """The ledger with living tasks on the stages the status counts: of pods alike, the first ones are meant."""
+    """The ledger with living tasks on the stages the status counts: of pods alike, the first ones are meant. A job has
+    ended for people when its status says so."""
     state = restore(manifest)
+    if state.is_ended and at_path(manifest, "status", "state", "phase") not in _ENDS:
+        state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
     counts = at_path(manifest, "status", "taskStatusCount", default={})
     roles = []
     for role in state.roles:
         running = int(at_path(counts, role.name, "phase", "Running", default=0))
         tasks: list[TaskState] = []
         for task in role.tasks:
-            stage = task.stage
             if task.born and not task.is_done:
-                stage = Stage.RUNNING if running > 0 else Stage.PREPARING
+                task = _living(task, state, is_running=running > 0)
                 running -= 1
-            tasks.append(replace(task, stage=stage))
+            tasks.append(task)
         roles.append(replace(role, tasks=tuple(tasks)))
     return replace(state, roles=tuple(roles))
+
+
+def _living(task: TaskState, state: JobState, *, is_running: bool) -> TaskState:
+    """A task without an end of its own: it runs or will, or goes with the run, or went with the job."""
+    if state.is_ended:
+        return replace(task, stage=Stage.DONE, attempt=replace(task.attempt, outcome=CUT_OFF))
+    if not state.run.is_open:
+        return replace(task, stage=Stage.LEAVING)
+    return replace(task, stage=Stage.RUNNING if is_running else Stage.PREPARING)
 
 
 def _rebuilt(manifest: Obj) -> JobState:

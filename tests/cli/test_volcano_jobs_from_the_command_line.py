@@ -1,0 +1,90 @@
+"""The commands people use, for a Volcano Job: nothing about them is special to a language."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kit.fates import runs
+from kit.local_cluster import LocalCluster
+from kit.volcano_jobs import task, vcjob
+from shoal.kube.objects import Obj
+
+pytestmark = pytest.mark.processes
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "volcano-hello" / "hello.yaml"
+
+
+class Terminal:
+    def __init__(self, folder: Path, data: Path) -> None:
+        self._folder = folder
+        self._data = data
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        made = subprocess.run(
+            [sys.executable, "-m", "shoal", words[0], "--data", str(self._data), *words[1:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert made.returncode == code, made.stdout
+        return made.stdout
+
+    def file(self, obj: Obj) -> str:
+        path = self._folder / "job.yaml"
+        path.write_text(yaml.safe_dump(obj))
+        return str(path)
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    folder = tmp_path_factory.mktemp("cli")
+    cluster = LocalCluster(folder / "data")
+    cluster.start()
+    try:
+        yield Terminal(folder, folder / "data")
+    finally:
+        cluster.stop()
+
+
+def test_a_volcano_job_from_submission_to_its_end(terminal: Terminal) -> None:
+    file = terminal.file(vcjob("pet", task("ps", 1, fate=runs()), task("worker", 2, fate=runs())))
+    assert terminal("submit", file) == "Job pet stored.\n"
+    assert terminal("wait", "pet", "--for", "running") == "Job pet is running.\n"
+    assert terminal("scale", "pet", "worker=3") == "Job pet now asks for 3 x worker.\n"
+    spec = json.loads(terminal("get", "job/pet", "-o", "json"))["spec"]
+    assert (spec["minAvailable"], spec["tasks"][1]["replicas"], spec["tasks"][1]["minAvailable"]) == (4, 3, 3)
+    story = terminal("describe", "vcjob/pet")
+    assert story.startswith("Job pet in namespace default (ps x 1, worker x 3) is ")
+    assert "waits for its group" not in story
+    assert terminal("stop", "pet") == "Job pet stops. `shoal wait pet` waits until it has.\n"
+    assert terminal("wait", "pet", code=1) == "Job pet was stopped.\n"
+    assert json.loads(terminal("get", "pet", "-o", "json"))["status"]["state"]["phase"] == "Terminated"
+
+
+def test_the_example_runs_to_its_end() -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "shoal", "run", str(EXAMPLE), "--plain", "-o", "json"], capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    status = json.loads(made.stdout)["status"]
+    assert (status["state"]["phase"], status["succeeded"], status.get("retryCount", 0)) == ("Completed", 2, 0)
+    assert "worker-1 | worker 1 knows hello-server-0.hello at " in made.stderr
+
+
+def test_definitions_come_with_what_belongs_to_them() -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "shoal", "crds", "volcano", "-o", "name"], capture_output=True, text=True
+    )
+    assert made.stdout.split() == [
+        "jobs.batch.volcano.sh",
+        "podgroups.scheduling.volcano.sh",
+        "queues.scheduling.volcano.sh",
+        "commands.bus.volcano.sh",
+    ]

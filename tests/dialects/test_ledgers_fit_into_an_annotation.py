@@ -1,0 +1,93 @@
+"""The compact ledger: what it holds comes back whole, it stays small, and it knows whose it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kit.volcano_jobs import task, vcjob
+from shoal.dialects import ledger
+from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.volcano import DIALECT
+from shoal.engine import (
+    AttemptState,
+    Intent,
+    Job,
+    JobState,
+    Nature,
+    Outcome,
+    RoleState,
+    Run,
+    Stage,
+    Stamps,
+    TaskState,
+    Why,
+    bare,
+)
+from shoal.engine.policies import Memory
+from shoal.kube.objects import Obj
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+GOOD, BAD = Outcome(Nature.OK, phrase="Succeeded"), Outcome(Nature.UNKNOWN, code=3, phrase="PodFailed")
+
+
+def manifest(**annotations: str) -> Obj:
+    made = DIALECT.default(vcjob("a", task(replicas=2)))
+    made["metadata"] |= {"uid": "u", "namespace": "default", "annotations": annotations}
+    return made
+
+
+def job() -> Job:
+    read = DIALECT.read(manifest(), DIALECT.settings(None))
+    assert read is not None
+    return read
+
+
+def done(index: int, outcome: Outcome) -> TaskState:
+    return TaskState(index, stage=Stage.DONE, born=True, attempt=AttemptState(outcome=outcome))
+
+
+STATE = JobState(
+    run=Run(2, Stage.CLOSING, since=NOW, started=NOW, intent=Intent.HOLD, held=True),
+    roles=(RoleState("worker", tasks=(done(0, GOOD), TaskState(1, born=True), done(2, BAD), done(5, GOOD))),),
+    charges={"": 2},
+    settled={"pod-uid": Why("worker", 1, "restart"), "ok:worker": Why("worker", -1, "latched")},
+    handled=("order-uid",),
+    stamps=Stamps(started=NOW, held=NOW),
+)
+
+
+def test_what_is_written_is_read_again():
+    stored = manifest(**{ledger.ANNOTATION: ledger.written(job(), STATE)})
+    assert ledger.restore(stored) == bare(STATE, Memory.ROSTER)
+
+
+def test_ten_thousand_members_stay_small():
+    tasks = tuple(done(index, GOOD if index % 2 else BAD) for index in range(10_000))
+    state = JobState(run=Run(started=NOW), roles=(RoleState("worker", tasks=tasks),), stamps=Stamps(started=NOW))
+    assert len(ledger.written(job(), state)) < 200 * 1024
+
+
+def test_a_copied_manifest_brings_no_past():
+    stored = manifest(**{ledger.ANNOTATION: ledger.written(job(), STATE)})
+    stored["metadata"]["uid"] = "another"
+    assert ledger.restore(stored) is None
+    assert DIALECT.restore(stored) == JobState()
+
+
+def test_nonsense_is_not_taken_for_a_new_job():
+    with pytest.raises(LedgerUnreadable, match="was not written by an operator"):
+        ledger.restore(manifest(**{ledger.ANNOTATION: '{"uid": 3}'}))
+
+
+@pytest.mark.parametrize(
+    ("phase", "ended", "intent", "number"),
+    [("Completed", True, Intent.END, 2), ("Aborted", False, Intent.HOLD, 2), ("Running", False, None, 3)],
+)
+def test_a_lost_ledger_is_rebuilt_from_the_status(phase: str, ended: bool, intent: Intent | None, number: int):
+    stored = manifest()
+    state = {"phase": phase, "lastTransitionTime": "2030-01-01T00:00:00Z"}
+    stored["status"] = {"state": state, "version": 3, "retryCount": 2}
+    found = DIALECT.restore(stored)
+    assert (found.is_ended, found.run.intent, found.run.number, found.charged) == (ended, intent, number, 2)
