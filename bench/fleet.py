@@ -84,18 +84,35 @@ async def be_hollow(kubeconfig: str) -> None:
         await asyncio.Event().wait()
 
 
+class Servers:
+    """The programs of the control plane, and what they cost."""
+
+    def __init__(self, folder: Path) -> None:
+        names = ("etcd", "kube-apiserver", *PROGRAMS)
+        found = [each for each in psutil.process_iter(["name", "cmdline"]) if each.info["name"] in names]
+        self._processes = [each for each in found if any(str(folder) in word for word in each.info["cmdline"] or ())]
+
+    def processor_seconds(self) -> float:
+        return sum(times.user + times.system for times in (each.cpu_times() for each in self._processes))
+
+
 # --- the operator --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the operator has used so far, or between two moments."""
+    """What the operator and the control plane have used so far, or between two moments."""
 
     processor_seconds: float
+    servers_seconds: float
     requests: Counter[tuple[str, str]]  # by verb and resource, without those for its Lease
 
     def since(self, before: Cost) -> Cost:
-        return Cost(self.processor_seconds - before.processor_seconds, self.requests - before.requests)
+        return Cost(
+            self.processor_seconds - before.processor_seconds,
+            self.servers_seconds - before.servers_seconds,
+            self.requests - before.requests,
+        )
 
     def asked(self, *verbs: str) -> int:
         return sum(count for (verb, _), count in self.requests.items() if verb in verbs)
@@ -110,7 +127,7 @@ class Operated:
         self.process = psutil.Process(running.process.pid)
         self._page = page
 
-    async def cost(self) -> Cost:
+    async def cost(self, servers_seconds: float = 0.0) -> Cost:
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(self._page, timeout=60).read().decode())
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
         requests = Counter(
@@ -121,7 +138,7 @@ class Operated:
             }
         )
         times = self.process.cpu_times()
-        return Cost(times.user + times.system, requests)
+        return Cost(times.user + times.system, servers_seconds, requests)
 
     @property
     def memory_megabytes(self) -> float:
