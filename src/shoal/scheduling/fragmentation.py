@@ -39,6 +39,9 @@ class Habits:
         self.cpu: Ints = np.zeros(0, dtype=np.int64)
         self.memory, self.count, self.milli = self.cpu, self.cpu, self.cpu
         self.used: Floats = self.weight  # by one pod of the kind, times its weight
+        self.pieces: npt.NDArray[np.float32] = np.zeros(
+            (WHOLE + 1, 0), dtype=np.float32
+        )  # of a device, by what is left
 
     def count_in(self, kind: Usual, sign: int) -> None:
         """A pod of the kind came, or (sign -1) went."""
@@ -70,6 +73,7 @@ class Habits:
             for name in ("cpu", "memory", "count", "milli")
         )
         self.used = self.count * self.milli * self.weight
+        self.pieces = (np.arange(WHOLE + 1)[:, None] // self.milli).astype(np.float32)
         self.version += 1
 
 
@@ -80,9 +84,10 @@ def _round(count: int) -> int:
 
 def fragments(habits: Habits, cpu: Ints, memory: Ints, devices: Ints) -> Floats:
     """Thousandths of devices on each node that pods of one kind would leave over, summed by the weight of the kinds."""
-    pods = (devices[:, None, :] // habits.milli[None, :, None]).sum(axis=2) // habits.count  # node, kind
+    pods = np.floor(habits.pieces[devices].sum(axis=1) / habits.count)  # node, kind
     for left, need in ((cpu, habits.cpu), (memory, habits.memory)):
-        np.minimum(pods, np.maximum(left, 0)[:, None] // np.maximum(need, 1), out=pods)
+        # Quotients of numbers below 2**53 are rounded to the right side of whole numbers.
+        np.minimum(pods, np.floor(np.maximum(left, 0)[:, None] / np.maximum(need, 1)), out=pods)
     result: Floats = devices.sum(axis=1) * habits.total - pods @ habits.used
     return result
 

@@ -81,6 +81,7 @@ class Queue:
     parent: str = "root"
     fifo: bool = False
     open: bool = True
+    closed_by_parent: bool = False  # and not by hand
     inqueue_timeout_seconds: float | None = None
 
 

@@ -10,7 +10,7 @@ from shoal.scheduling.allocating import allocate
 from shoal.scheduling.cycle import Cycle
 from shoal.scheduling.enqueueing import enqueue, send_back
 from shoal.scheduling.evicting import make_room
-from shoal.scheduling.members import pod_order
+from shoal.scheduling.members import Members, pod_order
 from shoal.scheduling.planning import Evict, Plan
 from shoal.scheduling.reserving import honour, reserve
 from shoal.scheduling.verdicts import UNDONE, conclude
@@ -34,12 +34,16 @@ def plan(view: ClusterView, now: float) -> Plan:
         view.room.rollback(mark)
 
 
+def is_half_bound(members: Members) -> bool:
+    if members.lone or not members.known or members.group.ran:
+        return False
+    return bool(members.sitting) and not members.is_whole
+
+
 def undo_half_bound(cycle: Cycle) -> None:
     """Binds are single calls and some may fail. A gang that never ran holds its nodes only so long."""
-    for members in sorted(cycle.view.unsettled.values(), key=lambda members: members.key):
-        group = members.group
-        if members.lone or not members.known or group.ran or not members.sitting or members.is_whole:
-            continue
+    half = [members for members in cycle.view.unsettled.values() if is_half_bound(members)]
+    for members in sorted(half, key=lambda members: members.key):
         ends = min(pod.since for pod in members.sitting.values()) + cycle.settings.hold_seconds
         cycle.wake(ends)
         if cycle.now < ends:

@@ -22,6 +22,7 @@ QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"
 PREEMPTABLE = "volcano.sh/preemptable"
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SLA = "volcano.sh/sla-waiting-time"
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -90,6 +91,7 @@ def queue_from(obj: Obj) -> Queue:
         parent=spec.get("parent") or "root",
         fifo=spec.get("dequeueStrategy") == "fifo",
         open=((obj.get("status") or {}).get("state") or "Open") == "Open",
+        closed_by_parent=_annotations(obj).get(CLOSED_BY_PARENT) == "true",
     )
 
 

@@ -174,6 +174,9 @@ class ClusterView:
         if members.waiting:
             self._unsettled[members.key] = members
             return
+        if members.lone:
+            self._unsettled.pop(members.key, None)  # it has no phase that anybody would be told
+            return
         group = members.group
         settled = members.known and group.phase is members.phase(unplaced=False)
         if settled and (members.ready >= group.min_member or group.phase is Phase.COMPLETED):
