@@ -61,7 +61,9 @@ async def embedded(folder: Path) -> list[float]:
     """A whole cluster; jobs are submitted as fast as it takes them."""
     from kit.real_world import RealWorld
 
-    async with RealWorld(folder) as world:
+    world = RealWorld(folder)
+    world.promises.watch_steps = lambda _: None  # type: ignore[method-assign]
+    async with world:
         world.look_away()
         began = time.monotonic()
         await asyncio.gather(*(world.submit(framework(f"job{number}")) for number in range(FRAMEWORKS)))

@@ -172,6 +172,12 @@ class Runs:
         for task in list(self._tasks):
             task.cancel()
 
+    def release(self) -> None:
+        """The pod's worker is done. It and this hold each other: let go, so that both are gone at once."""
+        pod = self._pod()
+        self.leave()
+        self._pod, self._wake = (lambda: pod), _nobody
+
     def wake_when_near(self, path: Path, wake: Callable[[], None]) -> None:
         """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
         self._spawn(_await_change(path, _seen(path), wake))
@@ -275,6 +281,10 @@ class Runs:
         if text or not falls_back or exited.code == 0:
             return text
         return _log_end(self._folder.log_file(name, run.attempt))
+
+
+def _nobody() -> None:
+    """There is no worker to wake."""
 
 
 def _seen(path: Path) -> tuple[Path, bool]:

@@ -134,7 +134,7 @@ class PodWorker:
                     return
                 await self._sleep_until(at)
         finally:
-            self.runs.leave()
+            self.runs.release()
             self._host.references.release(self.record.uid)
             if self._host.accounts is not None:
                 self._host.accounts.forget(self.record.uid)

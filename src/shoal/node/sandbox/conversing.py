@@ -101,8 +101,9 @@ class Conversation:
     def _end(self) -> None:
         if not self.is_open:
             return
+        on_closed = self._on_closed
         self.close()
-        self._on_closed()
+        on_closed()
 
     def close(self) -> None:
         """Stop listening; no `on_closed` for one's own leaving. Questions still open end as Closed."""
@@ -112,6 +113,16 @@ class Conversation:
         self._loop.remove_reader(self._number)
         self._loop.remove_writer(self._number)
         self._channel.close()
+        # Whoever listened holds this conversation too: without a cycle both are gone as soon as nobody wants them.
+        self._on_message, self._on_closed = _unheard, _nothing
         for answer in self._asked.values():
             if not answer.done():
                 answer.set_exception(wire.Closed("the conversation is over"))
+
+
+def _unheard(_: Message, fds: list[int]) -> None:
+    wire.close_all(fds)
+
+
+def _nothing() -> None:
+    """Nobody listens any more."""

@@ -173,6 +173,8 @@ class JobLoop:
         known = self._known.get(change.key)
         if change.new is None or known is None or known.echo != change.new["metadata"]["resourceVersion"]:
             self._work.add(change.key)
+        else:
+            known.saw(change.new)  # one object instead of two that are equal
 
     def _child_gone(self, obj: Obj) -> None:
         """A job or pod that is no longer there leaves its last version in the history."""
@@ -436,6 +438,8 @@ class JobLoop:
         known.set_timer(timer)
         if again:
             self._work.add(key)
+        elif step.state.is_ended:
+            known.reading = None  # most likely nobody asks again, and there may be thousands of them
 
     def _freed(self, key: Key) -> None:
         """What stood in a job's way has gone."""
