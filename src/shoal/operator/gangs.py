@@ -122,7 +122,10 @@ class GangsLoop:
         return "" if state == OPEN else f"queue {name} is {state}"
 
     async def _follow(self, group: Obj, members: list[Obj]) -> None:
-        """Running once enough members have a place; what they do then is counted."""
+        """Running once enough members have a place; what they do then is counted. A verdict of somebody else that the
+        gang cannot be whole stays: the job's policies are about to answer it."""
+        if at_path(group, "status", "phase") == "Unknown":
+            return
         phases = [at_path(pod, "status", "phase") for pod in members]
         counts = {word.lower(): phases.count(word) for word in ("Running", *FINISHED)}
         placed = sum(1 for pod in members if at_path(pod, "spec", "nodeName"))
