@@ -230,6 +230,7 @@ class SimulatedWorld(World):
         self._plan = plan or (lambda _: Faults())
         self._chance = random.Random(seed)
         self.config = self.settings(config)
+        self.gathering_seconds = 0.0  # of every life that starts from here on
         self.pod_refusal: ApiError | None = None  # how the API answers every creation of a pod, while it is set
         self.hidden: set[str] = set()  # uids of pods the operator's watches never show
         self.lives: list[SimulatedCluster] = []
@@ -264,6 +265,7 @@ class SimulatedWorld(World):
         loop = JobLoop(
             life, self.dialect, settings=self.config, clock=self.cluster.clock, metrics=self.metrics,
             chance=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
+            gathering_seconds=self.gathering_seconds,
         )  # fmt: skip
         self.promises.watch_steps(loop)
         self._operator = asyncio.create_task(loop.run())

@@ -54,6 +54,8 @@ log = Logger(__name__)
 
 # What is no decision (that a body was made, where it runs, that it runs) may wait this long for company in the ledger.
 FACTS_WAIT = timedelta(milliseconds=300)
+# While tasks of the job are starting there is more to come: then it may be as many times the time of gathering.
+STARTING_GATHERS = 10
 
 
 class JobLoop:
@@ -97,6 +99,7 @@ class JobLoop:
         self._work = KeyedWork(
             self.name, self._timed_pass, clock=clock, jitter=self._chance, gathering_seconds=gathering_seconds
         )
+        self._starting_wait = max(FACTS_WAIT, STARTING_GATHERS * timedelta(seconds=gathering_seconds))
         self._jobs = Reflector(
             cluster, self._kind, namespace,
             labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._chance,
@@ -358,7 +361,14 @@ class JobLoop:
         """No decision, and for a moment only: a crash meanwhile costs new bodies another start, as one before it."""
         if step.news is News.DECISIONS or step.notices:
             return False
-        return known.unwritten_since is None or now < known.unwritten_since + FACTS_WAIT
+        due = self._facts_due(known, step.state)
+        return due is None or now < due
+
+    def _facts_due(self, known: Known, state: JobState) -> datetime | None:
+        """When what waits for company has waited enough; None where nothing waits."""
+        if known.unwritten_since is None:
+            return None
+        return known.unwritten_since + (self._starting_wait if _is_starting(state) else FACTS_WAIT)
 
     async def _write_ledger(self, known: Known, job: Job, state: JobState) -> None:
         key, version = key_of(known.manifest), known.manifest["metadata"]["resourceVersion"]
@@ -429,7 +439,7 @@ class JobLoop:
 
     def _plan_next(self, key: Key, known: Known, step: Step, *, again: bool) -> None:
         now = self._clock.now()
-        facts = known.unwritten_since + FACTS_WAIT if known.unwritten_since is not None else None
+        facts = self._facts_due(known, step.state)
         moments = [moment for moment in (step.wake_at, known.pauses.next_end(now), facts) if moment is not None]
         timer = None
         if moments:
@@ -450,6 +460,11 @@ class JobLoop:
 
 def _everybody(_: Key) -> bool:
     return True
+
+
+def _is_starting(state: JobState) -> bool:
+    """Whether a task has no address yet; where all have one, others may wait to hear of it."""
+    return any(task.outcome is None and not task.attempt.ip for role in state.roles for task in role.tasks)
 
 
 def _misses_somebody(state: JobState, observed: Observed) -> bool:
