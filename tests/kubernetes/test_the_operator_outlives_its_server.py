@@ -42,14 +42,15 @@ async def test_it_goes_on_when_the_api_server_was_restarted(keeper: DefinedKeepe
     async with in_the_middle(keeper) as (world, running):
         keeper.kill_apiserver()
         world.answers.clear()
-        line = await running.says("watch broken")
+        try:
+            line = await running.says("watch broken")
+            status, words = await ready(running)
+        finally:
+            keeper.begin_apiserver()
+            await asyncio.to_thread(keeper.await_apiserver)
+            world.answers.set()
         refused = f"{keeper.url} cannot be reached: Connection refused. Is the cluster up, and is this its address?"
-        assert line["error"] == refused
-        status, words = await ready(running)
-        assert (status, words[0]) == (503, f"cluster: {refused}")
-        keeper.begin_apiserver()
-        await asyncio.to_thread(keeper.await_apiserver)
-        world.answers.set()
+        assert (line["error"], status, words[0]) == (refused, 503, f"cluster: {refused}")
         await ends_well(world)
         assert await ready(running) == (200, ["shard 0: leads"])
 
