@@ -24,14 +24,19 @@ from shoal.engine import (
     Accepted,
     AnchorRef,
     Apply,
+    CommandRef,
+    CompanionRef,
     Create,
     Created,
     Delete,
     Gone,
+    GroupRef,
     JobRef,
+    Mark,
     PatchBody,
     Receipt,
     Refused,
+    Sentence,
     TaskRef,
     Write,
 )
@@ -39,6 +44,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, key_of, namespace_of, uid_of
 from shoal.operator.jobs.children import Children
+from shoal.operator.jobs.kin import KinCopies, KinWriter
 from shoal.operator.metrics import Metrics
 
 AT_ONCE = 64
@@ -74,6 +80,7 @@ class Carried:
     barred: dict[str, Refused] = field(default_factory=dict)  # roles nobody may make bodies of
     withheld: list[TaskRef] = field(default_factory=list)  # not asked for: they would be refused like another
     in_the_way: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
+    complaints: list[Sentence] = field(default_factory=list)  # what people should hear of
     failure: Exception | None = None  # the first request that failed; the pass is tried again
     is_urgent: bool = False  # the engine should hear of it at once: no watch will tell
 
@@ -81,10 +88,12 @@ class Carried:
 class Executor:
     """Carries out the writes of one dialect's jobs."""
 
-    def __init__(self, cluster: Cluster, dialect: Dialect, pods: Children, metrics: Metrics) -> None:
+    def __init__(self, cluster: Cluster, dialect: Dialect, pods: Children, kin: KinCopies, metrics: Metrics) -> None:
         self._cluster = cluster
         self._dialect = dialect
         self._pods = pods
+        self._kin = kin
+        self._kin_writer = KinWriter(cluster, dialect, kin, self._counted)
         self._metrics = metrics
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
@@ -144,6 +153,10 @@ class Executor:
                     case PatchBody(uid, patch):
                         name = self._named(uid)
                         await self._patch(POD, manifest, name, {**patch, "metadata": _with_uid(patch, uid)})
+                    case Apply():
+                        await self._apply(manifest, write, carried)
+                    case Mark(_, uid):
+                        await self._mark(manifest, uid)
                     case _:
                         raise Undressed(f"{self._dialect.kind} has no form for {write}")
             except TOUCHING as failure:
@@ -231,7 +244,35 @@ class Executor:
             return CONFIG_MAP, self._dialect.anchor_name(manifest)
         if isinstance(target, JobRef):
             return self._dialect.kind, key_of(manifest).name
+        if isinstance(target, GroupRef | CompanionRef) and self._dialect.kin is not None:
+            return self._dialect.kin.place(manifest, target)
+        if isinstance(target, CommandRef) and self._dialect.orders is not None:
+            return self._dialect.orders.kind, self._kin.order_named(target) or ""
         raise Undressed(f"{self._dialect.kind} has no form for {target}")
+
+    # Groups, companions and marks
+
+    async def _apply(self, manifest: Obj, apply: Apply, carried: Carried) -> None:
+        if self._dialect.kin is None:
+            raise Undressed(f"{self._dialect.kind} has no form for {apply}")
+        try:
+            await self._kin_writer.apply(manifest, apply)
+        except TOUCHING as failure:
+            carried.complaints.append(self._kin_writer.complaint(manifest, apply.target, failure))
+            raise
+
+    async def _mark(self, manifest: Obj, uid: str) -> None:
+        """That the controller sends the pod away; one that has gone needs no mark."""
+        name, mark = self._pods.name_of(uid), self._dialect.mark
+        if mark is None:
+            raise Undressed(f"{self._dialect.kind} has no mark for doomed pods")
+        if name is None:
+            return
+        try:
+            await self._patch(POD, manifest, name, {**mark, "metadata": _with_uid(mark, uid)})
+        except ApiError as refused:
+            if refused.code not in (404, 409):
+                raise
 
     # Small ones
 

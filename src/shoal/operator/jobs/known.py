@@ -7,11 +7,26 @@ engine has not heard of, and pauses after refusals. All of it can be lost: a res
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shoal.cluster.clock import Timer
-from shoal.engine import Create, Created, Intent, Job, JobState, Receipt, Sentence, Stage, Target, TaskRef
+from shoal.engine import (
+    Create,
+    Created,
+    Door,
+    Gone,
+    Intent,
+    Job,
+    JobState,
+    Receipt,
+    Sentence,
+    Stage,
+    Target,
+    TaskRef,
+    TaskState,
+)
 from shoal.kube.objects import Obj, uid_of
 from shoal.operator.queueing import growing_pause
 
@@ -73,6 +88,8 @@ class Known:
     unsaid: tuple[Sentence, ...] = ()
     timer: Timer | None = None
     word: str = ""  # the state it is counted under
+    went: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
+    told_doors: frozenset[tuple[str, str]] = frozenset()  # reasons and sentences of shut doors people heard of
 
     @property
     def uid(self) -> str:
@@ -82,6 +99,21 @@ class Known:
         """A copy arrived; it may be older than what a write answered."""
         if version_of(manifest) >= version_of(self.manifest):
             self.manifest = manifest
+
+    def vanished(self) -> tuple[Gone, ...]:
+        """Bodies that came and went before any pass saw them."""
+        if not self.went:
+            return ()
+        made = [(told.target, told.uid) for told in (*self.births, *self.receipts) if isinstance(told, Created)]
+        for role in self.state.roles:
+            made += [(TaskRef(role.name, t.index), t.uid) for t in role.tasks if t.stage is Stage.REQUESTED and t.uid]
+        return tuple(Gone(target, uid) for target, uid in made if uid in self.went)
+
+    def news_of_doors(self, doors: Iterable[Door]) -> tuple[Sentence, ...]:
+        """Doors that are shut since the last pass, where people should hear of it."""
+        shut = frozenset((door.reason, door.sentence) for door in doors if door.reason)
+        fresh, self.told_doors = shut - self.told_doors, shut
+        return tuple(Sentence("", reason, text, warning=True) for reason, text in sorted(fresh))
 
     def set_timer(self, timer: Timer | None) -> None:
         if self.timer is not None:
@@ -103,6 +135,20 @@ def is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
     if was is None or now is None or before.run.number != after.run.number:
         return False
     return (was.instance, was.attempt.number) == (now.instance, now.attempt.number)
+
+
+def still_unseen(stored: JobState, known: JobState) -> JobState:
+    """A stored ledger with the bodies that were created in this life and that no copy has shown yet: a compact ledger
+    cannot tell them from bodies that vanished."""
+    if stored.run.number != known.run.number:
+        return stored
+    changed: dict[str, dict[int, TaskState]] = {}
+    for role in stored.roles:
+        for task in role.tasks:
+            was = known.task(TaskRef(role.name, task.index)) if task.born and task.stage is Stage.WAITING else None
+            if was is not None and was.stage is Stage.REQUESTED:
+                changed.setdefault(role.name, {})[task.index] = was
+    return stored.with_tasks(changed)
 
 
 def version_of(obj: Obj) -> int:

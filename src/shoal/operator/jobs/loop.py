@@ -44,7 +44,8 @@ from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
-from shoal.operator.jobs.known import Known, Pauses, is_same_attempt, wishes_of, word_for
+from shoal.operator.jobs.kin import KinCopies
+from shoal.operator.jobs.known import Known, Pauses, is_same_attempt, still_unseen, wishes_of, word_for
 from shoal.operator.jobs.telling import History, Teller, to_log, withholding
 from shoal.operator.metrics import Metrics
 from shoal.operator.queueing import KeyedWork
@@ -113,12 +114,14 @@ class JobLoop:
             wake=self._work.add_soon,
             freed=self._freed,
             gone=gone,
+            went=self._pod_went,
             clock=clock,
         )
         self._anchors = Children(
             cluster, CONFIG_MAP, self._owner, namespace=namespace, wake=self._work.add, freed=self._freed, clock=clock
         )
-        self._executor = Executor(cluster, dialect, self._pods, metrics)
+        self._kin = KinCopies(cluster, dialect, self._owner, namespace=namespace, wake=self._wake_served, clock=clock)
+        self._executor = Executor(cluster, dialect, self._pods, self._kin, metrics)
         self._teller = Teller(Recorder(cluster, component, clock=clock), metrics)
 
     @property
@@ -137,7 +140,8 @@ class JobLoop:
 
     @property
     def _copies(self) -> tuple[Reflector, ...]:
-        return self._pods.reflector, self._anchors.reflector, self._jobs
+        anchors = (self._anchors.reflector,) if self._dialect.anchor_name is not None else ()
+        return self._pods.reflector, *anchors, *self._kin.reflectors, self._jobs
 
     async def run(self) -> None:
         try:
@@ -164,6 +168,10 @@ class JobLoop:
     def _owner(self, obj: Obj) -> Owner | None:
         owner = self._dialect.owner(obj)
         return owner if owner is not None and self._serves(owner.key) else None
+
+    def _wake_served(self, key: Key) -> None:
+        if self._serves(key):
+            self._work.add(key)
 
     def _job_changed(self, change: Change) -> None:
         if not self._serves(change.key):
@@ -221,7 +229,8 @@ class JobLoop:
         carried = await self._executor.carry_out(known.manifest, writes, barred=known.pauses.barred)  # 5. the writes
         self._note(key, known, carried, now)
         await self._report(known, job, observed, now)  # 6. what people see
-        self._say(known, replace(step, sentences=(*step.sentences, *withholding(carried))))
+        said = (*step.sentences, *withholding(carried), *carried.complaints, *known.news_of_doors(step.doors))
+        self._say(known, replace(step, sentences=said))
         self._plan_next(key, known, step, again=step.again or carried.is_urgent)  # 7. when to look again
         if carried.failure is not None:
             raise carried.failure
@@ -257,6 +266,7 @@ class JobLoop:
             return None
         known.births = tuple(birth for birth in known.births if is_same_attempt(birth.target, known.state, state))
         known.receipts = tuple(told for told in known.receipts if is_same_attempt(told.target, known.state, state))
+        state = still_unseen(state, known.state)
         known.manifest, known.state, known.stored = without_bookkeeping(found), state, state
         known.unwritten_since, known.is_doubtful = None, False
         return known
@@ -303,8 +313,17 @@ class JobLoop:
                 anchor = dialect.anchor(found, manifest)
                 if not anchor.owned:
                     self._anchors.await_end(place, key)
-        receipts = known.births + known.receipts
-        return Observed(bodies=bodies, anchor=anchor, receipts=receipts, nonce=f"{self._chance.getrandbits(64):016x}")
+        relatives = self._kin.of(key, manifest, known.gone)
+        return Observed(
+            bodies=bodies,
+            anchor=anchor,
+            groups=relatives.groups,
+            companions=relatives.companions,
+            commands=relatives.commands,
+            opened=relatives.opened,
+            receipts=known.births + known.receipts + known.vanished(),
+            nonce=f"{self._chance.getrandbits(64):016x}",
+        )
 
     async def _look_closer(self, known: Known, observed: Observed) -> Observed:
         """Bodies that leave may do so because their anchor does, and its copy may be late: then a live look decides.
@@ -352,7 +371,7 @@ class JobLoop:
             known.births += tuple(receipt for receipt in known.receipts if isinstance(receipt, Created))
         else:
             await self._write_ledger(known, job, step.state)
-        known.state, known.receipts = step.state, ()
+        known.state, known.receipts, known.went = step.state, (), frozenset()
         word = word_for(step.state)
         self._metrics.moved(self._kind, known.word, word)
         known.word = word
@@ -378,7 +397,7 @@ class JobLoop:
         known.is_doubtful = True  # until the answer is here, also where we are cut off before it
         answer = await self._cluster.patch(
             self._kind, key.name, key.namespace,
-            patch=[condition, *ledger.operations], patch_type=PatchType.JSON,
+            patch=[condition, *ledger.patch(known.manifest)], patch_type=PatchType.JSON,
             subresource=self._served(ledger.subresource),
         )  # fmt: skip
         known.manifest, known.stored = without_bookkeeping(answer), state
@@ -407,7 +426,7 @@ class JobLoop:
             self._pods.await_end(place, key)
 
     def _is_shown(self, uid: str) -> bool:
-        return self._pods.name_of(uid) is not None or self._anchors.name_of(uid) is not None
+        return any(copies.name_of(uid) is not None for copies in (self._pods, self._anchors, self._kin))
 
     async def _report(self, known: Known, job: Job, observed: Observed, now: datetime) -> None:
         """The projection, where it is not the ledger; written only where it differs from what stands there."""
@@ -421,6 +440,9 @@ class JobLoop:
         changed = {name: text for name, text in report.annotations.items() if standing.get(name) != text}
         if changed:
             await self._project(known, {"metadata": {"annotations": changed}}, PatchType.MERGE, "")
+        if report.spec:
+            uid = {"op": "test", "path": "/metadata/uid", "value": known.uid}
+            await self._project(known, [uid, *report.spec], PatchType.JSON, "")
 
     async def _project(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
         key = key_of(known.manifest)
@@ -450,6 +472,12 @@ class JobLoop:
             self._work.add(key)
         elif step.state.is_ended:
             known.reading = None  # most likely nobody asks again, and there may be thousands of them
+
+    def _pod_went(self, key: Key, uid: str) -> None:
+        """It may have come and gone between two passes, and then no copy will ever show it."""
+        known = self._known.get(key)
+        if known is not None:
+            known.went |= {uid}
 
     def _freed(self, key: Key) -> None:
         """What stood in a job's way has gone."""
