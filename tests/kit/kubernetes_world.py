@@ -12,7 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from prometheus_client import CollectorRegistry
 
@@ -24,7 +24,7 @@ from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.port import DeleteOptions as Deletion
 from shoal.cluster.port import EventType, LogOptions, Propagation
-from shoal.dialects.framework import DIALECT, settings
+from shoal.dialects.framework import settings
 from shoal.kube import kinds
 from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, is_leaving, name_of
@@ -84,11 +84,13 @@ class Retold(World):
 
 class KubernetesWorld(World):
     is_real = True
+    watched: tuple[Kind, ...] = WATCHED
+    retold: type[World] = Retold
 
     def __init__(self, plane: ControlPlane, *, config: Obj | None = None) -> None:
         super().__init__()
         self._plane = plane
-        self._config = settings(config or {}, relaxed=True)
+        self._config = self.settings(config)
         self.namespace = f"play-{secrets.token_hex(5)}"
         self._news = asyncio.Event()
         self._stack = AsyncExitStack()
@@ -102,14 +104,17 @@ class KubernetesWorld(World):
     def kubeconfig(self) -> Path:
         return Path(self._plane.kubeconfig)
 
-    async def __aenter__(self) -> KubernetesWorld:
+    def settings(self, config: Obj | None) -> Any:
+        return settings(config or {}, relaxed=True)
+
+    async def __aenter__(self) -> Self:
         connection = from_kubeconfig(self.kubeconfig)
         self.cluster = await self._stack.enter_async_context(opened(connection))
         self.user = Moved(self.cluster, self.namespace, self._own_words)  # type: ignore[assignment]
-        await install(self.cluster, [DIALECT])
+        await install(self.cluster, [self.dialect])
         await self.cluster.create(kinds.NAMESPACE, {"metadata": {"name": self.namespace}})
         await self._give_account()
-        self._tasks = [asyncio.create_task(self._follow(kind)) for kind in WATCHED]
+        self._tasks = [asyncio.create_task(self._follow(kind)) for kind in self.watched]
         self.start_operator()
         return self
 
@@ -139,7 +144,7 @@ class KubernetesWorld(World):
     def start_operator(self, **config: Any) -> None:
         self._config = self._config.model_copy(update=config)
         loop = JobLoop(
-            self.cluster, DIALECT,
+            self.cluster, self.dialect,
             settings=self._config, clock=SystemClock(), metrics=Metrics(CollectorRegistry()),
             history=self.snapshots.append, namespace=self.namespace,
         )  # fmt: skip
@@ -181,7 +186,7 @@ class KubernetesWorld(World):
 
     async def _own_words(self, kind: Kind, obj: Obj) -> Obj:
         """Wait until an answer to a write has been heard by the watches, too."""
-        if kind in WATCHED:
+        if kind in self.watched:
             await self._hear_until(lambda: self._last(kind).get(name_of(obj), 0) >= _version(obj))
         return obj
 
@@ -190,7 +195,7 @@ class KubernetesWorld(World):
 
     async def _hear_all(self) -> None:
         """Everything that is so now."""
-        for kind in WATCHED:
+        for kind in self.watched:
             page = await self.cluster.list(kind, self.namespace)
             there = {name_of(obj): _version(obj) for obj in page.items if name_of(obj) != GIVEN}
             await self._hear_until(lambda k=kind, t=there, v=int(page.resource_version): self._has_heard(k, t, v))  # type: ignore[misc]
@@ -202,7 +207,7 @@ class KubernetesWorld(World):
         )
 
     def _retell(self) -> None:
-        story = Retold()
+        story = self.retold()
         for _, resource, name, obj in sorted(self._heard, key=lambda heard: heard[0]):
             story.wrote(resource, name, obj)
         story.promises.raise_broken()

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 from kit.disturbing import Worlds
 from kit.disturbing import scenario as any_scenario
+from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
+from shoal.cluster.clock import SystemClock
 from shoal.cluster.faults import Faults
 from shoal.cluster.reflecting import Reflector
 from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
@@ -123,13 +126,16 @@ class VolcanoWorld(World):
     # What is recorded
 
     def wrote(self, resource: str, name: str, obj: Obj | None) -> None:
-        if resource == POD.resource and obj is not None and name not in self.pods:
-            self.births.setdefault(name, []).append(obj)
         if obj is None and resource in (SERVICE.resource, SECRET.resource, CONFIG_MAP.resource):
             self.went.append(name)
         super().wrote(resource, name, obj)
         if resource == self.dialect.kind.resource and obj is not None:
             self.promises.broken += self._of_job(name)
+
+    def _record(self, objects: dict[str, Obj], name: str, obj: Obj) -> None:
+        if objects is self.pods and uid_of(obj) not in self.uids[name]:
+            self.births.setdefault(name, []).append(obj)
+        super()._record(objects, name, obj)
 
     def _of_job(self, name: str) -> Iterator[str]:
         """What must hold of every Job after every write."""
@@ -202,11 +208,45 @@ class RealVolcano(VolcanoWorld, RealWorld):
         return {"volcano": settings(config or {})}
 
 
+class RetoldVolcano(VolcanoWorld, Retold):
+    """What was heard of Volcano Jobs, told again in its order."""
+
+
+class KubernetesVolcano(VolcanoWorld, KubernetesWorld):
+    """On a real Kubernetes, whose own scheduler places the pods; groups are let in by our program."""
+
+    watched = (DIALECT.kind, POD, CONFIG_MAP, POD_GROUP, SERVICE, SECRET, PERSISTENT_VOLUME_CLAIM, COMMAND, EVENT)
+    retold = RetoldVolcano
+
+    def settings(self, config: Obj | None) -> Any:
+        return settings(config or {})
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        clock = SystemClock()
+        nodes, pods = (Reflector(self.cluster, kind, clock=clock) for kind in (NODE, POD))
+        gangs = GangsLoop(self.cluster, nodes, pods, clock=clock)
+        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
+        return self
+
+    async def submit(self, manifest: Obj) -> Obj:
+        spec = {**manifest["spec"], "schedulerName": "default-scheduler"}
+        # Where nobody asks our admission the defaults are the manifest's own business.
+        return await super().submit(self.dialect.default({**manifest, "spec": spec}))
+
+
 WORLDS = Worlds(
-    SimulatedVolcano, RealVolcano, None, watched=(DIALECT.kind, POD, POD_GROUP, COMMAND, CONFIG_MAP, SERVICE)
+    SimulatedVolcano,
+    RealVolcano,
+    KubernetesVolcano,
+    watched=(DIALECT.kind, POD, POD_GROUP, COMMAND, CONFIG_MAP, SERVICE),
 )
 
 
-def scenario(*, real: bool = True, varies: tuple[str, ...] = (), thorough: bool = False) -> Any:
-    """As for Frameworks; only a few are disturbed at every single write and event, the others by chance."""
-    return any_scenario(real=real, varies=varies, worlds=WORLDS, thorough=thorough)
+def scenario(
+    *, real: bool = True, kubernetes: bool = False, varies: tuple[str, ...] = (), thorough: bool = False
+) -> Any:
+    """As for Frameworks; only a few are disturbed at every single write and event, the others by chance, and a chosen
+    third plays on Kubernetes."""
+    worlds = WORLDS if kubernetes else replace(WORLDS, kubernetes=None)
+    return any_scenario(real=real, varies=varies, worlds=worlds, thorough=thorough)

@@ -7,7 +7,7 @@ from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import VolcanoWorld, scenario
 
 
-@scenario(thorough=True)
+@scenario(thorough=True, kubernetes=True)
 async def test_18_a_job_is_suspended_and_resumed_without_losing_its_retries(world: VolcanoWorld) -> None:
     tasks = task(replicas=2, fate=runs()), task("done", fate=exits(0))
     await world.submit(vcjob("a", *tasks))

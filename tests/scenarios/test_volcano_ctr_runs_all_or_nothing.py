@@ -21,7 +21,7 @@ def ctr(trainer: Fate) -> Obj:
     )
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_31_the_trainers_end_completes_the_job_and_frees_the_servers(world: VolcanoWorld) -> None:
     await world.submit(ctr(exits(0, 3)))
     await world.in_phase("ctr", "Completed")
@@ -39,7 +39,7 @@ async def test_32_with_room_for_three_nothing_starts(world: SimulatedVolcano) ->
     assert (world.phase("ctr"), dict(world.uids)) == ("Pending", {})
 
 
-@scenario(thorough=True)
+@scenario(thorough=True, kubernetes=True)
 async def test_34_an_evicted_trainer_restarts_all_four(world: VolcanoWorld) -> None:
     await world.submit(ctr(runs()))
     await world.up("ctr", 4)
@@ -54,7 +54,7 @@ async def test_34_an_evicted_trainer_restarts_all_four(world: VolcanoWorld) -> N
     assert {name: len(uids) for name, uids in world.uids.items()} == dict.fromkeys(before, 2)
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_36_a_restarted_pod_finds_the_same_key_and_the_same_service(world: VolcanoWorld) -> None:
     job = vcjob(
         "a",

@@ -10,7 +10,7 @@ from kit.volcano_world import VolcanoWorld, scenario
 from shoal.kube.errors import ApiError
 
 
-@scenario(thorough=True)
+@scenario(thorough=True, kubernetes=True)
 async def test_27_workers_join_a_running_job_and_nobody_else_notices(world: VolcanoWorld) -> None:
     await world.submit(vcjob("a", task(replicas=2, fate=runs()), plugins={"svc": []}))
     await world.up("a", 2)
@@ -27,7 +27,7 @@ async def test_27_workers_join_a_running_job_and_nobody_else_notices(world: Volc
     assert (world.status("a").get("retryCount", 0), world.status("a").get("version", 0)) == (0, 0)
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_28_workers_that_are_scaled_away_are_not_evicted(world: VolcanoWorld) -> None:
     job = vcjob("a", task(replicas=4, fate=runs()), policies=[policy("PodEvicted", "RestartJob")])
     await world.submit(job)

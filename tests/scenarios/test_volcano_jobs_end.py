@@ -7,7 +7,7 @@ from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano, VolcanoWorld, scenario
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_21_enough_successes_complete_a_job_and_end_the_others(world: VolcanoWorld) -> None:
     await world.submit(vcjob("a", task(replicas=5, fate=exits(0)), task("redis", fate=runs()), minSuccess=5))
     await world.in_phase("a", "Completed")
@@ -45,7 +45,7 @@ async def test_23_an_ended_job_lives_for_its_time_and_an_aborted_one_goes_on(wor
     assert world.phase("b") == "Aborted"
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_35_a_finished_pod_that_vanishes_is_not_run_again(world: VolcanoWorld) -> None:
     await world.submit(vcjob("a", task("short", fate=exits(0)), task(fate=runs())))
     await world.until(lambda: world.counts("a") == {"running": 1, "succeeded": 1})

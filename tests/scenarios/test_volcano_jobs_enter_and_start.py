@@ -34,7 +34,7 @@ async def test_7_without_room_the_group_waits_and_no_pod_exists(world: Simulated
     await world.up("big", 3)
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_8_pods_carry_who_they_are_and_the_job_runs_when_enough_do(world: VolcanoWorld) -> None:
     await world.submit(vcjob("a", task("ps", 1, fate=runs()), task("worker", 2, fate=runs())))
     await world.up("a", 3)
@@ -45,7 +45,7 @@ async def test_8_pods_carry_who_they_are_and_the_job_runs_when_enough_do(world: 
         "volcano.sh/task-index": "1",
         "volcano.sh/job-name": "a",
         "volcano.sh/task-spec": "worker",
-        "volcano.sh/job-namespace": "default",
+        "volcano.sh/job-namespace": world.namespace,
         "volcano.sh/queue-name": "default",
     }
     assert {key: value for key, value in annotations_of(pod).items() if "kit" not in key} == {
@@ -58,7 +58,7 @@ async def test_8_pods_carry_who_they_are_and_the_job_runs_when_enough_do(world: 
         "volcano.sh/template-uid": "a-worker",
         "scheduling.k8s.io/group-name": f"a-{uid_of(job)}",
     }
-    assert (pod["spec"]["schedulerName"], world.status("a")["minAvailable"]) == ("volcano", 3)
+    assert (pod["spec"]["schedulerName"], world.status("a")["minAvailable"]) == (job["spec"]["schedulerName"], 3)
     assert world.group("a")["spec"] == {
         "minMember": 3,
         "minTaskMember": {"ps": 1, "worker": 2},
@@ -68,7 +68,7 @@ async def test_8_pods_carry_who_they_are_and_the_job_runs_when_enough_do(world: 
     assert world.phases("a") == ["Pending", "Running"]
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_9_every_container_knows_its_index_and_its_peers(world: VolcanoWorld) -> None:
     plugins: Obj = {"env": [], "svc": []}
     tasks = task("ps", 1, fate=runs()), task("my-worker", 2, fate=runs())
@@ -107,7 +107,7 @@ async def test_10_ranks_of_pytorch_count_from_the_master(world: VolcanoWorld) ->
     assert world.job("a")["spec"]["plugins"] == {"pytorch": [], "svc": []}
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_26_a_master_starts_after_its_workers_although_all_must_be_placeable(world: VolcanoWorld) -> None:
     tasks = task("master", 1, fate=runs(), after=["worker"]), task("worker", 2, fate=runs())
     await world.submit(vcjob("a", *tasks, minAvailable=3))

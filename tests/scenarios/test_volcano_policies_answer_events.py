@@ -10,7 +10,7 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import uid_of
 
 
-@scenario()
+@scenario(kubernetes=True)
 async def test_11_a_pod_that_always_fails_gets_as_many_runs_as_max_retry_says(world: VolcanoWorld) -> None:
     job = vcjob("a", task(fate=exits(1)), policies=[policy("PodFailed", "RestartJob")], maxRetry=3)
     await world.submit(job)
@@ -109,7 +109,7 @@ async def test_16_a_deleted_pod_is_made_again_where_no_policy_speaks_of_it(world
     assert world.status("a").get("retryCount", 0) == 0
 
 
-@scenario(thorough=True)
+@scenario(thorough=True, kubernetes=True)
 async def test_17_an_evicted_pod_restarts_its_task_once(world: VolcanoWorld) -> None:
     await world.submit(vcjob("a", task(replicas=2, fate=runs()), policies=[policy("PodEvicted", "RestartTask")]))
     await world.up("a", 2)
