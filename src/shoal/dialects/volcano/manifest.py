@@ -7,8 +7,10 @@ between a Job and its queue, is in `admission`. Pod templates are kept as they a
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from shoal.dialects.mistakes import Model
@@ -167,8 +169,22 @@ class Spec(Model):
 
 
 def spec_of(manifest: Obj) -> Spec:
-    """The spec as a model, whether its defaults were filled in or not; raises ValidationError."""
-    return Spec.model_validate(default(manifest).get("spec") or {})
+    """The spec as a model, whether its defaults were filled in or not; raises ValidationError.
+
+    Models are kept by what they were read from: every pod of a job is dressed from the same one.
+    """
+    digest = blake2b(msgspec.json.encode(manifest.get("spec")), digest_size=16).digest()
+    known = _known.get(digest)
+    if known is None:
+        known = Spec.model_validate(default(manifest).get("spec") or {})
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[digest] = known
+    return known
+
+
+_MOST_KNOWN = 1_000
+_known: dict[bytes, Spec] = {}
 
 
 def default(manifest: Obj) -> Obj:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
 from shoal.dialects.volcano.admission import admit
 from shoal.dialects.volcano.kinship import scene_of
 from shoal.dialects.volcano.manifest import Policy, Spec, Task, default, spec_of
-from shoal.dialects.volcano.plugins.svc import LONGEST_VARIABLE
+from shoal.dialects.volcano.plugins.svc import fits_a_variable
 from shoal.dialects.volcano.templates import unknown_fields
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path
@@ -106,9 +105,9 @@ def _silent_events(spec: Spec) -> Iterator[str]:
 def _long_lists(manifest: Obj, spec: Spec) -> Iterator[str]:
     if "svc" not in spec.plugins:
         return
-    scene: Any = scene_of(manifest, spec)
+    scene = scene_of(manifest, spec)
     for task in spec.tasks:
-        if sum(len(host) + 1 for host in scene.hosts(task)) > LONGEST_VARIABLE:
+        if not fits_a_variable(scene, task):
             yield (
                 f"spec.plugins[svc]: the list of {task.name}'s hosts is too long for a variable: it is in "
                 f"/etc/volcano alone, and VC_{task.name.upper().replace('-', '_')}_HOSTS is not set"

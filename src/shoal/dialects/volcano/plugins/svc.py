@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.dialects.volcano import names
+from shoal.dialects.volcano.manifest import Task
 from shoal.dialects.volcano.plugins.pods import Place, Scene, add_env, mount
 from shoal.kube.objects import Obj
 
@@ -30,7 +31,7 @@ def dress(pod: Obj, place: Place, flags: dict[str, Any]) -> None:
     spec.setdefault("hostname", names.pod_name(job, place.task.name, place.index))
     spec.setdefault("subdomain", job)
     if flags["inject-hosts-env"]:
-        add_env(pod, [_variable(job, key) for key in variables(place.scene)])
+        add_env(pod, [_variable(job, key) for key in keys(place.scene)])
     volume = config_name(job)
     mount(pod, {"name": volume, "configMap": {"name": volume}}, [{"name": volume, "mountPath": FOLDER}])
 
@@ -39,16 +40,32 @@ def _variable(job: str, key: str) -> Obj:
     return {"name": key, "valueFrom": {"configMapKeyRef": {"name": config_name(job), "key": key}}}
 
 
+def keys(scene: Scene) -> list[str]:
+    """The names of the variables. Asked for every pod, so that no list is made for it."""
+    found: list[str] = []
+    for task in scene.spec.tasks:
+        word = names.variable(task.name)
+        found += [f"VC_{word}_HOSTS"] if fits_a_variable(scene, task) else []
+        found.append(f"VC_{word}_NUM")
+    return found
+
+
 def variables(scene: Scene) -> dict[str, str]:
     """VC_<TASK>_HOSTS and VC_<TASK>_NUM of every task; without the lists nobody could start a process with."""
     found: dict[str, str] = {}
     for task in scene.spec.tasks:
         hosts, word = scene.hosts(task), names.variable(task.name)
-        listed = ",".join(hosts)
-        if len(listed) <= LONGEST_VARIABLE:
-            found[f"VC_{word}_HOSTS"] = listed
+        if fits_a_variable(scene, task):
+            found[f"VC_{word}_HOSTS"] = ",".join(hosts)
         found[f"VC_{word}_NUM"] = str(len(hosts))
     return found
+
+
+def fits_a_variable(scene: Scene, task: Task) -> bool:
+    """Whether the hosts of a task, with commas between them, can be handed to a process; the longest stands for all."""
+    longest = names.pod_name(scene.job, task.name, max(task.replicas - 1, 0))
+    subdomain = (task.template.get("spec") or {}).get("subdomain") or scene.job
+    return (len(longest) + len(subdomain) + 2) * task.replicas <= LONGEST_VARIABLE
 
 
 def config(scene: Scene) -> Obj:
