@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.records import MOST_BYTES, RECORD, PodFolder, PodRecord, new_record
+from shoal.node.records import MOST_BYTES, RECORD, Outcome, PodFolder, PodRecord, new_record
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u1"}, "spec": {"containers": [{"name": "main"}]}}
 
@@ -54,7 +54,7 @@ def test_old_versions_are_thrown_away_in_time(folder: PodFolder) -> None:
 
 def test_a_record_larger_than_all_that_is_kept_is_kept_whole(folder: PodFolder) -> None:
     record = started(2.0)
-    record.manifest = {**POD, "spec": {"note": "x" * MOST_BYTES}}
+    record.outcome = Outcome("Failed", "Evicted", "x" * MOST_BYTES)
     folder.save(started(1.0))
     folder.save(record)
     assert folder.load() == record

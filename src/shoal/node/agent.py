@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Streams
+from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Streams, WatchEvent
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector, bare
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node import adoption, gpus, volumes
 from shoal.node.addresses import NoAddressLeft, next_address, part_of
@@ -60,7 +60,7 @@ class Agent:
         # On a cluster with kubelets the ranges of nodes are given out by the cluster, and are not ours to name.
         self._heartbeat = Heartbeat(cluster, config, "" if config.kubelet_port else str(self._part))
         mine = f"spec.nodeName={config.name}"
-        self._pods = Reflector(cluster, POD, fields=mine, on_change=self._changed, trim=bare)
+        self._pods = Reflector(cluster, POD, fields=mine, on_change=self._changed, trim=self._trimmed)
         self._found = Found()
         self._last_ip = ""
         self._workers: dict[str, PodWorker] = {}
@@ -132,6 +132,14 @@ class Agent:
             worker.update(pod)
         else:
             self._begin(pod, self._recall(pod))
+
+    def _trimmed(self, event: WatchEvent) -> Obj:
+        """Without bookkeeping; and a spec that did not change, the larger part of a pod, is the one we have."""
+        pod = bare(event)
+        known = self._pods.objects.get(key_of(pod))
+        if known is not None and known["spec"] == pod["spec"]:
+            pod["spec"] = known["spec"]
+        return pod
 
     async def _accept_all(self) -> None:
         """Adopted pods before new ones: what they hold (addresses, devices) is not free."""

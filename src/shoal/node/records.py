@@ -129,7 +129,6 @@ class PodRecord(msgspec.Struct):
     namespace: str
     name: str
     accepted_at: float
-    manifest: Obj  # as it was when it was accepted
     ip: str = ""
     gpus: dict[str, list[int]] = {}  # container -> device indices
     containers: dict[str, ContainerRecord] = {}
@@ -150,7 +149,7 @@ class PodRecord(msgspec.Struct):
 
 def new_record(pod: Obj, now: float) -> PodRecord:
     key = key_of(pod)
-    return PodRecord(uid=uid_of(pod), namespace=key.namespace, name=key.name, accepted_at=now, manifest=pod)
+    return PodRecord(uid=uid_of(pod), namespace=key.namespace, name=key.name, accepted_at=now)
 
 
 class PodFolder:
