@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kit.gangs import GPU, Board
+from kit.gangs import GPU, RACK, Board
 from shoal.kube.objects import Key
 from shoal.scheduling.groups import Group, Phase, Queue
 from shoal.scheduling.members import Members
@@ -141,6 +141,7 @@ class Life:
         self.check_binds(made)
         view.assume(made, self.board.now)
         self.check_gangs(made, before)
+        self.check_closeness()
         self.check_room()
         self.check_ceilings(held)
         self.shrunk |= {pod for shrink in made.shrinks for pod in shrink.pods}
@@ -164,6 +165,14 @@ class Life:
             if 0 < now < least and not members.group.ran:
                 since = min(pod.since for pod in members.sitting.values())
                 assert self.board.now - since < HOLD_SECONDS, f"{k} holds nodes without running"
+
+    def check_closeness(self) -> None:
+        for k, members in self.view.groups.items():
+            closeness = members.group.closeness
+            if closeness is not None and closeness.hard:
+                nodes = {pod.node for pod in members.sitting.values()}
+                racks = {node.labels[RACK] for node in self.view.room.nodes if node is not None and node.name in nodes}
+                assert len(racks) <= 1, f"{k} must be in one rack and is in {racks}"
 
     def check_room(self) -> None:
         for name, row in self.view.room.rows.items():

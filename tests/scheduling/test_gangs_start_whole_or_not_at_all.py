@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from kit.gangs import Board, binds, evicted, key, said, verdict
+from kit.gangs import RACK, Board, binds, evicted, key, said, verdict
 from shoal.kube.selectors import from_labels
-from shoal.scheduling.groups import Group, Phase
+from shoal.scheduling.groups import Closeness, Group, Phase
 from shoal.scheduling.snapshot import Neighbours, State
 
 NEVER = "; even with nobody else there it would not fit, so make it smaller or add nodes"
@@ -200,3 +200,11 @@ def test_gated_pods_are_not_seen() -> None:
     for pod in list(board.view.pods.values()):
         board.view.set_pod(replace(pod, gated=False))
     assert len(board.cycle().binds) == 2
+
+
+def test_surplus_of_a_gang_that_starts_now_stays_in_its_rack() -> None:
+    board = Board(tiers=(RACK,))
+    for number, rack in enumerate("aabb"):
+        board.node(f"n{number}", cpu=1, labels={RACK: rack})
+    board.group("g", 3, min_member=2, closeness=Closeness(hard=True))
+    assert sorted(binds(board.cycle()).values()) == ["n0", "n1"]

@@ -167,7 +167,8 @@ def _serve_surplus(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     most = 1
     if alone and all(pod.requests == pods[0].requests for pod in pods):
         most = _affordable(cycle, queue, pods[0].requests, len(pods))
-    placed = cycle.gangs.place_one(members, pods, most, cycle.where(members))
+    beside = cycle.bound.get(members.key, ())
+    placed = cycle.gangs.place_one(members, pods, most, cycle.where(members), beside=beside)
     if not placed:
         cycle.still[members.key] = Standstill("capacity")
         return False

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
-from shoal.scheduling.columns import Mask
+from shoal.scheduling.columns import Mask, Vector
 from shoal.scheduling.gangs import Gangs
 from shoal.scheduling.groups import Phase
 from shoal.scheduling.members import Members, in_line
@@ -21,6 +21,9 @@ from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import Refusal, Shares
 from shoal.scheduling.snapshot import Pod, State
 from shoal.scheduling.view import ClusterView
+
+if TYPE_CHECKING:
+    from shoal.scheduling.victims import Step
 
 Obstacle = Literal["capacity", "quota", "queue", "pods", "order", "leaving", "backoff", "claims"]
 
@@ -65,6 +68,8 @@ class Cycle:
         self.claimants: set[Key] = set()
         self.undone: set[Key] = set()
         self.given_up: set[Key] = set()  # pods that leave by this plan
+        self.steps: dict[Key, tuple[Step, ...]] = {}  # by which each group could give way, as far as asked
+        self.devices: dict[Vector, float] = {}  # how many a pod with such a request loses time on
         self.reservations: dict[Key, tuple[str, ...]] = {}
         self.closed: Mask | None = None  # nodes kept for somebody who waited too long
         self.reserved_start: float | None = None

@@ -7,16 +7,13 @@ room, so that nobody else takes it while the victims leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from shoal.kube.objects import Key
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.members import Members
 from shoal.scheduling.placing import Placed
 from shoal.scheduling.planning import Evict, Shrink
-from shoal.scheduling.requests import Amounts
 from shoal.scheduling.snapshot import Pod
-from shoal.scheduling.victims import SHRINK, Step, steps_beyond, steps_of_guests, steps_within
+from shoal.scheduling.victims import SHRINK, Step, held, steps_beyond, steps_of_guests, steps_within
 
 MOST_STEPS = 2000
 SPARED_ONE_BY_ONE = 64
@@ -137,7 +134,7 @@ def _may_lose(cycle: Cycle, members: Members, step: Step) -> bool:
     return (
         queue == members.group.queue
         or step.members.group.guest
-        or cycle.shares.may_lose(queue, _held(cycle, step.pods), asked_at_least(members, cycle.view))
+        or cycle.shares.may_lose(queue, step.held, asked_at_least(members, cycle.view))
     )
 
 
@@ -147,7 +144,7 @@ def _suppose(cycle: Cycle, step: Step, taken: set[Key]) -> None:
     taken.update(pod.key for pod in pods)
     for pod in pods:
         cycle.suppose_gone(pod)
-    cycle.shares.charge(step.members.group.queue, _held(cycle, pods).items(), -1)
+    cycle.shares.charge(step.members.group.queue, held(cycle, pods).items(), -1)
 
 
 def _fits(cycle: Cycle, members: Members) -> list[Placed] | None:
@@ -184,17 +181,11 @@ def _commit(cycle: Cycle, members: Members, chosen: list[Step], why: str) -> Non
     placed = _fits(cycle, members)
     assert placed is not None, "the chosen victims were enough a moment ago"
     cycle.given_up |= taken
+    for step in chosen:
+        cycle.steps.pop(step.members.key, None)
     cycle.promise(members, placed)
     cycle.still[members.key] = Standstill("leaving", words=str(len(taken)))
 
 
 def _because(why: str, victim: Members, members: Members) -> str:
     return f"{victim.name} gives way, {why} {members.name} in queue {members.group.queue}"
-
-
-def _held(cycle: Cycle, pods: Iterable[Pod]) -> Amounts:
-    held: Amounts = {}
-    for pod in pods:
-        for name, amount in cycle.view.vector_of(pod).counted:
-            held[name] = held.get(name, 0) + amount
-    return held

@@ -46,9 +46,12 @@ class Gangs:
             self._room.rollback(mark)
         return None
 
-    def place_one(self, members: Members, pods: Sequence[Pod], most: int, where: Where) -> list[Placed]:
-        """Surplus pods, near their gang where that is asked for."""
-        sitting = [pod.node for pod in members.sitting.values()]
+    def place_one(
+        self, members: Members, pods: Sequence[Pod], most: int, where: Where, *, beside: Iterable[Placed] = ()
+    ) -> list[Placed]:
+        """Surplus pods, near their gang where that is asked for; `beside` are those placed a moment ago."""
+        fresh = (self._room.nodes[one.row] for one in beside)
+        sitting = [pod.node for pod in members.sitting.values()] + [node.name for node in fresh if node is not None]
         for mask in self._domains(members.group.closeness, pods, 1, sitting, where):
             placed = self._placer.place(pods, most, where.within(mask))
             if placed:

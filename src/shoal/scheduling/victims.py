@@ -8,13 +8,14 @@ lowest priority, and then the least work lost, counted since the last checkpoint
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 
-from shoal.scheduling.cycle import Cycle
+from shoal.scheduling.cycle import Cycle, asked_at_least
 from shoal.scheduling.groups import Phase
 from shoal.scheduling.members import Members, pod_order
+from shoal.scheduling.requests import Amounts
 from shoal.scheduling.snapshot import Pod
 
 SHRINK, SURPLUS, WHOLE = range(3)
@@ -27,6 +28,7 @@ class Step:
     members: Members
     pods: tuple[Pod, ...]
     lost: float  # seconds of work, times accelerators
+    held: Mapping[str, int]  # what its pods request
 
 
 def steps_within(cycle: Cycle, members: Members) -> list[Step]:
@@ -42,14 +44,14 @@ def steps_within(cycle: Cycle, members: Members) -> list[Step]:
 def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
     """Reclaim: groups of other queues that hold more than they deserve; relatives first."""
     shares = cycle.shares
-    mine = shares.standings[members.group.queue].line
+    mine, wanted = shares.standings[members.group.queue].line, asked_at_least(members, cycle.view)
     over: dict[str, tuple[float, ...]] = {}
     found: list[Step] = []
     for name, account in cycle.view.accounts.items():
         standing = shares.standings.get(name)
         if name == members.group.queue or standing is None or not standing.queue.reclaimable:
             continue
-        if not any(shares.may_lose(name, {resource: 1}) for resource in standing.allocated):
+        if not any(shares.may_lose(name, {resource: 1}, wanted) for resource in standing.allocated):
             continue
         common = next((n for n, above in enumerate(standing.line) if above in mine), len(standing.line))
         over[name] = (float(common), float(standing.queue.priority), -shares.share(name))
@@ -82,7 +84,15 @@ def _steps(cycle: Cycle, groups: Iterable[Members]) -> list[Step]:
     able = [m for m in groups if m.sitting and m.group.preemptable and m.key not in cycle.bound]
     if len(able) > GROUPS_LOOKED_INTO:
         able = nsmallest(GROUPS_LOOKED_INTO, able, key=lambda members: _glance(cycle, members))
-    return [step for members in able for step in _of_group(cycle, members)]
+    return [step for members in able for step in _known_steps(cycle, members)]
+
+
+def _known_steps(cycle: Cycle, members: Members) -> tuple[Step, ...]:
+    """Worked out once in a plan: many groups look for victims, and mostly among the same."""
+    found = cycle.steps.get(members.key)
+    if found is None:
+        found = cycle.steps[members.key] = tuple(_of_group(cycle, members))
+    return found
 
 
 def _glance(cycle: Cycle, members: Members) -> tuple[object, ...]:
@@ -100,11 +110,11 @@ def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
     spare = [] if broken else _spare(members, able)
     for pod in spare:
         rank = SHRINK if members.group.elastic else SURPLUS
-        yield Step(rank, members, (pod,), _lost(cycle, pod))
+        yield Step(rank, members, (pod,), _lost(cycle, pod), held(cycle, (pod,)))
     everybody = len(able) == len([pod for pod in members.sitting.values() if pod.key not in cycle.given_up])
     if everybody and len(spare) < len(able) and (broken or cycle.settings.evict_whole_gangs):
         lost = sum(_lost(cycle, pod) for pod in able)
-        yield Step(SURPLUS if broken else WHOLE, members, tuple(able), lost)
+        yield Step(SURPLUS if broken else WHOLE, members, tuple(able), lost, held(cycle, able))
 
 
 def _is_evictable(cycle: Cycle, pod: Pod) -> bool:
@@ -132,5 +142,18 @@ def _spare(members: Members, able: list[Pod]) -> list[Pod]:
 
 def _lost(cycle: Cycle, pod: Pod) -> float:
     kept = pod.since if pod.checkpoint is None else max(pod.since, pod.checkpoint)
-    devices = sum(pod.requests.get(name, 0) for name in cycle.settings.accelerators) / 1000
-    return max(cycle.now - kept, 0.0) * max(devices, 1.0)
+    vector = cycle.view.vector_of(pod)
+    devices = cycle.devices.get(vector)
+    if devices is None:
+        asked = sum(amount for name, amount in vector.counted if name in cycle.settings.accelerators)
+        devices = cycle.devices[vector] = max(asked / 1000, 1.0)
+    return max(cycle.now - kept, 0.0) * devices
+
+
+def held(cycle: Cycle, pods: Iterable[Pod]) -> Amounts:
+    """What these pods request together."""
+    found: Amounts = {}
+    for pod in pods:
+        for name, amount in cycle.view.vector_of(pod).counted:
+            found[name] = found.get(name, 0) + amount
+    return found
