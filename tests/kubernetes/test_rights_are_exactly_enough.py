@@ -99,9 +99,9 @@ class Play:
         await self.ground.becomes(job, lambda found: found is None)
 
     async def is_complained_about_twice(self) -> None:
-        """A definition takes any pod template; the operator looks at its types."""
+        """A definition takes fields of a pod that it does not know as they are; the operator looks at their types."""
         wrong = fw("wrong", role())
-        wrong["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"] = "none"
+        wrong["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["nodeSelector"] = "none"
         await self.ground.submit(wrong)
         event = await self._complaint(count=1)
         await self.ground.admin.patch(
