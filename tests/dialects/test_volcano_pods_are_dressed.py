@@ -35,6 +35,15 @@ def test_a_pod_knows_its_run_and_what_it_cost():
     assert (notes["volcano.sh/job-version"], notes["volcano.sh/job-retry-count"]) == ("2", "1")
 
 
+def test_judging_a_manifest_leaves_its_templates_as_they_are():
+    manifest = DIALECT.default(vcjob("a", task()))
+    manifest["metadata"] |= {"uid": "u", "namespace": "default"}
+    before = DIALECT.render(manifest, Create(TaskRef("worker", 0), Setting()))
+    assert DIALECT.admit(manifest) == []
+    assert DIALECT.render(manifest, Create(TaskRef("worker", 0), Setting())) == before
+    assert before["spec"]["schedulerName"] == "volcano"
+
+
 def test_the_template_keeps_its_own_labels_and_names():
     worker = task()
     worker["template"]["metadata"]["labels"] = {"paddle-job": "fluid-ctr"}

@@ -24,6 +24,7 @@ from shoal.engine.policies import Companion, GroupPlan, Life
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
+from shoal.kube.patching.values import clone
 
 PART = "shoal.dev/part"  # on a companion: which one it is
 SERVICE_PART, HOSTS, KEYS, HEAD = "svc", "hosts", "ssh", "ray-head"
@@ -101,7 +102,7 @@ def dress(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
 def _dressed(part: str, manifest: Obj, spec: Spec, *, is_new: bool) -> Obj:
     if part.startswith(_CLAIM):
         wanted = spec.volumes[int(part.removeprefix(_CLAIM))].volume_claim
-        return {"spec": wanted} if is_new else {}
+        return {"spec": clone(wanted)} if is_new else {}
     return _content(part, scene_of(manifest, spec), is_new=is_new)
 
 

@@ -9,6 +9,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
 from shoal.kube.misfits import is_below, misfits, path_of, strangers, without
 from shoal.kube.objects import Obj
+from shoal.kube.patching.values import clone
 from shoal.kube.schema import drop_unknown
 from shoal.kube.schemas import named
 from shoal.kube.validation import validate_create
@@ -26,7 +27,7 @@ def template_mistakes(template: Obj, path: str) -> Iterator[Cause]:
     wrong = list(misfits(schema, template))
     yield from (misfit.cause(path) for misfit in wrong)
     said = [path_of("", misfit.steps) for misfit in wrong]
-    sound = drop_unknown(schema, without(template, wrong) or {})
+    sound = drop_unknown(schema, clone(without(template, wrong) or {}))  # filled in below, and others read the template
     written = {key: value for key, value in (sound.get("metadata") or {}).items() if key != "generateName"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {**written, **_STAND_IN}, "spec": sound.get("spec") or {}}
     apply_defaults(POD, pod)
