@@ -65,6 +65,16 @@ def test_the_next_answer_ends_the_complaint() -> None:
     assert server.silence() == ""
 
 
+@pytest.mark.parametrize(("other", "is_silent"), [("POST /api/v1/pods", False), ("GET /api/v1/pods", True)])
+def test_one_slow_write_among_writes_that_are_answered_is_no_silence(other: str, is_silent: bool) -> None:
+    server, moments = hearing()
+    with server.of("PATCH /slow"):
+        moments.now = 4.0
+        ask(server, what=other)
+        moments.now = 10.0
+        assert bool(server.silence()) is is_silent
+
+
 def test_what_is_long_in_coming_is_named_while_it_is_awaited() -> None:
     server, moments = hearing()
     with server.of("PATCH /leases/shoal-0"):

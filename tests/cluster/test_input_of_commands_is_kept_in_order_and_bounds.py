@@ -40,6 +40,20 @@ async def test_whoever_reads_now_and_then_reads_what_was_written(seed: int, monk
     assert read == b"".join(pieces)
 
 
+async def test_a_full_disk_makes_the_client_wait_and_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "UNREAD_BYTES", 4)
+    monkeypatch.setattr(channels, "TemporaryFile", lambda **how: open("/dev/full", "w+b", **how))  # noqa: PTH123, SIM115
+    given = Input()
+    await given.put(b"held")
+    waiting = asyncio.create_task(given.put(b"next"))
+    reading = given.read()
+    assert await anext(reading) == b"held"
+    await waiting
+    given.end()
+    assert [piece async for piece in reading] == [b"next"]
+    given.close()
+
+
 async def test_from_a_bound_on_the_client_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "UNREAD_BYTES", 10)
     monkeypatch.setattr(channels, "SPILLED_BYTES", 20)

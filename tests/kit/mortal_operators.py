@@ -133,6 +133,7 @@ class Siege:
         """How many runs there were in which the operator was killed."""
         picture, _ = await self.case.play()  # on the virtual clock, where one knows when all is at rest
         writes, _ = await self._play(picture, None)
+        assert writes, "no write of the operator was seen: nobody would be killed"
         deaths = [Death(number, when) for number in range(1, writes + 1) for when in When]
         at_once = asyncio.Semaphore(AT_ONCE)
 
@@ -143,7 +144,9 @@ class Siege:
         async with asyncio.TaskGroup() as group:
             runs = [group.create_task(one(death)) for death in deaths]
         later = [await self._beyond(picture, writes, when) for when in When]
-        return sum(run.result() for run in runs) + sum(later)
+        struck = sum(run.result() for run in runs)
+        assert struck >= writes, f"only {struck} of {len(deaths)} operators were killed as planned"
+        return struck + sum(later)
 
     async def _beyond(self, picture: Obj, writes: int, when: When) -> int:
         """Some runs take a write more than others: until one was over before its operator was to die."""

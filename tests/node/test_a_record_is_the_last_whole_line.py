@@ -52,6 +52,12 @@ def test_old_versions_are_thrown_away_in_time(folder: PodFolder) -> None:
     assert folder.load() == started(1_999.0)
 
 
+def test_an_agent_that_starts_again_counts_what_others_wrote(folder: PodFolder) -> None:
+    for step in range(2_000):
+        PodFolder(folder.path).save(started(float(step)))
+    assert (folder.path / RECORD).stat().st_size <= MOST_BYTES
+
+
 def test_a_record_larger_than_all_that_is_kept_is_kept_whole(folder: PodFolder) -> None:
     record = started(2.0)
     record.outcome = Outcome("Failed", "Evicted", "x" * MOST_BYTES)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from shoal.cli.operator import read_dialects
+from shoal.cli.operator import DIALECTS_HELP, read_dialects
 from shoal.cli.reaching import decorated, ended, sentence_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -19,7 +19,7 @@ def installation_options(command: Command) -> Command:
     options = (
         click.option(
             "--dialects", default="", metavar="NAME,...", callback=read_dialects,
-            help="Job languages served.  [default: all]",
+            help=DIALECTS_HELP,
         ),
         click.option(
             "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME", help="The operator's own."

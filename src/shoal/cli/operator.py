@@ -28,8 +28,12 @@ def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
         raise click.BadParameter(f"{wrong}; `off` for none") from None
 
 
+# What `shoal.dialects.UNASKED` says; reading it would load the engine for a help text.
+DIALECTS_HELP = "Job languages served.  [default: framework]"
+
+
 def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
-    """Names with commas between them; all where none is given."""
+    """Names with commas between them; those nobody has to ask for where none is given."""
     from shoal.dialects import NAMES, UNASKED
 
     chosen = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip())) or UNASKED
@@ -53,7 +57,7 @@ def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
 @click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
 @_option(
     "--dialects", default="", metavar="NAME,...", callback=read_dialects,
-    help="Languages served.  [default: framework]",
+    help=DIALECTS_HELP,
 )  # fmt: skip
 @_option("--namespace", default="", metavar="NAME", help="Serve this namespace alone.  [default: all]")
 @_option(

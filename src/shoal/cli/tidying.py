@@ -2,7 +2,7 @@
 
 Little of what a cluster or an operator holds is ever garbage in a cycle: objects come and go by their counts. Looking
 through all of it after every few hundred new ones costs a seventh of the processor time. Never looking through it costs
-memory: workers of pods and their callbacks hold each other until somebody does.
+memory: what does hold each other, as tasks and their closures do, stays until somebody does.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ reading stdin to its end sees that end.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from tempfile import TemporaryFile
@@ -146,10 +148,11 @@ class Input:
         if self._written - self._read >= SPILLED_BYTES:
             return False
         try:
-            self._file = self._file or TemporaryFile()  # noqa: SIM115 - lives as long as the command
+            # Unbuffered: what a full disk refused must not come back at the next seek.
+            self._file = self._file or TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the command
             self._file.seek(self._written)
-            self._file.write(data)
-            self._file.flush()
+            if self._file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as full:
             log.warning("no room for the input of a command: its client has to wait", error=str(full))
             return False

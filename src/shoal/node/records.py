@@ -162,7 +162,7 @@ class PodFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._appended = 0
+        self._appended: int | None = None  # bytes in the file; None: nobody has looked yet
 
     @property
     def hosts_file(self) -> Path:
@@ -181,6 +181,8 @@ class PodFolder:
     def save(self, record: PodRecord) -> None:
         """A reader, and an agent after a crash, sees all or nothing."""
         line = b"\n%b\n" % msgspec.json.encode(record)
+        if self._appended is None:
+            self._appended = self._size()
         if self._appended + len(line) > MOST_BYTES:
             self._begin_anew(line)
             return
@@ -200,6 +202,12 @@ class PodFolder:
         except FileNotFoundError:
             self.path.mkdir(parents=True, exist_ok=True)
             return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
+
+    def _size(self) -> int:
+        try:
+            return (self.path / RECORD).stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def _begin_anew(self, line: bytes) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

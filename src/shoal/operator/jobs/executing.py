@@ -2,7 +2,7 @@
 
 A step's writes keep their order by phases: marks, deletes, what owns bodies, bodies, the job itself. Within a phase
 they run side by side, bounded for all jobs together. Bodies are made one at first, and one more at a time with each
-that is made, and go one by one after refusals: a template nobody accepts does not flood the server. A refusal keeps
+that is made, and half as many after a refusal: a template nobody accepts does not flood the server. A refusal keeps
 another task from its try only where it holds for the whole role: while a quota is full, and where nobody may make such
 a body until the engine has heard of the first, which may well end the job.
 Every answer becomes a receipt for the next pass; a request whose fate is unknown is refused with code 0.
@@ -196,6 +196,8 @@ class Executor:
 
     async def _delete(self, manifest: Obj, delete: Delete) -> Receipt:
         kind, name = self._aimed_at(manifest, delete)
+        if not name:
+            return Gone(delete.target, delete.uid)
         options = DeleteOptions(
             grace_seconds=delete.grace_seconds,
             propagation=Propagation(delete.propagation.value) if delete.propagation is not None else None,
@@ -247,7 +249,7 @@ class Executor:
         if isinstance(target, GroupRef | CompanionRef) and self._dialect.kin is not None:
             return self._dialect.kin.place(manifest, target)
         if isinstance(target, CommandRef) and self._dialect.orders is not None:
-            return self._dialect.orders.kind, self._kin.order_named(target) or ""
+            return self._dialect.orders.kind, self._kin.order_named(target) or ""  # '': it has gone meanwhile
         raise Undressed(f"{self._dialect.kind} has no form for {target}")
 
     # Groups, companions and marks

@@ -89,6 +89,7 @@ class Known:
     timer: Timer | None = None
     word: str = ""  # the state it is counted under
     went: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
+    heard: frozenset[str] = frozenset()  # those of them that the pass under way hears of; others may go meanwhile
     told_doors: frozenset[tuple[str, str]] = frozenset()  # reasons and sentences of shut doors people heard of
 
     @property

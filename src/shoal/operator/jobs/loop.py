@@ -314,6 +314,7 @@ class JobLoop:
                 if not anchor.owned:
                     self._anchors.await_end(place, key)
         relatives = self._kin.of(key, manifest, known.gone)
+        known.heard = known.went
         return Observed(
             bodies=bodies,
             anchor=anchor,
@@ -371,7 +372,7 @@ class JobLoop:
             known.births += tuple(receipt for receipt in known.receipts if isinstance(receipt, Created))
         else:
             await self._write_ledger(known, job, step.state)
-        known.state, known.receipts, known.went = step.state, (), frozenset()
+        known.state, known.receipts, known.went = step.state, (), known.went - known.heard
         word = word_for(step.state)
         self._metrics.moved(self._kind, known.word, word)
         known.word = word

@@ -1,0 +1,10 @@
+"""The default in the help texts is the one the programs take."""
+
+from __future__ import annotations
+
+from shoal.cli.operator import DIALECTS_HELP
+from shoal.dialects import UNASKED
+
+
+def test_the_help_says_what_is_served_unasked() -> None:
+    assert DIALECTS_HELP.endswith(f"[default: {','.join(UNASKED)}]")
