@@ -147,9 +147,14 @@ def still_unseen(stored: JobState, known: JobState) -> JobState:
     for role in stored.roles:
         for task in role.tasks:
             was = known.task(TaskRef(role.name, task.index)) if task.born and task.stage is Stage.WAITING else None
-            if was is not None and was.stage is Stage.REQUESTED:
+            if was is not None and was.stage is Stage.REQUESTED and _decided_alike(was, task):
                 changed.setdefault(role.name, {})[task.index] = was
     return stored.with_tasks(changed)
+
+
+def _decided_alike(one: TaskState, other: TaskState) -> bool:
+    """A stored ledger may be ahead of ours by a write whose answer got lost: then it holds."""
+    return (one.charged, one.dropped, one.not_before) == (other.charged, other.dropped, other.not_before)
 
 
 def version_of(obj: Obj) -> int:
