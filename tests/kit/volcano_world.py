@@ -46,6 +46,7 @@ class VolcanoWorld(World):
         self.events: dict[str, Obj] = {}
         self.births: dict[str, list[Obj]] = {}  # pods as they were made, by name
         self.went: list[str] = []  # names of groups and companions that have gone
+        self._told: dict[str, tuple[str, Obj]] = {}  # the last status of each job, with the uid it was told of
         self._tables |= {
             POD_GROUP.resource: self.groups,
             SERVICE.resource: self.services,
@@ -138,20 +139,19 @@ class VolcanoWorld(World):
         super()._record(objects, name, obj)
 
     def _of_job(self, name: str) -> Iterator[str]:
-        """What must hold of every Job after every write."""
-        told = [status for status in self.statuses[name][-2:] if status.get("state")]
-        if len(told) < 2 or uid_of(self.job(name)) != self._uid_of_story(name):
+        """What must hold of every Job after every write; one made anew under an old name begins a new story."""
+        after, uid = self.status(name), uid_of(self.job(name))
+        if not after.get("state"):
             return
-        before, after = told
+        told_of, before = self._told.get(name, (uid, after))
+        self._told[name] = uid, after
+        if told_of != uid:
+            return
         if before["state"]["phase"] in FINAL and after["state"]["phase"] != before["state"]["phase"]:
             yield f"{name} was {before['state']['phase']} and is {after['state']['phase']}"
         for word in ("version", "retryCount"):
             if after.get(word, 0) < before.get(word, 0):
                 yield f"the {word} of {name} fell"
-
-    def _uid_of_story(self, name: str) -> str:
-        """Statuses are kept by name; a job made anew begins a new story."""
-        return uid_of(self.job(name))
 
     def _of_world(self, varies: tuple[str, ...]) -> Obj:
         """Everything the operator made, without what differs from run to run."""
@@ -224,8 +224,10 @@ class KubernetesVolcano(VolcanoWorld, KubernetesWorld):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         clock = SystemClock()
-        nodes, pods = (Reflector(self.cluster, kind, clock=clock) for kind in (NODE, POD))
-        gangs = GangsLoop(self.cluster, nodes, pods, clock=clock)
+        nodes = Reflector(self.cluster, NODE, clock=clock)
+        # Other scenarios play beside this one: their groups have a program of their own, and their pods go soon.
+        pods = Reflector(self.cluster, POD, self.namespace, clock=clock)
+        gangs = GangsLoop(self.cluster, nodes, pods, namespace=self.namespace, clock=clock)
         self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
         return self
 

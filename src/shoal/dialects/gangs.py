@@ -17,6 +17,7 @@ from shoal.kube.structural import kinds_of
 
 GROUP = "scheduling.volcano.sh"
 VERSION = "v1beta1"
+GROUP_NAME = "scheduling.k8s.io/group-name"  # on a pod: the PodGroup of its namespace that it is a member of
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
 
 _TEXT: Obj = {"type": "string"}

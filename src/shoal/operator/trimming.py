@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.kube.objects import Obj, without_bookkeeping
+from shoal.dialects.gangs import GROUP_NAME
+from shoal.kube.objects import Obj, annotations_of, without_bookkeeping
 
 __all__ = ["slim_pod", "without_bookkeeping"]
 
@@ -24,10 +25,13 @@ def slim_pod(pod: Obj) -> Obj:
             slim[group] = [_part(container, _CONTAINER) for container in spec[group]]
     if slim.get("tolerations") == _USUAL:
         slim["tolerations"] = _USUAL
+    metadata = _part(pod["metadata"], _META)
+    if named := annotations_of(pod).get(GROUP_NAME):
+        metadata["annotations"] = {GROUP_NAME: named}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _part(pod["metadata"], _META),
+        "metadata": metadata,
         "spec": slim,
         "status": _part(pod.get("status") or {}, _STATUS),
     }
