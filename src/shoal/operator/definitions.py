@@ -18,6 +18,7 @@ from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
+from shoal.kube.structural import kinds_of
 from shoal.logs import Logger
 from shoal.operator.deployment import PART_OF, marked
 
@@ -84,11 +85,22 @@ async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
         return await _as_discovered(cluster, dialect, refused)
     log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
     for beside in definitions_of(dialect)[1:]:
-        standing_beside = await ensure(cluster, marked(beside))
-        log.info("definition", name=standing_beside.name, action=standing_beside.action, remark=standing_beside.remark)
+        await _ensure_beside(cluster, dialect, beside)
     if standing.has_status:
         return dialect
     return without_status(dialect)
+
+
+async def _ensure_beside(cluster: Discovering, dialect: Dialect, definition: Obj) -> None:
+    """A kind that comes with the language: without it no job of the language would ever be looked at."""
+    try:
+        standing = await ensure(cluster, marked(definition))
+    except ApiError as refused:
+        if refused.code != 403:
+            raise
+        await _discover(cluster, dialect, definition, refused)
+        return
+    log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
 
 
 def without_status(dialect: Dialect) -> Dialect:
@@ -98,13 +110,21 @@ def without_status(dialect: Dialect) -> Dialect:
 
 
 async def _as_discovered(cluster: Discovering, dialect: Dialect, refused: ApiError) -> Dialect:
-    kind = await cluster.find_kind(dialect.kind.api_version, dialect.kind.kind)
+    kind, *_ = [await _discover(cluster, dialect, each, refused) for each in definitions_of(dialect)]
+    return dialect if "status" in kind.subresources else without_status(dialect)
+
+
+async def _discover(cluster: Discovering, dialect: Dialect, definition: Obj, refused: ApiError) -> Kind:
+    """The kind as it is served; `Unserved` where it is not."""
+    wanted = kinds_of(definition)[0]
+    kind = await cluster.find_kind(wanted.api_version, wanted.kind)
     if kind is None:
+        need = "" if wanted.resource == dialect.kind.resource else f", which {dialect.kind} needs"
         raise Unserved(
-            f"this cluster does not know {dialect.kind}, and this account may not define it ({refused.message}). "
+            f"this cluster does not know {wanted}{need}, and this account may not define it ({refused.message}). "
             f"Let an administrator run `shoal install`, or `shoal crds | kubectl apply -f -`"
         )
-    return dialect if "status" in kind.subresources else without_status(dialect)
+    return kind
 
 
 # --- somebody else's -----------------------------------------------------------------------------------------------
