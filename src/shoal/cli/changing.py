@@ -8,7 +8,8 @@ import click
 
 from shoal.cli.jobs import Found
 from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
-from shoal.kube.objects import Obj, uid_of
+from shoal.engine import Intent
+from shoal.kube.objects import Obj, key_of, uid_of
 
 
 async def change(cluster: Cluster, job: Found, operations: list[Obj]) -> Found:
@@ -36,7 +37,10 @@ async def stop(cluster: Cluster, job: Found) -> bool:
     if job.dialect.stop_patch is not None:
         return _is_another(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
     if job.dialect.orders is not None:
-        await _order(cluster, job, job.dialect.orders.stop(job.manifest))
+        wanted = job.dialect.orders.stop(job.manifest)
+        if job.state.run.intent is Intent.END or await _is_ordered(cluster, job, wanted):
+            return False
+        await _order(cluster, job, wanted)
         return True
     await delete(cluster, job, Propagation.FOREGROUND)
     return True
@@ -57,6 +61,17 @@ async def start(cluster: Cluster, job: Found) -> bool:
 async def _order(cluster: Cluster, job: Found, order: Obj) -> None:
     assert job.dialect.orders is not None
     await cluster.create(job.dialect.orders.kind, order, job.namespace)
+
+
+async def _is_ordered(cluster: Cluster, job: Found, wanted: Obj) -> bool:
+    """Whether an order to the same effect waits for the job's operator."""
+    orders = job.dialect.orders
+    assert orders is not None
+    word = orders.read(wanted, job.manifest).word
+    given = (await cluster.list(orders.kind, job.namespace)).items
+    return any(
+        orders.target(each) == key_of(job.manifest) and orders.read(each, job.manifest).word == word for each in given
+    )
 
 
 def _is_another(before: Found, after: Found) -> bool:
