@@ -21,10 +21,10 @@ from shoal.kube.objects import Key, Obj, uid_of
 
 OwnerOf = Callable[[Obj], Owner | None]
 
-_IDENTITY = ("name", "namespace", "uid", "resourceVersion")
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
 _META = (
-    *_IDENTITY, "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations",
-    "ownerReferences", "finalizers",
+    *_IDENTITY, "creationTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences",
+    "finalizers",
 )  # fmt: skip
 _SPEC = ("nodeName", "restartPolicy", "hostNetwork")
 _STATUS = (

@@ -6,7 +6,6 @@ that a job only waits for wake it when they come or go; an order wakes the job i
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,11 +13,11 @@ from typing import Protocol
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.dialect import Awaited, Dialect
 from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
 from shoal.operator.jobs.children import Children, OwnerOf
 
 Place = tuple[Kind, Key]
@@ -56,9 +55,10 @@ class KinCopies:
     ) -> None:
         self._dialect = dialect
         self._wake = wake
-        self._hoped: defaultdict[Place, set[Key]] = defaultdict(set)  # objects that jobs wait for
+        self._hoped: dict[Place, set[Key]] = {}  # objects that jobs wait for
+        self._hopes: dict[Key, frozenset[Place]] = {}  # the same by job
         self._orders: Reflector | None = None
-        self._orders_of: defaultdict[Key, dict[Key, None]] = defaultdict(dict)
+        self._orders_of: dict[Key, dict[Key, None]] = {}
         children = dialect.kin.children if dialect.kin is not None else ()
         self._children = {
             child.kind: Children(
@@ -82,9 +82,9 @@ class KinCopies:
 
     def of(self, key: Key, manifest: Obj, gone: frozenset[str]) -> Relatives:
         """`gone` are uids that copies may still show."""
-        kin = self._dialect.kin
+        kin, commands = self._dialect.kin, self._commands(key, manifest)
         if kin is None:
-            return _NOBODY
+            return Relatives(commands=commands) if commands else _NOBODY
         groups: dict[str, Group] = {}
         companions: dict[CompanionRef, Seen] = {}
         for copies in self._children.values():
@@ -97,11 +97,20 @@ class KinCopies:
                     groups[ref.key] = seen
                 elif isinstance(ref, CompanionRef) and isinstance(seen, Seen):
                     companions[ref] = seen
-        return Relatives(groups, companions, self._commands(key, manifest), self._opened(key, manifest))
+        return Relatives(groups, companions, commands, self._opened(key, kin.awaits(manifest)))
+
+    def forget(self, key: Key) -> None:
+        """A job that has gone waits for nothing; orders for it are remembered as long as they are there."""
+        self._hope(key, frozenset())
 
     def copy_of(self, kind: Kind, key: Key) -> Obj | None:
         copies = self._children.get(kind)
         return copies.get(key) if copies is not None else None
+
+    def await_end(self, kind: Kind, key: Key, job: Key) -> None:
+        """Wake the job when an object of somebody else goes, where the copies show it."""
+        if kind in self._children:
+            self._children[kind].await_end(key, job)
 
     def name_of(self, uid: str) -> str | None:
         return next((name for copies in self._children.values() if (name := copies.name_of(uid)) is not None), None)
@@ -112,20 +121,25 @@ class KinCopies:
 
     # Waiting for others
 
-    def _opened(self, key: Key, manifest: Obj) -> frozenset[str]:
-        assert self._dialect.kin is not None
-        opened: set[str] = set()
-        for awaited in self._dialect.kin.awaits(manifest):
-            where = Key(key.namespace, awaited.name)
-            self._hoped[awaited.kind, where].add(key)
-            found = self.copy_of(awaited.kind, where)
-            if found is not None and not is_leaving(found):
-                opened.add(awaited.key)
-        return frozenset(opened)
+    def _opened(self, key: Key, awaits: tuple[Awaited, ...]) -> frozenset[str]:
+        places = {awaited.key: (awaited.kind, Key(key.namespace, awaited.name)) for awaited in awaits}
+        self._hope(key, frozenset(places.values()))
+        return frozenset(name for name, place in places.items() if _standing(self.copy_of(*place)))
+
+    def _hope(self, job: Key, places: frozenset[Place]) -> None:
+        """These and no others."""
+        for place in self._hopes.pop(job, frozenset()) - places:
+            self._hoped[place].discard(job)
+            if not self._hoped[place]:
+                del self._hoped[place]
+        for place in places:
+            self._hoped.setdefault(place, set()).add(job)
+        if places:
+            self._hopes[job] = places
 
     def _came_or_went(self, change: Change) -> None:
-        if change.old is None or change.new is None:
-            for job in self._hoped.pop((change.kind, change.key), ()):
+        if _standing(change.old) != _standing(change.new):
+            for job in self._hoped.get((change.kind, change.key), ()):
                 self._wake(job)
 
     # Orders
@@ -137,17 +151,16 @@ class KinCopies:
             if job is None:
                 continue
             if is_there:
-                self._orders_of[job][change.key] = None
+                self._orders_of.setdefault(job, {})[change.key] = None
             else:
-                self._orders_of[job].pop(change.key, None)
+                self._orders_of[job].pop(change.key)
+                if not self._orders_of[job]:
+                    del self._orders_of[job]
             self._wake(job)
 
     def _commands(self, key: Key, manifest: Obj) -> tuple[Command, ...]:
         """In the order in which they were given."""
         if self._orders is None or self._dialect.orders is None or key not in self._orders_of:
-            return ()
-        if not self._orders_of[key]:
-            del self._orders_of[key]
             return ()
         found = [self._orders.objects[order] for order in self._orders_of[key]]
         found.sort(key=lambda order: (order["metadata"].get("creationTimestamp") or "", name_of(order)))
@@ -175,15 +188,21 @@ class KinWriter:
         found = self._copies.copy_of(kind, where)
         if found is None:
             found = await self._create(manifest, apply, kind, where)
-        if found is None or is_leaving(found):
+        if found is None or self._leaves(found, manifest):
             return  # made, or about to go: the watch tells when its name is free
         if kin.recognise(found, manifest) is None:
+            self._copies.await_end(kind, where, key_of(manifest))
             raise InTheWay(f"there is a {kind.kind} {name} of somebody else; delete or rename it, or rename the job")
         patch = kin.dress(manifest, apply, False)
         if shows(found, patch):
             return
         patch["metadata"] = {**patch["metadata"], "uid": uid_of(found)}
         await self._counted(kind, "patch", self._cluster.patch(kind, name, where.namespace, patch=patch))
+
+    def _leaves(self, found: Obj, manifest: Obj) -> bool:
+        """Whether it is about to go and belongs to this job or an older one of its name, which hears of its end."""
+        owner = self._dialect.owner(found)
+        return is_leaving(found) and owner is not None and owner.key == key_of(manifest)
 
     async def _create(self, manifest: Obj, apply: Apply, kind: Kind, where: Key) -> Obj | None:
         """None where it was made; else what stands there already, which our copies do not show yet."""
@@ -204,6 +223,11 @@ class KinWriter:
         kind, name = kin.place(manifest, target)
         why = failure.message if isinstance(failure, ApiError) else str(failure)
         return Sentence("", kin.trouble(target), f"{kind.kind} {name} cannot be had: {why}", warning=True)
+
+
+def _standing(obj: Obj | None) -> str:
+    """The uid of an object that is there to stay; '' where there is none."""
+    return uid_of(obj) if obj is not None and not is_leaving(obj) else ""
 
 
 def shows(found: Obj, wanted: Obj) -> bool:
