@@ -299,6 +299,7 @@ class JobLoop:
         known.set_timer(None)
         self._metrics.moved(self._kind, known.word, "")
         del self._known[key]
+        self._kin.forget(key)
 
     # 2. Observing
 
