@@ -41,7 +41,14 @@ def _has_seen(loop: JobLoop, there: Objects, namespace: str) -> bool:
         wanted = {name: _version(obj) for name, obj in there[copy.kind.resource].items()}
         if {name: version for name, version in seen.items() if name in wanted or name not in GIVEN} != wanted:
             return False
-    return loop.is_synced
+    return loop.is_synced and _shows_what_was_answered(loop, there, namespace)
+
+
+def _shows_what_was_answered(loop: JobLoop, there: Objects, namespace: str) -> bool:
+    """The answer to a write is known to the operator before any watch tells of it."""
+    jobs = there[loop._kind.resource]
+    ours = {key.name: known for key, known in loop._known.items() if key.namespace == namespace}
+    return all(name not in jobs or _version(jobs[name]) == _version(known.manifest) for name, known in ours.items())
 
 
 def _has_more_to_do(loop: JobLoop) -> bool:
