@@ -9,8 +9,8 @@ is its own business.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
 
+from shoal.dialects.schemas import definition
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural import kinds_of
@@ -149,21 +149,8 @@ def _column(name: str, path: str, form: str = "string") -> Obj:
 def _definition(
     schema: Obj, *, scope: str, names: Obj, columns: list[Obj], status: bool, group: str = GROUP, version: str = VERSION
 ) -> Obj:
-    served: dict[str, Any] = {
-        "name": version,
-        "served": True,
-        "storage": True,
-        "additionalPrinterColumns": [*columns, _column("Age", ".metadata.creationTimestamp", "date")],
-        "schema": {"openAPIV3Schema": schema},
-    }
-    if status:
-        served["subresources"] = {"status": {}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names['plural']}.{group}"},
-        "spec": {"group": group, "scope": scope, "names": names, "versions": [served]},
-    }
+    shown = [*columns, _column("Age", ".metadata.creationTimestamp", "date")]
+    return definition(schema, group=group, version=version, names=names, columns=shown, scope=scope, status=status)
 
 
 _DEFINITIONS = (
@@ -206,7 +193,7 @@ _DEFINITIONS = (
 POD_GROUP: Kind
 QUEUE: Kind
 COMMAND: Kind
-((POD_GROUP,), (QUEUE,), (COMMAND,)) = (kinds_of(definition) for definition in _DEFINITIONS)
+((POD_GROUP,), (QUEUE,), (COMMAND,)) = (kinds_of(each) for each in _DEFINITIONS)
 
 
 def definitions() -> tuple[Obj, ...]:

@@ -1,4 +1,4 @@
-"""From models to the schema of a CustomResourceDefinition.
+"""From models to a CustomResourceDefinition and its schema.
 
 Models give JSON Schema; a definition wants its structural dialect: no references, no titles, null said by a flag.
 Nothing here knows a job language.
@@ -6,11 +6,36 @@ Nothing here knows a job language.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from shoal.kube.objects import Obj
 
 PRESERVED: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def definition(
+    openapi: Obj,
+    *,
+    group: str,
+    version: str,
+    names: Obj,
+    columns: Sequence[Obj],
+    scope: str = "Namespaced",
+    status: bool = True,
+) -> Obj:
+    """The CustomResourceDefinition of a kind in one version; `status` says whether that is written apart."""
+    served: dict[str, Any] = {"name": version, "served": True, "storage": True}
+    if status:
+        served["subresources"] = {"status": {}}
+    served["additionalPrinterColumns"] = list(columns)
+    served["schema"] = {"openAPIV3Schema": openapi}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.{group}"},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [served]},
+    }
 
 
 def structural(schema: Obj, *, defaults: bool = True) -> Obj:

@@ -10,7 +10,7 @@ import msgspec
 from shoal.dialects.framework.manifest import NAME_PATTERN, PREFIX_PATTERN, Spec
 from shoal.dialects.framework.names import GROUP, VERSION
 from shoal.dialects.framework.status import Status
-from shoal.dialects.schemas import structural
+from shoal.dialects.schemas import definition, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema
@@ -65,32 +65,19 @@ def schema() -> Schema:
 
 @cache
 def _crd() -> Obj:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"frameworks.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": "Framework",
-                "listKind": "FrameworkList",
-                "plural": "frameworks",
-                "singular": "framework",
-                "shortNames": ["fw"],
-            },
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": list(_COLUMNS),
-                    "schema": {"openAPIV3Schema": _openapi()},
-                }
-            ],
+    return definition(
+        _openapi(),
+        group=GROUP,
+        version=VERSION,
+        names={
+            "kind": "Framework",
+            "listKind": "FrameworkList",
+            "plural": "frameworks",
+            "singular": "framework",
+            "shortNames": ["fw"],
         },
-    }
+        columns=_COLUMNS,
+    )
 
 
 @cache

@@ -7,15 +7,13 @@ decide about the whole, and everybody else is cut off.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import NamedTuple
-
-import msgspec
 
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import outcomes
 from shoal.dialects.framework.manifest import RetryPolicy, Spec, TaskRole, spec_mistakes, spec_of
 from shoal.dialects.framework.settings import Settings
+from shoal.dialects.remembering import remembered
 from shoal.engine import Job, Policies, Role
 from shoal.engine.policies import (
     ALL,
@@ -60,7 +58,6 @@ from shoal.engine.words import Nature, Outcome
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
 
 ALWAYS = -2  # of maxRetryCount: success is retried too
-_MOST_UNDERSTOOD = 10_000  # specs kept in mind
 
 _EMBODIMENT = Embodiment(
     names=Names.INDEX,
@@ -134,21 +131,16 @@ class _Understood(NamedTuple):
 
 
 def _understood(manifest: Obj, settings: Settings) -> _Understood:
-    digest = blake2b(msgspec.json.encode(manifest.get("spec")), digest_size=16).digest()
-    known: _Understood | None = settings.understood.get(digest)
-    if known is not None:
-        return known
-    mistakes = spec_mistakes(manifest)
-    if mistakes:
-        raise ManifestInvalid(mistakes)
-    spec = spec_of(manifest)
-    made = _Understood(
-        tuple(_role(role) for role in spec.task_roles), _policies(spec, settings), spec.execution_type == "Stop"
-    )
-    if len(settings.understood) >= _MOST_UNDERSTOOD:
-        settings.understood.clear()
-    settings.understood[digest] = made
-    return made
+    def read_afresh() -> _Understood:
+        mistakes = spec_mistakes(manifest)
+        if mistakes:
+            raise ManifestInvalid(mistakes)
+        spec = spec_of(manifest)
+        roles = tuple(_role(role) for role in spec.task_roles)
+        return _Understood(roles, _policies(spec, settings), spec.execution_type == "Stop")
+
+    known: _Understood = remembered(settings.understood, manifest.get("spec"), read_afresh)
+    return known
 
 
 def _role(role: TaskRole) -> Role:

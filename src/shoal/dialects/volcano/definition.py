@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from shoal.dialects.schemas import structural
+from shoal.dialects.schemas import definition, structural
 from shoal.dialects.volcano.manifest import Spec
 from shoal.dialects.volcano.names import GROUP, VERSION
 from shoal.dialects.volcano.status import Status
@@ -37,32 +37,19 @@ def kind() -> Kind:
 
 @cache
 def _crd() -> Obj:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"jobs.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {
-                "kind": "Job",
-                "listKind": "JobList",
-                "plural": "jobs",
-                "singular": "job",
-                "shortNames": ["vcjob", "vj"],
-            },
-            "versions": [
-                {
-                    "name": VERSION,
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "additionalPrinterColumns": list(_COLUMNS),
-                    "schema": {"openAPIV3Schema": _openapi()},
-                }
-            ],
+    return definition(
+        _openapi(),
+        group=GROUP,
+        version=VERSION,
+        names={
+            "kind": "Job",
+            "listKind": "JobList",
+            "plural": "jobs",
+            "singular": "job",
+            "shortNames": ["vcjob", "vj"],
         },
-    }
+        columns=_COLUMNS,
+    )
 
 
 @cache

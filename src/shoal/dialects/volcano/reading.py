@@ -7,12 +7,10 @@ ended, minima decide; Commands hold, release and end it.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import NamedTuple
 
-import msgspec
-
 from shoal.dialects.dialect import ManifestInvalid
+from shoal.dialects.remembering import remembered
 from shoal.dialects.volcano import lifecycle, names, outcomes
 from shoal.dialects.volcano.admission import admit
 from shoal.dialects.volcano.kinship import claim_key, claims_of_others, companions, group_plans, scene_of
@@ -64,7 +62,6 @@ from shoal.engine.words import Nature
 from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
 
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is lost
-_MOST_UNDERSTOOD = 10_000  # specs kept in mind
 
 _EMBODIMENT = Embodiment(names=Names.INDEX, memory=Memory.ROSTER, unrecorded=Unrecorded.ADOPT)
 _ENDING = Ending(
@@ -111,25 +108,19 @@ class _Understood(NamedTuple):
 
 def _understood(manifest: Obj, settings: Settings) -> _Understood:
     wishes = {key: annotations_of(manifest).get(key) for key in (names.SHRINK, names.VICTIMS, names.RESUME_COUNTS)}
+
+    def read_afresh() -> _Understood:
+        mistakes = admit(manifest)
+        if mistakes:
+            raise ManifestInvalid(mistakes)
+        spec = spec_of(manifest)
+        victims = _victims(wishes[names.VICTIMS] or "")
+        roles = tuple(_role(task, victims.get(task.name, ())) for task in spec.tasks)
+        return _Understood(roles, _policies(spec, manifest, wishes, settings), spec.min_available)
+
     written = (name_of(manifest), namespace_of(manifest), wishes, manifest.get("spec"))
-    digest = blake2b(msgspec.json.encode(written), digest_size=16).digest()
-    known: _Understood | None = settings.understood.get(digest)
-    if known is not None:
-        return known
-    mistakes = admit(manifest)
-    if mistakes:
-        raise ManifestInvalid(mistakes)
-    spec = spec_of(manifest)
-    victims = _victims(wishes[names.VICTIMS] or "")
-    made = _Understood(
-        tuple(_role(task, victims.get(task.name, ())) for task in spec.tasks),
-        _policies(spec, manifest, wishes, settings),
-        spec.min_available,
-    )
-    if len(settings.understood) >= _MOST_UNDERSTOOD:
-        settings.understood.clear()
-    settings.understood[digest] = made
-    return made
+    known: _Understood = remembered(settings.understood, written, read_afresh)
+    return known
 
 
 def _victims(text: str) -> dict[str, tuple[int, ...]]:
