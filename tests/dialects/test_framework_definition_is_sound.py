@@ -91,8 +91,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A server that knows Frameworks."""
     with contextlib.ExitStack() as stack:
         api = (embedded if request.param == "embedded" else real)(stack, tmp_path_factory)
-        if api.get(DEFINITION).status == 404:
-            serve(api, DIALECT.crd())
+        serve(api, DIALECT.crd())
         yield api
 
 

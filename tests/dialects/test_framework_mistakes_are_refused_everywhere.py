@@ -43,8 +43,7 @@ def own(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactory) -
 def real(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Api:
     plane = stack.enter_context(control_plane.shared(folder_of_the_run(tmp_path_factory, "control-plane")))
     api = Api(plane.url, plane.token, plane.ca_file)
-    if api.get(DEFINITION).status == 404:
-        serve(api, DIALECT.crd())
+    serve(api, DIALECT.crd())
     return api
 
 

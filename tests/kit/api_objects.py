@@ -194,10 +194,12 @@ def told_once(status: Obj) -> Obj:
 
 
 def serve(api: Api, definition: Obj) -> Obj:
-    """Create a definition and wait until its first served version answers."""
+    """Create a definition, or find that another test process of this plane did, and wait until its first served
+    version answers."""
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    created = api.post(definitions, definition).ok()
-    name = created["metadata"]["name"]
+    name = definition["metadata"]["name"]
+    made = api.post(definitions, definition)
+    created = api.get(f"{definitions}/{name}").ok() if made.status == 409 else made.ok()
     version = created["metadata"]["resourceVersion"]
     if not is_established(created):
         with api.watch(definitions, fieldSelector=f"metadata.name={name}", resourceVersion=version) as watch:
