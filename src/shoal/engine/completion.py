@@ -208,7 +208,10 @@ def _outcome(job: Job, tallies: Tallies, when: When, ended: list[Ended]) -> Outc
     if when.inherits and trigger.task.outcome is not None:
         outcome = trigger.task.outcome
     ref = trigger.ref
-    return outcome.because_of(Trigger(ref.role, ref.index, when.trigger_text.format(**words)))
+    told = Trigger(ref.role, ref.index, when.trigger_text.format(**words, who=ref))
+    if when.takes_code and trigger.task.outcome is not None:
+        return outcome.blaming(told, trigger.task.outcome.code)
+    return outcome.because_of(told)
 
 
 def _trigger(when: When, need: int, ended: list[Ended]) -> Ended | None:

@@ -18,8 +18,8 @@ from shoal.engine.gates import is_hold_wished
 from shoal.engine.ledger import JobState
 from shoal.engine.limits import reached
 from shoal.engine.model import Job
-from shoal.engine.policies import Budget, Finish, Source
-from shoal.engine.reactions import Proposal, act, charge_restart, react
+from shoal.engine.policies import Budget, Finish, Source, Tally
+from shoal.engine.reactions import NO_RESTART, Proposal, act, blamed, charge_restart, react
 from shoal.engine.retrying import answer
 from shoal.engine.scene import Scene
 from shoal.engine.words import ENDINGS, RESTARTS, Action, Event, Happening, Intent, Outcome, Stage
@@ -105,8 +105,7 @@ def _complete(job: Job, state: JobState, scene: Scene) -> JobState:
     if found is None:
         return state
     when, outcome = found
-    trigger = outcome.trigger
-    why = f"{trigger.role}-{trigger.index}: {trigger.text}" if trigger else "its completion rule is satisfied"
+    why = str(outcome.trigger) if outcome.trigger else outcome.text or "its completion rule is satisfied"
     return _end(job, state, scene, outcome, why, when.finish)
 
 
@@ -150,7 +149,7 @@ def _obey(job: Job, state: JobState, scene: Scene) -> JobState:
         if reaction is None:
             scene.say("", "CommandUnknown", f"Command {command.word!r} means nothing to {job.name}", warning=True)
             continue
-        scene.say("", "CommandIssued", f"Command: {reaction.action.value}")
+        scene.say("", "CommandIssued", f"The order {command.word} has arrived")
         if reaction.action in TARGETED and not state.run.is_open:
             continue  # everybody begins anew in any case
         event = Event(Happening.COMMAND, scene.stamp, command.role, command.index, command.uid)
@@ -175,8 +174,8 @@ def carry_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> Jo
     if action is Action.HOLD:
         if state.run.intent is not None and state.run.intent >= Intent.HOLD:
             return state
-        scene.say("", "Held", f"{job.name} is held because of {proposal.why}")
-        return close(job, state, scene, Intent.HOLD)
+        scene.say("", "Held", f"{job.name} is held, because {proposal.why}")
+        return close(job, state, scene, Intent.HOLD, outcome=proposal.outcome)
     if action is Action.RELEASE:
         return _release(job, state, scene)
     return _restart_run(job, state, scene, proposal)
@@ -187,8 +186,10 @@ def _restart_run(job: Job, state: JobState, scene: Scene, proposal: Proposal) ->
         return state
     state, refusal = charge_restart(job, state, scene, proposal.cause)
     if refusal is not None:
-        return _end(job, state, scene, refusal.outcome, f"no restart is left after {proposal.why}")
-    scene.say("", "Restarting", f"{job.name} restarts as a whole because of {proposal.why}", warning=True)
+        outcome = blamed(state, refusal.outcome, proposal.event)
+        assert outcome is not None
+        return _end(job, state, scene, outcome, f"{NO_RESTART}: {proposal.why}")
+    scene.say("", "Restarting", f"{job.name} restarts as a whole, because {proposal.why}", warning=True)
     return close(job, state, scene, Intent.RESTART)
 
 
@@ -213,7 +214,8 @@ def _ending(outcome: Outcome) -> str:
     """How a run ends, in a word; what somebody asked for is no failure."""
     if outcome.is_ok:
         return "succeeded"
-    return "is stopped" if outcome.final else f"failed: {outcome.phrase} (code {outcome.code})"
+    phrase = f": {outcome.phrase}" if outcome.phrase.lower() != "failed" else ""
+    return "is stopped" if outcome.final else f"failed{phrase} (code {outcome.code})"
 
 
 def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:
@@ -229,6 +231,7 @@ def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:
         stamps = replace(state.stamps, ran=state.stamps.ran or scene.stamp)
         return replace(state, run=state.run.at(Stage.RUNNING, scene.stamp), stamps=stamps)
     if stage is Stage.RUNNING and falls_back(job, tallies):
-        scene.say("", "NotReady", f"{job.name} is no longer running as a whole")
+        up = tallies.all.of(Tally.STARTED)
+        scene.say("", "NotReady", f"{job.name} waits for members: {up} of {tallies.all.size} run or have ended")
         return replace(state, run=state.run.at(Stage.PREPARING, scene.stamp))
     return state

@@ -181,7 +181,8 @@ def _monotone(case: Case) -> Iterator[str]:
         lowered = before.run.intent is Intent.HOLD and after.run.intent is Intent.RESTART
         if after.run.intent is None or (after.run.intent < before.run.intent and not lowered):
             yield "the intent fell"
-        if before.run.outcome is not None and after.run.outcome != before.run.outcome:
+        is_same = after.run.intent is before.run.intent  # an outcome belongs to the reason for which a run is closed
+        if is_same and before.run.outcome is not None and after.run.outcome != before.run.outcome:
             yield "the outcome of the run changed"
     if case.job.policies.embodiment.memory is Memory.RECORD:
         yield from _records_stay(case)

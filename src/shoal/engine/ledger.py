@@ -154,7 +154,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
     def released(self, *, counts: bool) -> Run:
         """The hold is lifted; the next run opens once this one has drained."""
-        return replace(self, intent=Intent.RESTART, number=self.number + counts)
+        return replace(self, intent=Intent.RESTART, outcome=None, number=self.number + counts)
 
     def at(self, stage: Stage, now: datetime) -> Run:
         if stage is self.stage:

@@ -14,13 +14,13 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.ledger import Due, JobState, TaskState, Why
+from shoal.engine.ledger import Due, JobState, TaskState, Why, named
 from shoal.engine.model import Job
 from shoal.engine.observed import Phase, SignalKind
 from shoal.engine.policies import Budget, Reaction, Scope, Unit, WhenEmpty
 from shoal.engine.retrying import restart
 from shoal.engine.scene import Scene
-from shoal.engine.words import RESTARTS, Action, Event, Happening, Intent, Outcome, Stage, TaskRef
+from shoal.engine.words import RESTARTS, Action, Event, Happening, Intent, Outcome, Stage, TaskRef, Trigger
 
 _SIGNALS = {
     SignalKind.ROUND_CLOSED: Happening.ROUND_CLOSED,
@@ -29,6 +29,7 @@ _SIGNALS = {
 }
 
 
+NO_RESTART = "no restart is left"
 _ONCE = {Happening.TASK_FAILED, Happening.TASK_LOST, Happening.TASK_PENDING, Happening.COMMAND}
 
 
@@ -39,17 +40,18 @@ class Proposal(msgspec.Struct, frozen=True):
     outcome: Outcome | None = None
     why: str = ""
     cause: str = ""  # names what is charged, where it can be named
+    event: Event | None = None  # that it answers
 
 
 def react(
     job: Job, state: JobState, scene: Scene, events: list[Event]
 ) -> tuple[JobState, set[TaskRef], Proposal | None]:
     """Targeted restarts done, the tasks whose events were consumed, and the job-wide action proposed first."""
-    named = _named(job)
+    awaited = _named(job)
     consumed: set[TaskRef] = set()
-    if not named and not state.due:
+    if not awaited and not state.due:
         return state, consumed, None
-    state, raised = _levels(job, state, scene, named)
+    state, raised = _levels(job, state, scene, awaited)
     state = _lapse(state)
     proposal: Proposal | None = None
     for event in [*events, *raised]:
@@ -69,10 +71,10 @@ def react(
 def _named(job: Job) -> set[Happening]:
     """The kinds of events anybody reacts to; exit codes are asked of failed tasks."""
     reactions = [*job.policies.reactions, *(reaction for role in job.roles for reaction in role.reactions)]
-    named = {kind for reaction in reactions for kind in reaction.events}
+    found = {kind for reaction in reactions for kind in reaction.events}
     if any(reaction.code is not None for reaction in reactions):
-        named.add(Happening.TASK_FAILED)
-    return set(Happening) if Happening.ANY in named else named
+        found.add(Happening.TASK_FAILED)
+    return set(Happening) if Happening.ANY in found else found
 
 
 def _find(job: Job, scene: Scene, event: Event) -> Reaction | None:
@@ -93,16 +95,30 @@ def act(
     job: Job, state: JobState, scene: Scene, action: Action, event: Event, outcome: Outcome | None
 ) -> tuple[JobState, Proposal | None]:
     """A restart of part of the job is carried out; anything job-wide is handed back as a proposal."""
-    subject = f"{event.role}-{event.index}" if event.index >= 0 else event.role
-    why = f"{event.kind.value}{f' ({subject})' if subject else ''}"
+    why = str(event)
     if action not in RESTARTS or action is Action.RESTART_RUN:
-        return state, Proposal(action, outcome, why, _cause(action, event))
+        return state, Proposal(action, blamed(state, outcome, event), why, _cause(action, event), event)
     state, refusal = charge_restart(job, state, scene, _cause(action, event))
     if refusal is not None:
-        return state, Proposal(Action.FAIL, refusal.outcome, f"no restart is left after {why}")
+        return state, Proposal(Action.FAIL, blamed(state, refusal.outcome, event), f"{NO_RESTART}: {why}")
     refs = _scope(job, state, action, event)
-    scene.say(subject, "Restarting", f"{action.value.capitalize()} because of {why}: {len(refs)} member(s) begin anew")
+    if refs:
+        who = named(event.role, (ref.index for ref in refs))
+        scene.say(_subject(event), "Restarting", f"{who} {'begin' if len(refs) > 1 else 'begins'} anew, because {why}")
     return restart(_cancel(state, refs), scene, refs), None
+
+
+def _subject(event: Event) -> str:
+    return f"{event.role}-{event.index}" if event.index >= 0 else event.role
+
+
+def blamed(state: JobState, outcome: Outcome | None, event: Event | None) -> Outcome | None:
+    """An end that is no success with the task that brought it about, and that task's own code."""
+    if outcome is None or outcome.is_ok or event is None or event.index < 0:
+        return outcome
+    task = state.task(TaskRef(event.role, event.index))
+    code = task.outcome.code if task is not None and task.outcome is not None else event.code
+    return outcome.blaming(Trigger(event.role, event.index, str(event)), code or 0)
 
 
 def _scope(job: Job, state: JobState, action: Action, event: Event) -> list[TaskRef]:
@@ -141,9 +157,9 @@ def is_restarting(state: JobState, scene: Scene) -> bool:
     return any(state.settled[body.uid].reason == "restart" for body in scene.doomed if body.uid in state.settled)
 
 
-def _levels(job: Job, state: JobState, scene: Scene, named: set[Happening]) -> tuple[JobState, list[Event]]:
+def _levels(job: Job, state: JobState, scene: Scene, awaited: set[Happening]) -> tuple[JobState, list[Event]]:
     """Events of conditions that just became true; those that are no longer true may fire again."""
-    holding = dict(_holding(job, state, scene, named))
+    holding = dict(_holding(job, state, scene, awaited))
     latched = {key for key in state.settled if ":" in key}
     raised = [event for key, event in holding.items() if key not in latched]
     state = state.unsettle(latched - holding.keys())
@@ -152,25 +168,25 @@ def _levels(job: Job, state: JobState, scene: Scene, named: set[Happening]) -> t
     return state.settle(latches), raised
 
 
-def _holding(job: Job, state: JobState, scene: Scene, named: set[Happening]) -> Iterator[tuple[str, Event]]:
+def _holding(job: Job, state: JobState, scene: Scene, awaited: set[Happening]) -> Iterator[tuple[str, Event]]:
     now = scene.stamp
-    if Happening.ROLE_SUCCEEDED in named:
+    if Happening.ROLE_SUCCEEDED in awaited:
         for role in state.roles:
             size = scene.sizes.get(role.name, 0)
             if size and sum(1 for task in role.tasks if _is_ok(task)) >= size:
                 yield f"ok:{role.name}", Event(Happening.ROLE_SUCCEEDED, now, role.name)
-    if Happening.ROLE_EXHAUSTED in named:
+    if Happening.ROLE_EXHAUSTED in awaited:
         for name in exhausted_roles(job, scene):
             yield f"exhausted:{name}", Event(Happening.ROLE_EXHAUSTED, now, name)
-    if Happening.GROUP_UNKNOWN in named:
+    if Happening.GROUP_UNKNOWN in awaited:
         for group in scene.observed.groups.values():
             if group.unknown:
                 yield f"group:{group.uid}", Event(Happening.GROUP_UNKNOWN, now, uid=group.uid)
     for signal in scene.observed.signals:
         kind = _SIGNALS.get(signal.kind)
-        if kind in named and kind is not None:
+        if kind in awaited and kind is not None:
             yield f"signal:{signal.key}", Event(kind, now, uid=signal.key)
-    if Happening.TASK_PENDING in named:
+    if Happening.TASK_PENDING in awaited:
         yield from _pending(job, scene)
 
 

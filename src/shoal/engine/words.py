@@ -46,6 +46,11 @@ class Trigger(msgspec.Struct, frozen=True, gc=False):
     index: int
     text: str = ""
 
+    def __str__(self) -> str:
+        """What it did, beginning with its name."""
+        name = f"{self.role}-{self.index}"
+        return self.text if self.text.startswith(name) else f"{name}: {self.text}".rstrip(": ")
+
 
 class ContainerEnd(msgspec.Struct, frozen=True, gc=False):
     """How one container ended, as the outcome of its task remembers it."""
@@ -84,6 +89,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     def because_of(self, trigger: Trigger) -> Outcome:
         return msgspec.structs.replace(self, trigger=trigger, detail=None)
 
+    def blaming(self, trigger: Trigger, code: int) -> Outcome:
+        """With the task that brought it about, and that task's code where it has one."""
+        return msgspec.structs.replace(self, trigger=trigger, detail=None, code=code or self.code)
+
 
 class Happening(Enum):
     """Kinds of events a reaction may name. ANY stands in rules only."""
@@ -110,6 +119,27 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     index: int = -1
     uid: str = ""  # the body, group or signal it is about
     code: int | None = None
+
+    def __str__(self) -> str:
+        """What happened, as people say it after `because`."""
+        who = f"{self.role}-{self.index}" if self.index >= 0 else self.role
+        code = f" with code {self.code}" if self.code else ""
+        return _SAID[self.kind].format(who=who, code=code)
+
+
+_SAID = {
+    Happening.TASK_PENDING: "{who} was pending for too long",
+    Happening.TASK_FAILED: "{who} failed{code}",
+    Happening.TASK_LOST: "{who} was taken away by others",
+    Happening.ROLE_SUCCEEDED: "all of {who} have succeeded",
+    Happening.ROLE_EXHAUSTED: "containers of {who} were restarted too often",
+    Happening.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
+    Happening.STORE_LOST: "the store of the group was lost",
+    Happening.ROUND_CLOSED: "the round was closed",
+    Happening.GROUP_DONE: "the group is done",
+    Happening.COMMAND: "somebody ordered it",
+    Happening.ANY: "something happened",
+}
 
 
 class Action(Enum):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from shoal.dialects.volcano.manifest import Policy, seconds_of
-from shoal.dialects.volcano.outcomes import ABORTED_BY_POLICY, COMPLETED, TERMINATED
+from shoal.dialects.volcano.outcomes import ABORTED, COMPLETED, TERMINATED
 from shoal.engine import Action, Happening, Outcome
 from shoal.engine.policies import Reaction
 from shoal.kube.errors import Cause
@@ -41,7 +41,7 @@ ACTIONS: dict[str, Action] = {
 _OUTCOMES: dict[str, Outcome] = {
     "CompleteJob": COMPLETED,
     "TerminateJob": TERMINATED,
-    "AbortJob": ABORTED_BY_POLICY,
+    "AbortJob": ABORTED,
 }
 COMMANDS = ("AbortJob", "ResumeJob", "RestartJob", "TerminateJob", "CompleteJob")
 

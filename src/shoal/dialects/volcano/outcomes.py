@@ -10,7 +10,7 @@ FAILED = Outcome(Nature.UNKNOWN, code=1, phrase="Failed", text="too few pods suc
 OUT_OF_RETRIES = Outcome(Nature.UNKNOWN, code=1, phrase="Failed", text="maxRetry permits no further run")
 # Final: somebody asked for the end.
 TERMINATED = Outcome(Nature.PERMANENT, code=1, phrase="Terminated", text="the job was terminated", final=True)
-ABORTED_BY_POLICY = Outcome(Nature.UNKNOWN, code=1, phrase="Aborted")  # a hold keeps no outcome; never stored
+ABORTED = Outcome(Nature.UNKNOWN, code=1, phrase="Aborted", text="the job was aborted")
 
 POD_LEAVING = Outcome(Nature.LOST, phrase="PodEvicted", text="the pod is being deleted by others")
 POD_GONE = Outcome(Nature.LOST, phrase="PodEvicted", text="the pod was deleted by others")

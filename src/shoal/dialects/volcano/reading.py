@@ -209,13 +209,14 @@ def _completion(spec: Spec) -> Completion:
 def _failures(*because: Claim) -> list[When]:
     """The end of all without enough successes; told with the pod that failed last, where one did."""
     somebody = Claim(Tally.BAD, ALL, at_least=1)
-    text = "{count} pods failed"
+    text = "{who} was the last to fail; failed pods: {count}"
     return [
         When(
             (somebody, _EVERYBODY_ENDED, *because),
             outcomes.FAILED,
             finish=Finish.AT_ONCE,
             names_trigger=True,
+            takes_code=True,
             trigger_text=text,
         ),
         When((_EVERYBODY_ENDED, *because), outcomes.FAILED, finish=Finish.AT_ONCE),

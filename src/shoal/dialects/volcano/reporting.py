@@ -161,9 +161,7 @@ def _why(state: JobState, phase: str) -> tuple[str, str]:
     outcome = state.run.outcome
     if outcome is None:
         return "", ""
-    trigger = outcome.trigger
-    text = f"{outcome.text}; {trigger.role}-{trigger.index} was the last to fail" if trigger else outcome.text
-    return phase, text
+    return phase, f"{outcome.text}: {outcome.trigger}" if outcome.trigger else outcome.text
 
 
 def _since(before: Obj, now: datetime) -> datetime:

@@ -52,7 +52,8 @@ class When:
     """A verdict: if all claims hold the run ends with `outcome`.
 
     `inherits` takes code, phrase, nature and text from the trigger: the task that made the first claim true, or for
-    a count of all tasks the one that ended last. In `trigger_text` and outcome.text, {count} and {need} are filled in.
+    a count of all tasks the one that ended last; `takes_code` takes its code alone. In `trigger_text` and outcome.text,
+    {count} and {need} are filled in, in the former also {who}, the trigger.
     """
 
     claims: tuple[Claim, ...]
@@ -60,6 +61,7 @@ class When:
     finish: Finish = Finish.AT_ONCE
     inherits: bool = False
     names_trigger: bool = False
+    takes_code: bool = False
     trigger_text: str = ""
 
 
