@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.admission import Admission, together
-from shoal.kube import defaults, kinds, structural, validation
+from shoal.kube import defaults, kinds, selectors, structural, validation
 from shoal.kube.errors import ApiError, Cause, bad_request, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path, name_of
@@ -46,7 +46,7 @@ def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = Fals
     _check_type_meta(kind, obj)
     _take_own_nulls(kind, obj)
     schema = schema_of(kind)
-    if is_clean(schema, _news(obj, old) if kind.custom and old is not None else obj):
+    if is_clean(schema, _news(obj, old) if old is not None else obj):
         return Shape(obj, [])
     problem = type_problem(schema, obj)
     if problem is not None:
@@ -180,6 +180,12 @@ def check_change(
 
 def remarks(kind: Kind, obj: Obj, judged: Container[str]) -> tuple[str, ...]:
     """What the person should know about an object that is valid; `judged` are resources a program has its say about."""
+    if kind == kinds.REPLICA_SET_V1BETA1:
+        chosen = selectors.from_label_selector(at_path(obj, "spec", "selector"))
+        return (
+            f"Kubernetes no longer serves {kind}: this one is understood as {kinds.REPLICA_SET} of the pods with "
+            f"{chosen}; write apiVersion: {kinds.REPLICA_SET.api_version} and that selector",
+        )
     if kind != kinds.CUSTOM_RESOURCE_DEFINITION:
         return ()
     return tuple(structural.crd_warnings(obj, is_judged=name_of(obj) in judged))

@@ -35,6 +35,12 @@ SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
+# Built-in kinds that are stored as another: that one, and how they differ from it.
+_OTHER_FACES: dict[Kind, tuple[Kind, Face]] = {
+    kinds.EVENT_V1: (kinds.EVENT, EventFace()),
+    kinds.REPLICA_SET_V1BETA1: (kinds.REPLICA_SET, VersionFace(kinds.REPLICA_SET_V1BETA1, kinds.REPLICA_SET)),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -83,9 +89,7 @@ class Core:
         self._by_kind: dict[tuple[str, str, str], Resource] = {}
         self._customs: dict[str, list[Kind]] = {}  # by definition name
         for kind in kinds.BUILT_IN:
-            home = kinds.EVENT if kind == kinds.EVENT_V1 else kind
-            face = EventFace() if kind == kinds.EVENT_V1 else None
-            self._serve(kind, home, face)
+            self._serve(kind, *_OTHER_FACES.get(kind, (kind, None)))
         self.definitions = self.resource(kinds.CUSTOM_RESOURCE_DEFINITION)
         self.namespaces = self.resource(kinds.NAMESPACE)
         self.pods = self.resource(kinds.POD)

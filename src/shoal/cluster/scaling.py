@@ -19,6 +19,7 @@ from shoal.kube.errors import ApiError, Cause, bad_request, conflict, invalid, n
 from shoal.kube.kinds import Kind, Scale
 from shoal.kube.objects import Key, Obj, at_path, uid_of
 from shoal.kube.patching import merge_patch
+from shoal.kube.selectors import from_label_selector
 
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -80,7 +81,7 @@ def shown(resource: Resource, obj: Obj) -> Obj:
     where = _scale_of(resource.kind)
     status: Obj = {"replicas": _number(obj, where.status_replicas)}
     if where.label_selector and (selector := at_path(obj, *_steps(where.label_selector))):
-        status["selector"] = selector
+        status["selector"] = selector if isinstance(selector, str) else str(from_label_selector(selector))
     return {
         "apiVersion": SCALE.api_version,
         "kind": SCALE.kind,

@@ -31,6 +31,8 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     kinds.NAMESPACE.resource: ("status.phase",),
     kinds.SERVICE.resource: ("spec.clusterIP", "spec.type"),
     kinds.SECRET.resource: ("type",),
+    kinds.REPLICA_SET.resource: ("status.replicas",),
+    kinds.JOB.resource: ("status.succeeded",),
     kinds.EVENT.resource: (
         *(f"involvedObject.{name}" for name in _REGARDING), "reason", "reportingComponent", "source", "type",
     ),
@@ -39,6 +41,7 @@ _FLAGS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
 # The other spellings a face of the kind allows.
 _RENAMED: Mapping[str, Mapping[str, str]] = {
     kinds.POD.resource: {"spec.host": "spec.nodeName", "status.podIPs": "status.podIP"},
+    kinds.JOB.resource: {"status.successful": "status.succeeded"},
     kinds.EVENT_V1.resource: {
         **{f"regarding.{name}": f"involvedObject.{name}" for name in _REGARDING},
         "reportingController": "reportingComponent", "reason": "reason", "type": "type",

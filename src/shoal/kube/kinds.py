@@ -96,6 +96,16 @@ PERSISTENT_VOLUME_CLAIM = Kind(
 )
 ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", True)
 PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False, ("pc",))
+REPLICA_SET = Kind(
+    "apps", "v1", "ReplicaSet", "replicasets", True, ("rs",), ("all",),
+    subresources=frozenset({"status", "scale"}), scale=Scale(".spec.replicas", ".status.replicas", ".spec.selector"),
+)  # fmt: skip
+# Its first version. Kubernetes has given it up, manifests of that time have not.
+REPLICA_SET_V1BETA1 = Kind(
+    "extensions", "v1beta1", "ReplicaSet", "replicasets", True, ("rs",),
+    subresources=REPLICA_SET.subresources, scale=REPLICA_SET.scale,
+)  # fmt: skip
+JOB = Kind("batch", "v1", "Job", "jobs", True, (), ("all",), subresources=_STATUS)
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", True)
 CUSTOM_RESOURCE_DEFINITION = Kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False,
@@ -104,5 +114,6 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 
 BUILT_IN: tuple[Kind, ...] = (
     NAMESPACE, NODE, POD, SERVICE, ENDPOINTS, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, EVENT, EVENT_V1,
-    PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, ENDPOINT_SLICE, PRIORITY_CLASS, LEASE, CUSTOM_RESOURCE_DEFINITION,
+    PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, ENDPOINT_SLICE, PRIORITY_CLASS, LEASE, REPLICA_SET, REPLICA_SET_V1BETA1,
+    JOB, CUSTOM_RESOURCE_DEFINITION,
 )  # fmt: skip

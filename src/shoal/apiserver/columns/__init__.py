@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from shoal.apiserver.columns import custom, others, pods, services, storage
+from shoal.apiserver.columns import custom, others, pods, services, storage, workloads
 from shoal.apiserver.columns.layout import Layout
 from shoal.kube.kinds import Kind
 
@@ -16,6 +16,7 @@ _LAYOUTS: dict[tuple[str, str], Layout] = {
     **pods.LAYOUTS,
     **services.LAYOUTS,
     **storage.LAYOUTS,
+    **workloads.LAYOUTS,
     **others.LAYOUTS,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.cluster.strategies import definitions, pods, services, small
+from shoal.cluster.strategies import definitions, pods, services, small, workloads
 from shoal.cluster.strategies.base import Generation, Rules, carry, counts
 from shoal.kube import kinds
 from shoal.kube.kinds import Kind
@@ -22,6 +22,9 @@ _RULES: Mapping[str, Rules] = {
     kinds.EVENT.resource: small.EVENT,
     kinds.EVENT_V1.resource: small.EVENT,
     kinds.LEASE.resource: small.LEASE,
+    kinds.REPLICA_SET.resource: workloads.REPLICA_SET,
+    kinds.REPLICA_SET_V1BETA1.resource: workloads.REPLICA_SET,
+    kinds.JOB.resource: workloads.JOB,
     kinds.CUSTOM_RESOURCE_DEFINITION.resource: definitions.RULES,
 }
 _PLAIN = Rules()

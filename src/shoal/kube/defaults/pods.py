@@ -42,6 +42,20 @@ def apply(pod: Obj) -> None:
         conditions(status)
 
 
+def apply_to_template(template: Obj) -> None:
+    """What is filled in when a template is stored; admission and what depends on the pod itself come with the pod."""
+    below(template, "metadata")
+    spec = below(template, "spec")
+    for name in ("initContainers", "containers", "ephemeralContainers"):
+        for container in each(spec, name):
+            _container(container)
+    for volume in each(spec, "volumes"):
+        _volume(volume)
+    _spec_of_template(spec)
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
 def conditions(status: Obj) -> None:
     """Times nobody gave are there all the same, as null."""
     for condition in each(status, "conditions"):
@@ -50,14 +64,18 @@ def conditions(status: Obj) -> None:
 
 
 def _spec(spec: Obj) -> None:
+    _spec_of_template(spec)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    fill_missing(spec, "enableServiceLinks", True)
+
+
+def _spec_of_template(spec: Obj) -> None:
     fill(spec, "restartPolicy", "Always")
     fill_missing(spec, "terminationGracePeriodSeconds", 30)
     fill(spec, "dnsPolicy", "ClusterFirst")
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-    spec["serviceAccountName"] = spec["serviceAccount"] = account
     fill_missing(spec, "securityContext", {})
     fill(spec, "schedulerName", "default-scheduler")
-    fill_missing(spec, "enableServiceLinks", True)
     amounts(spec, "overhead")
 
 

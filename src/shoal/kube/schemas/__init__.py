@@ -31,6 +31,9 @@ _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "apiextensions.k8s.io": (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1", ("extensions.TEXT",), ("meta",)
     ),
+    "apps": ("io.k8s.api.apps.v1", ("workloads.APPS",), ("", "meta")),
+    "batch": ("io.k8s.api.batch.v1", ("workloads.BATCH",), ("", "meta")),
+    "extensions": ("io.k8s.api.extensions.v1beta1", ("workloads.EXTENSIONS",), ("", "meta")),
     "autoscaling": ("io.k8s.api.autoscaling.v1", ("requests.AUTOSCALING",), ("meta",)),
     "policy": ("io.k8s.api.policy.v1", ("requests.POLICY",), ("meta",)),
     "authorization.k8s.io": ("io.k8s.api.authorization.v1", ("requests.AUTHORIZATION",), ("meta",)),
@@ -61,7 +64,8 @@ def package(group: str) -> Package:
     """All types of one group; `meta` has those every group shares."""
     prefix, texts, uses = _GROUPS[group]
     modules = [(import_module(f"{__name__}.{text.split('.')[0]}"), text.split(".")[1]) for text in texts]
-    made = Package(prefix, "v1", texts=[getattr(m, name) for m, name in modules], uses=[package(g) for g in uses])
+    version = prefix.rpartition(".")[2]
+    made = Package(prefix, version, texts=[getattr(m, name) for m, name in modules], uses=[package(g) for g in uses])
     for module, _ in modules:
         for name, schema in getattr(module, "SPECIAL", {}).items():
             made.add(name, schema)

@@ -16,7 +16,18 @@ from shoal.kube import kinds
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
-from shoal.kube.validation import cluster, config, endpoints, events, metadata, pod_updates, pods, services, storage
+from shoal.kube.validation import (
+    cluster,
+    config,
+    endpoints,
+    events,
+    metadata,
+    pod_updates,
+    pods,
+    services,
+    storage,
+    workloads,
+)
 
 Create = Callable[[Obj], Iterator[Cause]]
 Update = Callable[[Obj, Obj], Iterator[Cause]]
@@ -41,6 +52,9 @@ _CREATE: dict[tuple[str, str], Create] = {
         kinds.PERSISTENT_VOLUME_CLAIM: storage.claim_on_create,
         kinds.EVENT: events.on_create,
         kinds.EVENT_V1: events.v1_on_create,
+        kinds.REPLICA_SET: workloads.replica_set_on_create,
+        kinds.REPLICA_SET_V1BETA1: workloads.replica_set_on_create,
+        kinds.JOB: workloads.job_on_create,
     }.items()
 }
 _UPDATE: dict[tuple[str, str], Update] = {
@@ -58,6 +72,9 @@ _UPDATE: dict[tuple[str, str], Update] = {
         kinds.PERSISTENT_VOLUME_CLAIM: storage.claim_on_update,
         kinds.EVENT: events.on_update,
         kinds.EVENT_V1: events.v1_on_update,
+        kinds.REPLICA_SET: workloads.replica_set_on_update,
+        kinds.REPLICA_SET_V1BETA1: workloads.replica_set_on_update,
+        kinds.JOB: workloads.job_on_update,
     }.items()
 }
 _SUBRESOURCE: dict[tuple[str, str, str], Update] = {

@@ -1,0 +1,94 @@
+"""Rows of ReplicaSets and Jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from shoal.apiserver import ages
+from shoal.apiserver.columns.layout import AGE, NAME, Layout, age, name, part, text
+from shoal.kube import times
+from shoal.kube.kinds import Column
+from shoal.kube.objects import Obj, at_path
+from shoal.kube.selectors import from_label_selector
+
+# What a Job is called by, the first condition that holds.
+_WORDS = ("Complete", "Failed")
+_LATER_WORDS = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+
+
+def _insides(obj: Obj) -> list[Any]:
+    """Containers, images and the selector, for -o wide."""
+    containers = at_path(obj, "spec", "template", "spec", "containers", default=())
+    selector = part(obj, "spec").get("selector")
+    return [
+        ",".join(str(each.get("name") or "") for each in containers),
+        ",".join(str(each.get("image") or "") for each in containers),
+        str(from_label_selector(selector)) if selector else "<none>",
+    ]
+
+
+def _replica_set(obj: Obj, now: datetime) -> list[Any]:
+    status = part(obj, "status")
+    wished = part(obj, "spec").get("replicas") or 0
+    counts = [wished, status.get("replicas") or 0, status.get("readyReplicas") or 0]
+    return [name(obj), *counts, age(obj, now), *_insides(obj)]
+
+
+def _job(obj: Obj, now: datetime) -> list[Any]:
+    return [name(obj), _word(obj), _successes(obj), _duration(obj, now), age(obj, now), *_insides(obj)]
+
+
+def _word(job: Obj) -> str:
+    true = {each.get("type") for each in part(job, "status").get("conditions") or () if each.get("status") == "True"}
+    for word in _WORDS:
+        if word in true:
+            return word
+    if (job.get("metadata") or {}).get("deletionTimestamp"):
+        return "Terminating"
+    return next((word for word in _LATER_WORDS if word in true), "Running")
+
+
+def _successes(job: Obj) -> str:
+    spec, succeeded = part(job, "spec"), part(job, "status").get("succeeded") or 0
+    if spec.get("completions") is not None:
+        return f"{succeeded}/{spec['completions']}"
+    parallelism = spec.get("parallelism") or 0
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
+
+
+def _duration(job: Obj, now: datetime) -> str:
+    status = part(job, "status")
+    if not status.get("startTime"):
+        return ""
+    ended = status.get("completionTime")
+    return ages.since(status["startTime"], times.parse(ended) if ended else now)
+
+
+_WIDE = (
+    text("Containers", "Names of the containers in its pods.", wide=True),
+    text("Images", "What they are started from.", wide=True),
+    text("Selector", "Which pods are its own.", wide=True),
+)
+_REPLICA_SET = (
+    NAME,
+    Column("Desired", "integer", description="How many pods there should be."),
+    Column("Current", "integer", description="How many pods there are."),
+    Column("Ready", "integer", description="How many of them are ready."),
+    AGE,
+    *_WIDE,
+)
+_JOB = (
+    NAME,
+    text("Status", "How it stands, in a word."),
+    text("Completions", "Successes so far, and how many are wanted."),
+    text("Duration", "Time from its start to its completion, or to now."),
+    AGE,
+    *_WIDE,
+)
+
+LAYOUTS: dict[tuple[str, str], Layout] = {
+    ("apps", "ReplicaSet"): Layout(_REPLICA_SET, _replica_set),
+    ("extensions", "ReplicaSet"): Layout(_REPLICA_SET, _replica_set),
+    ("batch", "Job"): Layout(_JOB, _job),
+}

@@ -1,0 +1,50 @@
+"""Defaults of ReplicaSet and Job."""
+
+from __future__ import annotations
+
+from shoal.kube.defaults.filling import below, fill, fill_missing
+from shoal.kube.defaults.pods import apply_to_template
+from shoal.kube.objects import Obj
+
+_BACKOFF = 6
+_NO_BACKOFF = 2**31 - 1  # where each index has its own patience, all of them together have no end of it
+
+
+def replica_set(obj: Obj) -> None:
+    spec = below(obj, "spec")
+    fill_missing(spec, "replicas", 1)
+    apply_to_template(below(spec, "template"))
+    fill_missing(below(obj, "status"), "replicas", 0)
+
+
+def early_replica_set(obj: Obj) -> None:
+    """In its first version nobody had to write a selector: the labels of the template are it."""
+    spec = below(obj, "spec")
+    labels = (below(spec, "template").get("metadata") or {}).get("labels")
+    if labels:
+        fill_missing(spec, "selector", {"matchLabels": dict(labels)})
+        if not below(obj, "metadata").get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+    replica_set(obj)
+
+
+def job(obj: Obj) -> None:
+    spec = below(obj, "spec")
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    fill_missing(spec, "parallelism", 1)
+    fill_missing(spec, "backoffLimit", _BACKOFF if spec.get("backoffLimitPerIndex") is None else _NO_BACKOFF)
+    fill(spec, "completionMode", "NonIndexed")
+    fill_missing(spec, "suspend", False)
+    fill_missing(spec, "manualSelector", False)
+    policy = spec.get("podFailurePolicy")
+    fill(spec, "podReplacementPolicy", "Failed" if policy is not None else "TerminatingOrFailed")
+    for rule in (policy or {}).get("rules") or ():
+        for pattern in (rule or {}).get("onPodConditions") or ():
+            fill(pattern, "status", "True")
+    template = below(spec, "template")
+    apply_to_template(template)
+    labels = (template.get("metadata") or {}).get("labels")
+    if labels and not below(obj, "metadata").get("labels"):
+        obj["metadata"]["labels"] = dict(labels)
+    below(obj, "status")

@@ -1,0 +1,236 @@
+"""ReplicaSet and Job: numbers, selectors that fit their templates, and what may not change any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.kube.errors import ApiError, Cause
+from shoal.kube.kinds import JOB, REPLICA_SET
+from shoal.kube.objects import Obj, at_path
+from shoal.kube.selectors import from_label_selector
+from shoal.kube.validation import metadata, pods
+from shoal.kube.validation.fields import IMMUTABLE, NEGATIVE, as_json, entries, forbidden, invalid, not_supported
+from shoal.kube.validation.fields import required as missing
+from shoal.kube.validation.formats import labels
+from shoal.kube.validation.selecting import label_selector
+
+_MOST_AT_ONCE = 100_000
+_MOST_RULES = 20
+_COUNTS = (
+    "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex", "maxFailedIndexes",
+)  # fmt: skip
+_FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+_MODES = ("NonIndexed", "Indexed")
+_ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
+_OPERATORS = ("In", "NotIn")
+_MISFIT = "`selector` does not match template `labels`"
+
+
+# --- ReplicaSet ----------------------------------------------------------------------------------------------------
+
+
+def replica_set_on_create(obj: Obj) -> Iterator[Cause]:
+    yield from metadata.on_create(REPLICA_SET, obj)
+    yield from _replica_set(obj.get("spec") or {})
+
+
+def replica_set_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
+    yield from metadata.on_update(REPLICA_SET, new, old)
+    if new.get("spec") == old.get("spec"):
+        return
+    spec = new.get("spec") or {}
+    yield from _replica_set(spec)
+    if spec.get("selector") != (old.get("spec") or {}).get("selector"):
+        yield invalid("spec.selector", spec.get("selector"), IMMUTABLE)
+
+
+def _replica_set(spec: Obj) -> Iterator[Cause]:
+    yield from _counts(spec, ("replicas", "minReadySeconds"))
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    if selector is None:
+        yield missing("spec.selector")
+    else:
+        yield from label_selector(selector, "spec.selector")
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            yield invalid("spec.selector", selector, "empty selector is invalid for deployment")
+    yield from _fits(selector, template)
+    yield from _template(template)
+    pod = template.get("spec") or {}
+    if pod.get("restartPolicy") not in (None, "Always"):
+        yield not_supported("spec.template.spec.restartPolicy", pod["restartPolicy"], ["Always"])
+    if pod.get("activeDeadlineSeconds") is not None:
+        yield forbidden(
+            "spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported"
+        )
+
+
+# --- Job -----------------------------------------------------------------------------------------------------------
+
+
+def job_on_create(obj: Obj) -> Iterator[Cause]:
+    yield from metadata.on_create(JOB, obj)
+    yield from _job(obj.get("spec") or {})
+
+
+def job_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
+    yield from metadata.on_update(JOB, new, old)
+    if new.get("spec") == old.get("spec"):
+        return
+    spec, before = new.get("spec") or {}, old.get("spec") or {}
+    yield from _job(spec)
+    yield from _fixed(spec, before, is_asleep=_never_started(old))
+
+
+def _fixed(spec: Obj, before: Obj, *, is_asleep: bool) -> Iterator[Cause]:
+    if spec.get("completions") != before.get("completions") and not _grows_by_index(spec, before):
+        is_indexed = spec.get("completionMode") == "Indexed"
+        detail = "can only be modified in tandem with spec.parallelism" if is_indexed else IMMUTABLE
+        yield invalid("spec.completions", spec.get("completions"), detail)
+    if spec.get("selector") != before.get("selector"):
+        yield invalid("spec.selector", spec.get("selector"), IMMUTABLE)
+    if not is_asleep and spec.get("template") != before.get("template"):
+        yield invalid("spec.template", spec.get("template"), IMMUTABLE)
+    for name in _FIXED:
+        if spec.get(name) != before.get(name):
+            yield invalid(f"spec.{name}", spec.get(name), IMMUTABLE)
+
+
+def _grows_by_index(spec: Obj, before: Obj) -> bool:
+    """A job by index is elastic: completions and parallelism change together."""
+    return (
+        spec.get("completionMode") == "Indexed"
+        and spec.get("completions") == spec.get("parallelism")
+        and before.get("completions") is not None
+    )
+
+
+def _never_started(job: Obj) -> bool:
+    """Suspended from the beginning: its template may still change."""
+    return bool(at_path(job, "spec", "suspend")) and not at_path(job, "status", "startTime")
+
+
+def _job(spec: Obj) -> Iterator[Cause]:
+    yield from _counts(spec, _COUNTS)
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    if selector is None:
+        yield missing("spec.selector")
+    else:
+        yield from label_selector(selector, "spec.selector")
+    mode = spec.get("completionMode") or "NonIndexed"
+    if mode not in _MODES:
+        yield not_supported("spec.completionMode", mode, _MODES)
+    if mode == "Indexed":
+        if spec.get("completions") is None:
+            yield missing("spec.completions", "when completion mode is Indexed")
+        if (spec.get("parallelism") or 0) > _MOST_AT_ONCE:
+            detail = f"must be less than or equal to {_MOST_AT_ONCE} when completion mode is Indexed"
+            yield invalid("spec.parallelism", spec["parallelism"], detail)
+    yield from _per_index(spec, mode)
+    if spec.get("podFailurePolicy") is not None:
+        yield from _failure_policy(spec)
+    if selector is not None:
+        yield from _fits(selector, template)
+    yield from _template(template)
+    policy = (template.get("spec") or {}).get("restartPolicy")
+    if policy not in ("OnFailure", "Never"):
+        yield missing("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+    elif policy != "Never" and spec.get("podFailurePolicy") is not None:
+        detail = 'only "Never" is supported when podFailurePolicy is specified'
+        yield invalid("spec.template.spec.restartPolicy", policy, detail)
+
+
+def _per_index(spec: Obj, mode: str) -> Iterator[Cause]:
+    """What speaks of indexes needs some."""
+    if mode != "Indexed":
+        if spec.get("backoffLimitPerIndex") is not None:
+            yield invalid("spec.backoffLimitPerIndex", spec["backoffLimitPerIndex"], "requires indexed completion mode")
+        if spec.get("successPolicy") is not None:
+            yield invalid("spec.successPolicy", spec["successPolicy"], "requires indexed completion mode")
+        if spec.get("maxFailedIndexes") is not None:
+            yield invalid("spec.maxFailedIndexes", spec["maxFailedIndexes"], "requires indexed completion mode")
+        return
+    most = spec.get("maxFailedIndexes")
+    if most is not None:
+        if spec.get("backoffLimitPerIndex") is None:
+            yield missing("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+        if spec.get("completions") is not None and most > spec["completions"]:
+            yield invalid("spec.maxFailedIndexes", most, "must be less than or equal to completions")
+
+
+def _failure_policy(spec: Obj) -> Iterator[Cause]:
+    rules = entries((spec.get("podFailurePolicy") or {}).get("rules"))
+    if len(rules) > _MOST_RULES:
+        detail = f"Too many: {len(rules)}: must have at most {_MOST_RULES} items"
+        yield Cause("FieldValueTooMany", detail, "spec.podFailurePolicy.rules")
+    known = {str(each.get("name")) for each in entries(at_path(spec, "template", "spec", "containers"))}
+    for place, rule in enumerate(rules):
+        yield from _failure_rule(rule, f"spec.podFailurePolicy.rules[{place}]", known, spec)
+
+
+def _failure_rule(rule: Obj, path: str, known: set[str], spec: Obj) -> Iterator[Cause]:
+    action = rule.get("action") or ""
+    if not action:
+        yield missing(f"{path}.action", f"valid values: {as_json(list(_ACTIONS))}")
+    elif action not in _ACTIONS:
+        yield not_supported(f"{path}.action", action, _ACTIONS)
+    elif action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
+        yield invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
+    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
+    if not codes and not conditions:
+        yield _said(path, "specifying one of OnExitCodes and OnPodConditions is required")
+    if codes and conditions:
+        yield _said(path, "specifying both OnExitCodes and OnPodConditions is not supported")
+    if codes:
+        yield from _exit_codes(codes, f"{path}.onExitCodes", known)
+
+
+def _said(path: str, detail: str) -> Cause:
+    """Without the value, which would be the whole rule."""
+    return Cause("FieldValueInvalid", f"Invalid value: {detail}", path)
+
+
+def _exit_codes(codes: Obj, path: str, known: set[str]) -> Iterator[Cause]:
+    operator, values = codes.get("operator") or "", codes.get("values") or []
+    if not operator:
+        yield missing(f"{path}.operator", f"valid values: {as_json(list(_OPERATORS))}")
+    elif operator not in _OPERATORS:
+        yield not_supported(f"{path}.operator", operator, _OPERATORS)
+    if codes.get("containerName") and codes["containerName"] not in known:
+        yield invalid(
+            f"{path}.containerName",
+            codes["containerName"],
+            "must be one of the container or initContainer names in the pod template",
+        )
+    if not values:
+        yield invalid(f"{path}.values", values, "at least one value is required")
+    for place, value in enumerate(values):
+        if operator == "In" and value == 0:
+            yield invalid(f"{path}.values[{place}]", value, "must not be 0 for the In operator")
+
+
+# --- both ----------------------------------------------------------------------------------------------------------
+
+
+def _counts(spec: Obj, names: tuple[str, ...]) -> Iterator[Cause]:
+    for name in names:
+        if (spec.get(name) or 0) < 0:
+            yield invalid(f"spec.{name}", spec[name], NEGATIVE)
+
+
+def _fits(selector: Obj | None, template: Obj) -> Iterator[Cause]:
+    worn = (template.get("metadata") or {}).get("labels") or {}
+    try:
+        fits = from_label_selector(selector).matches(worn)
+    except ApiError:
+        return  # a selector nobody can read is told already
+    if not fits:
+        yield invalid("spec.template.metadata.labels", worn or None, _MISFIT)
+
+
+def _template(template: Obj) -> Iterator[Cause]:
+    """The pod inside, with paths that lead to where it stands."""
+    meta = template.get("metadata") or {}
+    yield from labels(meta.get("labels"), "spec.template.labels")
+    for cause in pods.spec_rules(template.get("spec") or {}, ""):
+        yield Cause(cause.reason, cause.message, f"spec.template.{cause.field}")

@@ -1,0 +1,183 @@
+"""What a server fills into ReplicaSets and Jobs, what it refuses, and how their size is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kit.api import TABLE, Obj, Space
+from kit.api_objects import cause, invalid, required, settled
+
+LABELS = {"app": "a"}
+CONTAINER = {"name": "main", "image": "busybox:1"}
+FILLED_CONTAINER = CONTAINER | {
+    "resources": {},
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "imagePullPolicy": "IfNotPresent",
+}
+MISFIT = "`selector` does not match template `labels`"
+UNLABELLED = cause("spec.template.metadata.labels", f"Invalid value: null: {MISFIT}")
+NEGATIVE = "must be greater than or equal to 0"
+
+
+def template(**pod: Any) -> Obj:
+    return {"metadata": {"labels": LABELS}, "spec": {"containers": [CONTAINER], **pod}}
+
+
+def filled(policy: str, labels: Obj) -> Obj:
+    pod = {
+        "containers": [FILLED_CONTAINER],
+        "restartPolicy": policy,
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+    }
+    return {"metadata": {"labels": labels}, "spec": pod}
+
+
+def replica_set(**spec: Any) -> Obj:
+    return {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": LABELS}, "template": template(), **spec}}
+
+
+def job(**spec: Any) -> Obj:
+    return {"metadata": {"name": "a"}, "spec": {"suspend": True, "template": template(restartPolicy="Never"), **spec}}
+
+
+def test_a_replica_set_gets_its_defaults(space: Space) -> None:
+    made = space.post("replicasets", replica_set(), group="apps/v1").ok()
+    assert settled(made) == {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "a", "namespace": space.name, "generation": 1},
+        "spec": {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": filled("Always", LABELS)},
+        "status": {"replicas": 0},
+    }
+
+
+def test_a_job_gets_its_defaults_and_labels_of_its_own(space: Space) -> None:
+    made = space.post("jobs", job(), group="batch/v1").ok()
+    uid = made["metadata"]["uid"]
+    own = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "a"}
+    labels = {**LABELS, **own, "controller-uid": uid, "job-name": "a"}
+    assert settled(made) == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "a", "namespace": space.name, "generation": 1, "labels": labels},
+        "spec": {
+            "parallelism": 1,
+            "completions": 1,
+            "backoffLimit": 6,
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+            "manualSelector": False,
+            "template": filled("Never", labels),
+            "completionMode": "NonIndexed",
+            "suspend": True,
+            "podReplacementPolicy": "TerminatingOrFailed",
+        },
+        "status": {},
+    }
+
+
+def test_parallelism_alone_leaves_completions_open(space: Space) -> None:
+    made = space.post("jobs", job(parallelism=2), group="batch/v1").ok()
+    assert {name: made["spec"].get(name) for name in ("parallelism", "completions")} == {
+        "parallelism": 2,
+        "completions": None,
+    }
+
+
+BAD_REPLICA_SETS: dict[str, tuple[Obj, list[Obj]]] = {
+    "no selector": ({"selector": None}, [required("spec.selector"), UNLABELLED | {
+        "message": f'Invalid value: {{"app":"a"}}: {MISFIT}'}]),
+    "selector of others": (
+        {"selector": {"matchLabels": {"app": "b"}}},
+        [cause("spec.template.metadata.labels", f'Invalid value: {{"app":"a"}}: {MISFIT}')],
+    ),
+    "negative": ({"replicas": -1}, [cause("spec.replicas", f"Invalid value: -1: {NEGATIVE}")]),
+    "pods that end": (
+        {"template": template(restartPolicy="Never")},
+        [cause("spec.template.spec.restartPolicy", 'Unsupported value: "Never": supported values: "Always"',
+               "FieldValueNotSupported")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "causes"), BAD_REPLICA_SETS.values(), ids=BAD_REPLICA_SETS.keys())
+def test_a_replica_set_is_refused_with(space: Space, spec: Obj, causes: list[Obj]) -> None:
+    refused = space.post("replicasets", replica_set(**spec), group="apps/v1").failure()
+    assert refused == invalid("ReplicaSet", "a", *causes, group="apps")
+
+
+def count(name: str, value: int, why: str = NEGATIVE) -> Obj:
+    return cause(f"spec.{name}", f"Invalid value: {value}: {why}")
+
+
+COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+NEEDS_INDEXES = "requires indexed completion mode"
+BAD_JOBS: dict[str, tuple[Obj, list[Obj]]] = {
+    "negative": (dict.fromkeys(COUNTS, -1), [count(name, -1) for name in COUNTS]),
+    "pods that never end": (
+        {"template": template()},
+        [required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')],
+    ),
+    "indexes without a number": (
+        {"completionMode": "Indexed", "parallelism": 2},
+        [required("spec.completions", "when completion mode is Indexed")],
+    ),
+    "patience per index without indexes": (
+        {"backoffLimitPerIndex": 1, "maxFailedIndexes": 1},
+        [count("backoffLimitPerIndex", 1, NEEDS_INDEXES), count("maxFailedIndexes", 1, NEEDS_INDEXES)],
+    ),
+    "a rule without a condition": (
+        {"podFailurePolicy": {"rules": [{"action": "Ignore"}]}},
+        [cause("spec.podFailurePolicy.rules[0]",
+               "Invalid value: specifying one of OnExitCodes and OnPodConditions is required")],
+    ),
+    "a rule about success": (
+        {"podFailurePolicy": {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [0]}}]}},
+        [cause("spec.podFailurePolicy.rules[0].onExitCodes.values[0]",
+               "Invalid value: 0: must not be 0 for the In operator")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "causes"), BAD_JOBS.values(), ids=BAD_JOBS.keys())
+def test_a_job_is_refused_with(space: Space, spec: Obj, causes: list[Obj]) -> None:
+    refused = space.post("jobs", job(**spec), group="batch/v1").failure()
+    assert refused == invalid("Job", "a", *causes, group="batch")
+
+
+def test_what_a_job_is_does_not_change(space: Space) -> None:
+    space.post("jobs", job(), group="batch/v1").ok()
+    refused = space.patch("jobs/a", {"spec": {"completions": 2, "completionMode": "Indexed"}}, group="batch/v1")
+    told = "Invalid value: 2: can only be modified in tandem with spec.parallelism"
+    mode = cause("spec.completionMode", 'Invalid value: "Indexed": field is immutable')
+    assert refused.failure() == invalid("Job", "a", cause("spec.completions", told), mode, group="batch")
+    assert space.patch("jobs/a", {"spec": {"parallelism": 2}}, group="batch/v1").ok()["metadata"]["generation"] == 2
+
+
+def test_a_replica_set_is_scaled_through_its_scale(space: Space) -> None:
+    space.post("replicasets", replica_set(), group="apps/v1").ok()
+    scale = space.patch("replicasets/a/scale", {"spec": {"replicas": 3}}, group="apps/v1").ok()
+    assert (scale["kind"], scale["spec"], scale["status"]) == (
+        "Scale", {"replicas": 3}, {"replicas": 0, "selector": "app=a"},
+    )  # fmt: skip
+    assert space.get("replicasets/a", group="apps/v1").ok()["spec"]["replicas"] == 3
+
+
+def test_tables_tell_how_many_there_are(space: Space) -> None:
+    space.post("replicasets", replica_set(replicas=2), group="apps/v1").ok()
+    space.post("jobs", job(), group="batch/v1").ok()
+    found = {}
+    for group, resource in (("apps/v1", "replicasets"), ("batch/v1", "jobs")):
+        table = space.get(resource, group=group, accept=TABLE).ok()
+        heads = [column["name"] for column in table["columnDefinitions"] if not column["priority"]]
+        cells = table["rows"][0]["cells"][: len(heads)]
+        found[resource] = [(head, cell) for head, cell in zip(heads, cells, strict=True) if head != "Age"]
+    assert found == {
+        "replicasets": [("Name", "a"), ("Desired", 2), ("Current", 0), ("Ready", 0)],
+        "jobs": [("Name", "a"), ("Status", "Running"), ("Completions", "0/1"), ("Duration", "")],
+    }
