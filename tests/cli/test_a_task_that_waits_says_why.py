@@ -11,6 +11,7 @@ from rich.console import Console
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
+from shoal.cli.following import Sight
 from shoal.cli.jobs import Found
 from shoal.cli.progress import Lines, Screen
 from shoal.cli.views import tasks_of
@@ -73,11 +74,11 @@ async def test_lines_tell_each_reason_once() -> None:
     job, uid = await running_job()
     out = StringIO()
     lines = Lines(Console(file=out, width=200), logs=True)
-    lines.wait(uid, WHY)
+    lines.pod(job, "worker-0", Sight(uid, why=WHY))
     lines.change(job)
-    lines.wait(uid, WHY)
-    lines.wait("another pod", "another reason")
-    lines.wait(uid, "")
+    lines.pod(job, "worker-0", Sight(uid, why=WHY))
+    lines.pod(job, "worker-7", Sight("another pod", why="another reason"))
+    lines.pod(job, "worker-0", Sight(uid))
     said = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in out.getvalue().splitlines()]
     assert said == ["job: running", f"job worker-0: waiting: {WHY}", "job worker-0: running"]
 
@@ -88,7 +89,7 @@ async def test_the_table_has_the_reason_and_no_markup_below_a_note() -> None:
     screen = Screen(Console(file=out, width=140, height=30, force_terminal=True, color_system=None), logs=True)
     with screen.shown():
         screen.change(job)
-        screen.wait(uid, WHY)
+        screen.pod(job, "worker-0", Sight(uid, why=WHY))
         screen.note("Stopping; [Ctrl-C] again ends everything at once.")
         screen.trouble("worker-0", "no [log]")
     shown = out.getvalue()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,19 @@ from shoal.kube.objects import Key, Obj, uid_of
 OnChange = Callable[[Found], None]
 OnLine = Callable[[Found, str, str], None]  # the job, the task such as worker-0, the line
 OnTrouble = Callable[[str, str], None]  # the task, and why its log is not to be had
-OnWait = Callable[[str, str], None]  # the uid of a pod, and why it does not run; '' when it does
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the pod of a task shows of it: where it is, and why it does not run; '' when it does."""
+
+    pod_uid: str
+    node: str = ""
+    why: str = ""
+
+
+OnPod = Callable[[Found, str, Sight], None]  # the job, the task, its pod
+OnGang = Callable[[Found, str], None]  # the job, and why its gang is not let in; '' when it is
 
 _SPEAKING = ("Running", "Succeeded", "Failed")
 
@@ -63,17 +76,22 @@ class Follower:
         on_change: OnChange = lambda _: None,
         on_line: OnLine | None = None,
         on_trouble: OnTrouble = lambda *_: None,
-        on_wait: OnWait = lambda *_: None,
+        on_pod: OnPod = lambda *_: None,
+        on_gang: OnGang = lambda *_: None,
+        is_over: Callable[[Found], bool] = lambda found: found.state.is_ended,
         hears: Callable[[TaskRef], bool] = lambda _: True,
         options: LogOptions | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`hears` says whose logs are followed, `options` how; pods that come later are heard from their first line."""
+        """`hears` says whose logs are followed, `options` how; pods that come later are heard from their first line.
+        `is_over` says which jobs nobody waits for any more."""
         self._cluster = cluster
         self._on_change = on_change
         self._on_line = on_line
         self._on_trouble = on_trouble
-        self._on_wait = on_wait
+        self._on_pod = on_pod
+        self._on_gang = on_gang
+        self._is_over = is_over
         self._hears = hears
         self._options = replace(options or LogOptions(), follow=True)
         self.jobs = {uid_of(job.manifest): job for job in jobs}
@@ -89,6 +107,7 @@ class Follower:
         if self._on_line is not None:
             namespaces = {job.namespace for job in self.jobs.values()}
             tasks += [self._kept(self._pods_of(name).run()) for name in namespaces]
+            tasks += [asyncio.create_task(self._keep_groups(job)) for job in places.values()]
         try:
             await self._over
             await asyncio.gather(*self._logs.values(), return_exceptions=True)  # the last lines
@@ -137,18 +156,33 @@ class Follower:
         if change.new is not None:
             known = self.jobs[uid_of(seen)] = Found(change.new, known.dialect)
             try:
-                is_ended = known.state.is_ended
+                is_over = self._is_over(known)
             except LedgerUnreadable as problem:
                 self._break(problem)
                 return
             self._on_change(known)
-        if change.new is None or is_ended:
+        if change.new is None or is_over:
             self._end(uid_of(seen))
 
     def _end(self, uid: str) -> None:
         self._open.discard(uid)
         if not self._open and not self._over.done():
             self._over.set_result(None)
+
+    async def _keep_groups(self, like: Found) -> None:
+        """The groups of the jobs of one kind in one namespace; who may not see them does without."""
+        kin = like.dialect.kin
+        if kin is None:
+            return
+
+        def changed(change: Change) -> None:
+            for job in self.jobs.values():
+                if change.new is not None and kin.recognise(change.new, job.manifest) is not None:
+                    self._on_gang(job, kin.waits(change.new))
+
+        copy = Reflector(self._cluster, kin.group, like.namespace, on_change=changed, gives_up_on=(*NOT_ALLOWED, 404))
+        with suppress(ApiError):
+            await copy.run()
 
     def _pods_of(self, namespace: str) -> Reflector:
         def changed(change: Change) -> None:
@@ -159,18 +193,23 @@ class Follower:
 
     def _pod_changed(self, change: Change, *, is_late: bool) -> None:
         pod = change.new
-        if pod is not None:
-            self._on_wait(uid_of(pod), why_waiting(pod))
-        if pod is None or (pod.get("status") or {}).get("phase") not in _SPEAKING:
+        job, ref = self._task_of(pod) if pod is not None else (None, None)
+        if pod is None or job is None or ref is None:
             return
+        self._on_pod(job, str(ref), Sight(uid_of(pod), pod["spec"].get("nodeName") or "", why_waiting(pod)))
         life = (uid_of(pod), restarts_of(pod, self._options.container))
-        if life in self._logs:
+        is_silent = (pod.get("status") or {}).get("phase") not in _SPEAKING
+        if is_silent or life in self._logs or not self._hears(ref):
             return
+        options = replace(self._options, tail_lines=None) if is_late else self._options
+        self._logs[life] = asyncio.create_task(self._listen(job, str(ref), change.key, life, options))
+
+    def _task_of(self, pod: Obj) -> tuple[Found, TaskRef] | tuple[None, None]:
         for job in self.jobs.values():
             ref = task_of(job, pod)
-            if ref is not None and self._hears(ref):
-                options = replace(self._options, tail_lines=None) if is_late else self._options
-                self._logs[life] = asyncio.create_task(self._listen(job, str(ref), change.key, life, options))
+            if ref is not None:
+                return job, ref
+        return None, None
 
     async def _listen(self, job: Found, task: str, key: Key, life: tuple[str, int], options: LogOptions) -> None:
         before = [heard for (uid, number), heard in self._logs.items() if uid == life[0] and number < life[1]]

@@ -11,6 +11,7 @@ from shoal.cli.jobs import complete_tasks, job_argument
 from shoal.cli.reaching import Choice, cluster_options, with_cluster
 
 if TYPE_CHECKING:
+    from shoal.cli.following import Sight
     from shoal.cli.jobs import Found
     from shoal.cluster.kubernetes import KubernetesCluster
     from shoal.cluster.port import LogOptions
@@ -116,7 +117,8 @@ async def _follow(
     follower = Follower(
         cluster, [job],
         on_change=waits.change,
-        on_wait=waits.wait,
+        on_pod=waits.pod,
+        on_gang=waits.gang,
         on_line=lambda _, task, line: click.echo(f"{head(task)}{line}"),
         on_trouble=lambda task, why: click.echo(f"{head(task)}({why})", err=True),
         hears=lambda ref: _is_meant(ref, tasks),
@@ -136,16 +138,20 @@ class _Waits:
         self._told: set[tuple[str, str]] = set()
 
     def change(self, found: Found) -> None:
-        from shoal.cli.reasons import why_at_rest
-
-        self._board.jobs[found.name] = found
-        if why := why_at_rest(found.job, found.state):
+        self._board.put(found)
+        if why := self._board.why(found):
             self._say(found.name, why)
         self._tell()
 
-    def wait(self, pod_uid: str, why: str) -> None:
-        self._board.waits[pod_uid] = why
+    def pod(self, found: Found, task: str, pod: Sight) -> None:
+        self._board.see(found, task, pod)
         self._tell()
+
+    def gang(self, found: Found, why: str) -> None:
+        from shoal.kube.objects import uid_of
+
+        self._board.gangs[uid_of(found.manifest)] = why
+        self.change(found)
 
     def _tell(self) -> None:
         for _, view, _, why in self._board.rows():

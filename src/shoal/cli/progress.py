@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from shoal.cli.following import Sight
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_at_rest, word_with
 from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
+from shoal.kube.objects import uid_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +29,7 @@ _STEP = re.compile(r"\b(?:global[_ ])?step\b[\"' ]*[:=# ]\s*(\d+)", re.IGNORECAS
 _LOSS = re.compile(
     r"\b(?:train[_ ])?loss\b[\"' ]*[:= ]\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE
 )
+_UNSEEN = Sight("")
 NOBODY = TaskView("-", "", -1, "waiting", 0, "", None, None)  # in the place of tasks, where a job has none
 COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "red")
 
@@ -53,32 +56,50 @@ def pace_in(line: str, before: Pace) -> Pace:
 class Board:
     """All followed jobs as they stand."""
 
-    jobs: dict[str, Found] = field(default_factory=dict)
+    jobs: dict[str, Found] = field(default_factory=dict)  # by uid, as everything here
     paces: dict[tuple[str, str], Pace] = field(default_factory=dict)  # by job and task
-    waits: dict[str, str] = field(default_factory=dict)  # by the uid of a pod: why it does not run
+    pods: dict[tuple[str, str], Sight] = field(default_factory=dict)  # the last pod of each task
+    gangs: dict[str, str] = field(default_factory=dict)  # why the gang of a job is not let in
 
-    def hear(self, job: str, task: str, line: str) -> None:
-        before = self.paces.get((job, task), Pace())
+    def put(self, found: Found) -> None:
+        self.jobs[uid_of(found.manifest)] = found
+
+    def see(self, found: Found, task: str, pod: Sight) -> bool:
+        """Whether it is news."""
+        key = uid_of(found.manifest), task
+        is_news = self.pods.get(key) != pod
+        self.pods[key] = pod
+        return is_news
+
+    def hear(self, found: Found, task: str, line: str) -> None:
+        key = uid_of(found.manifest), task
+        before = self.paces.get(key, Pace())
         after = pace_in(line, before)
         if after != before:
-            self.paces[job, task] = after
+            self.paces[key] = after
 
-    def word(self, name: str) -> str:
+    def word(self, found: Found) -> str:
         """How a job stands, and why it does nothing if it does not."""
-        found = self.jobs[name]
-        why = why_at_rest(found.job, found.state)
+        why = self.why(found)
         return f"{job_word(found.state)}: {why}" if why else job_word(found.state)
 
-    def rows(self) -> Iterator[tuple[str, TaskView, Pace, str]]:
+    def why(self, found: Found) -> str:
+        """Why a whole job does nothing: it rests, or its gang has no room."""
+        starts = found.state.run.is_open and not found.state.is_ended and job_word(found.state) != "running"
+        gang = self.gangs.get(uid_of(found.manifest), "") if starts else ""
+        return why_at_rest(found.job, found.state) or gang
+
+    def rows(self) -> Iterator[tuple[Found, TaskView, Pace, str]]:
         """The job, the task, how far it is, and why it waits if it does."""
-        for name, found in self.jobs.items():
+        for uid, found in self.jobs.items():
             views = tasks_of(found.state)
-            if not views and (why := why_at_rest(found.job, found.state)):
-                yield name, NOBODY, Pace(), why
+            if not views and (why := self.why(found)):
+                yield found, NOBODY, Pace(), why
             for view in views:
-                why = self.waits.get(view.pod_uid or "", "")
-                shown = replace(view, word=word_with(view.word, why))
-                yield name, shown, self.paces.get((name, view.name), Pace()), why if shown.word == "waiting" else ""
+                pod = self.pods.get((uid, view.name), _UNSEEN)
+                pod = pod if view.pod_uid in (None, pod.pod_uid) else _UNSEEN
+                shown = replace(view, word=word_with(view.word, pod.why), node=view.node or pod.node)
+                yield found, shown, self.paces.get((uid, view.name), Pace()), pod.why * (shown.word == "waiting")
 
 
 class Lines:
@@ -96,14 +117,18 @@ class Lines:
         yield
 
     def change(self, found: Found) -> None:
-        self._board.jobs[found.name] = found
-        self._say(found.name, "", self._board.word(found.name))
+        self._board.put(found)
+        self._say(found, "", self._board.word(found))
         self._say_tasks()
 
-    def wait(self, pod_uid: str, why: str) -> None:
-        if self._board.waits.get(pod_uid, "") != why:
-            self._board.waits[pod_uid] = why
+    def pod(self, found: Found, task: str, pod: Sight) -> None:
+        if self._board.see(found, task, pod):
             self._say_tasks()
+
+    def gang(self, found: Found, why: str) -> None:
+        self._board.gangs[uid_of(found.manifest)] = why
+        if uid_of(found.manifest) in self._board.jobs:
+            self._say(found, "", self._board.word(found))
 
     def _say_tasks(self) -> None:
         for job, view, _, why in self._board.rows():
@@ -113,10 +138,11 @@ class Lines:
             again = f", attempt {view.retries}" if view.retries and view.word in ("waiting", "running") else ""
             self._say(job, view.name, f"{view.word}{code}{again}{f': {why}' if why else ''}")
 
-    def _say(self, job: str, task: str, word: str) -> None:
-        if self._words.get((job, task)) != word:
-            self._words[job, task] = word
-            who = f"{job} {task}".rstrip()
+    def _say(self, job: Found, task: str, word: str) -> None:
+        key = uid_of(job.manifest), task
+        if self._words.get(key) != word:
+            self._words[key] = word
+            who = f"{job.name} {task}".rstrip()
             self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: {word}")
 
     def line(self, found: Found, task: str, line: str) -> None:  # noqa: ARG002 - the same face as Screen
@@ -156,19 +182,22 @@ class Screen:
             live.refresh()
 
     def change(self, found: Found) -> None:
-        self._board.jobs[found.name] = found
+        self._board.put(found)
 
     def line(self, found: Found, task: str, line: str) -> None:
         from rich.text import Text
 
-        self._board.hear(found.name, task, line)
+        self._board.hear(found, task, line)
         if self._logs:
             role = task.rpartition("-")[0]
             colour = self._colours.setdefault(role, COLOURS[len(self._colours) % len(COLOURS)])
             self._console.print(Text.assemble((f"{task} | ", colour), line), soft_wrap=True)
 
-    def wait(self, pod_uid: str, why: str) -> None:
-        self._board.waits[pod_uid] = why
+    def pod(self, found: Found, task: str, pod: Sight) -> None:
+        self._board.see(found, task, pod)
+
+    def gang(self, found: Found, why: str) -> None:
+        self._board.gangs[uid_of(found.manifest)] = why
 
     def trouble(self, task: str, why: str) -> None:
         from rich.text import Text
@@ -186,22 +215,31 @@ class Screen:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="dim", title_justify="left", title_style="bold")
-        names = ", ".join(f"{name} {self._board.word(name)}" for name in self._board.jobs)
+        names = ", ".join(f"{job.name} {job_word(job.state)}" for job in self._board.jobs.values())
         passed = span((datetime.now(UTC) - self._began).total_seconds())
         table.title = Text(f"{names or 'submitting'}  {passed}")
-        rows = list(self._board.rows())
+        rows = list(self.rows())
         several, some_wait = len(self._board.jobs) > 1, any(why for *_, why in rows)
         for head in (*(("job",) if several else ()), "task", "state", "retries", "step", "loss", "node"):
             table.add_column(head, no_wrap=True)
         if some_wait:
             table.add_column("why", overflow="fold")
         room = max(self._console.size.height - 4, 6)
-        for name, view, pace, why in rows[:room]:
+        for job, view, pace, why in rows[:room]:
             cells = [Text(view.name), _state_cell(view), *map(Text, (str(view.retries or ""), pace.step, pace.loss))]
-            table.add_row(*([Text(name)] if several else []), *cells, Text(view.node), *([Text(why)] * some_wait))
+            table.add_row(*([Text(job.name)] if several else []), *cells, Text(view.node), *([Text(why)] * some_wait))
         if len(rows) > room:
             table.add_row(f"... and {len(rows) - room} more")
         return table
+
+    def rows(self) -> Iterator[tuple[Found, TaskView, Pace, str]]:
+        """Why a whole job waits stands beside the first of its tasks that do."""
+        said: set[str] = set()
+        for job, view, pace, why in self._board.rows():
+            if view.word == "waiting" and not why and job.name not in said:
+                why = self._board.why(job)
+            said |= {job.name} if why else set()
+            yield job, view, pace, why
 
 
 def _state_cell(view: TaskView) -> Text:

@@ -47,9 +47,9 @@ def word_with(word: str, why: str) -> str:
 
 def why_ended(state: JobState, outcome: Outcome) -> str:
     """What decided about the job, without its end mark."""
-    if outcome.is_ok or outcome.final:
-        return _first_line(outcome)
     trigger = outcome.trigger
+    if outcome.is_ok or (trigger is None and (outcome.final or state.is_held)):
+        return _first_line(outcome)
     if trigger is None:
         return _failure("a task", outcome)
     decisive = _outcome_of(state, trigger.role, trigger.index) or outcome

@@ -120,7 +120,8 @@ async def _run(
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
         follower = Follower(
             hosted.cluster, jobs,
-            on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble, on_wait=shown.wait,
+            on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble, on_pod=shown.pod,
+            on_gang=shown.gang, is_over=is_over,
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
         with shown.shown(), interruption.heard():
@@ -139,16 +140,25 @@ async def _run(
         return _code(ended, interrupted=interruption.count > 0), ended
 
 
+def is_over(job: Found) -> bool:
+    """Also of a job that is held and has let everything go: nobody else reaches this cluster to resume it."""
+    from shoal.engine import Stage
+
+    return job.state.is_ended or (job.state.is_held and job.state.run.stage is Stage.OVER)
+
+
 def _tell_failures(ended: Sequence[Found], shown: Lines | Screen) -> None:
     """Why, in a sentence; the cluster that could tell the whole story is about to go."""
-    from shoal.cli.stories import headline, last_lines
+    from shoal.cli.stories import headline, last_lines, resumed
     from shoal.cli.views import exit_code_of
 
     for job in ended:
-        if job.state.is_ended and exit_code_of(job.state):
+        if is_over(job) and exit_code_of(job.state):
             shown.note(headline(job, job.state, datetime.now(UTC)))
             if said := last_lines(job.state):
                 shown.note(said)
+            if job.state.is_held:
+                shown.note(f"`shoal run` ends here. On a cluster that stays (`shoal up`), {resumed(job)}.")
 
 
 def _code(ended: Sequence[Found], *, interrupted: bool) -> int:

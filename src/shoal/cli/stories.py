@@ -9,19 +9,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from shoal.cli.foretelling import answers, endings
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import last_words, why_at_rest, why_ended, why_waiting, word_with
 from shoal.cli.views import job_word, span, tasks_of
 from shoal.dialects.dialect import LedgerUnreadable
-from shoal.engine import Anchor, CompanionRef, Group, GroupRef, JobState, Observed, Seen
+from shoal.dialects.relating import opened, relatives
+from shoal.engine import Anchor, JobState, Observed
 from shoal.engine.advance import advance
-from shoal.engine.policies import ALL, Bound, Claim, Earliest, Tally, When
 from shoal.kube import times
-from shoal.kube.conditions import condition_of
 from shoal.kube.objects import Obj, name_of, uid_of
 
 _WRITE = "write some into its spec"
-_DEEDS = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +63,13 @@ def headline(found: Found, state: JobState, now: datetime) -> str:
     since = f" for {span((now - run.since).total_seconds())}" if run.since is not None and not state.is_ended else ""
     what = f"{found} in namespace {found.namespace} ({roles}) is {word}{since}"
     if state.is_ended and run.outcome is not None:
-        why = f": {why_ended(state, run.outcome)}" if word != "stopped" else ""
+        why = f": {why_ended(state, run.outcome)}" if word != "stopped" or run.outcome.trigger else ""
         what = f"{found} in namespace {found.namespace} ({roles}) {_verb(word)}{_took(state)}{why}"
-    if run.number:
-        what += f"; this is run {run.number}, after {run.number} that did not do"
+    elif state.is_held and run.outcome is not None:
+        what += f": {why_ended(state, run.outcome)}"
+    if run.number:  # a resumed job has runs that did nothing wrong
+        after = f", after {run.number} that did not do" if state.stamps.held is None else ""
+        what += f"; this is run {run.number}{after}"
     return f"{what}."
 
 
@@ -88,9 +90,15 @@ def _took(state: JobState) -> str:
     return f" after {span((stamps.ended - stamps.started).total_seconds())}"
 
 
+def resumed(found: Found) -> str:
+    """What becomes of a job that is held, and how."""
+    return f"`shoal start {found.name}` resumes it, what has finished stays finished; `shoal stop {found.name}` ends it"
+
+
 def last_lines(state: JobState) -> str:
     """What the task that made the job fail said last; nothing where it left no message."""
-    said = last_words(state, state.run.outcome) if state.is_ended and state.run.outcome is not None else []
+    is_over = state.is_ended or state.is_held
+    said = last_words(state, state.run.outcome) if is_over and state.run.outcome is not None else []
     return _section("The last it said", said)
 
 
@@ -128,7 +136,8 @@ def _tasks(state: JobState, world: World) -> Iterator[str]:
         pod = pods.get(view.pod_uid or "")
         why = why_waiting(pod) if pod is not None else ""
         word = word_with(view.word, why)
-        words = [word if view.code is None else f"{word} (code {view.code})"]
+        is_plain = view.code is None or (word == "cut off" and not view.code)
+        words = [word if is_plain else f"{word} (code {view.code})"]
         if view.retries:
             words.append(f"retried {view.retries} times" if view.retries > 1 else "retried once")
         if word == "waiting":
@@ -158,7 +167,10 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     if rests:
         way_out = f"`shoal scale {found.name} {job.roles[0].name}=1` gives it one" if job.roles else _WRITE
         yield f"It waits because {why}: {way_out}."
-    step = advance(job, state, _observed(found, world), world.now)
+    if state.is_held:
+        yield f"It is held: {resumed(found)}."
+        return
+    step = advance(job, found.dialect.restore(found.manifest), _observed(found, world), world.now)
     yield from dict.fromkeys(door.sentence.rstrip(".") + "." for door in step.doors if door.sentence)
     yield from _why_groups_wait(found, world)
     if state.run.delay_seconds is not None and state.run.since is not None:
@@ -167,7 +179,8 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     elif step.wake_at is not None and step.wake_at - world.now < timedelta(days=1):
         yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
     if state.run.is_open and not rests:
-        yield from (f"{sentence}." for sentence in endings(job.policies.completion.verdicts))
+        yield from answers(job, state)
+        yield from endings(job)
 
 
 def _left(found: Found, world: World) -> str:
@@ -184,76 +197,26 @@ def _day(moment: datetime) -> str:
 
 
 def _observed(found: Found, world: World) -> Observed:
-    dialect, manifest = found.dialect, found.manifest
+    dialect, manifest, kin = found.dialect, found.manifest, found.dialect.kin
     bodies = tuple(body for pod in world.pods if (body := dialect.body(pod, manifest)) is not None)
     anchor: Anchor | None = None
     if world.anchor is not None and dialect.anchor is not None:
         anchor = dialect.anchor(world.anchor, manifest)
-    groups: dict[str, Group] = {}
-    companions: dict[CompanionRef, Seen] = {}
-    for ref, seen in _relatives(found, world):
-        if isinstance(ref, GroupRef) and isinstance(seen, Group):
-            groups[ref.key] = seen
-        elif isinstance(ref, CompanionRef) and isinstance(seen, Seen):
-            companions[ref] = seen
-    return Observed(
-        bodies=bodies,
-        anchor=anchor,
-        groups=groups,
-        companions=companions,
-        opened=_opened(found, world),
-        nonce=name_of(manifest),
-    )
-
-
-def _relatives(found: Found, world: World) -> Iterator[tuple[GroupRef | CompanionRef, Group | Seen]]:
-    kin = found.dialect.kin
-    for obj in world.kin if kin is not None else ():
-        known = kin.recognise(obj, found.manifest) if kin is not None else None
-        if known is not None:
-            yield known
-
-
-def _opened(found: Found, world: World) -> frozenset[str]:
-    """The gates that objects of others have opened."""
-    kin = found.dialect.kin
+    if kin is None:
+        return Observed(bodies=bodies, anchor=anchor, nonce=name_of(manifest))
+    groups, companions = relatives(kin, world.kin, manifest)
     there = {(obj.get("kind"), name_of(obj)) for obj in world.kin}
-    awaited = kin.awaits(found.manifest) if kin is not None else ()
-    return frozenset(each.key for each in awaited if (each.kind.kind, each.name) in there)
+    gates = opened(kin.awaits(manifest), lambda kind, name: (kind.kind, name) in there)
+    return Observed(bodies=bodies, anchor=anchor, groups=groups, companions=companions, opened=gates)
 
 
 def _why_groups_wait(found: Found, world: World) -> Iterator[str]:
     """In the words of whoever places the pods."""
     kin = found.dialect.kin
-    for obj in world.kin if kin is not None else ():
-        known = kin.recognise(obj, found.manifest) if kin is not None else None
-        told = condition_of(obj, "Unschedulable")
-        if known is None or not isinstance(known[1], Group) or known[1].admitted or told is None:
-            continue
-        if told.get("status") == "True":
-            yield f"{obj.get('kind')} {name_of(obj)} waits: {told.get('message')}."
-
-
-def endings(verdicts: Iterable[When | Earliest]) -> Iterator[str]:
-    """The completion rules as sentences."""
-    told: list[str] = []
-    for verdict in verdicts:
-        for when in verdict.verdicts if isinstance(verdict, Earliest) else (verdict,):
-            claims = [claim for claim in (_claim(claim) for claim in when.claims) if claim]
-            if claims:
-                good = when.outcome.is_ok
-                told.append(f"It {'succeeds' if good else 'fails'} as soon as {' and '.join(claims)}")
-    yield from dict.fromkeys(told)
-
-
-def _claim(claim: Claim) -> str:
-    deed = _DEEDS.get(claim.tally)
-    whose = "" if claim.of == ALL else f" of {claim.of}"
-    if deed is not None and isinstance(claim.below, int):
-        return f"fewer than {claim.below} tasks{whose} have {deed}"
-    if deed is None or claim.at_least is None:
-        return ""
-    if claim.at_least is Bound.SIZE:
-        return f"all tasks{whose} have {deed}"
-    count = "the minimum" if claim.at_least is Bound.MIN else str(claim.at_least)
-    return f"{count} task{whose} has {deed}" if count == "1" else f"{count} tasks{whose} have {deed}"
+    if kin is None:
+        return
+    groups = (obj for obj in world.kin if obj.get("kind") == kin.group.kind)
+    for group in groups:
+        why = kin.waits(group)
+        if why and kin.recognise(group, found.manifest) is not None:
+            yield f"{kin.group.kind} {name_of(group)} waits: {why}."

@@ -129,7 +129,7 @@ def _standing(state: JobState) -> list[str]:
         f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running",
         str(state.run.number),
         str(sum(view.retries for view in views)),
-        str(outcome.code) if outcome is not None else "",
+        str(outcome.code) if outcome is not None and state.is_ended else "",
     ]
 
 

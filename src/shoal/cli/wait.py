@@ -59,7 +59,9 @@ def _told(found: Found) -> str:
 
     state, word = found.state, job_word(found.state)
     verb = "is" if not state.is_ended else "was" if word == "stopped" else "has"
-    why = f": {why_ended(state, state.run.outcome)}" if word == "failed" and state.run.outcome is not None else ""
+    outcome = state.run.outcome
+    is_told = outcome is not None and (word == "failed" or (word == "stopped" and outcome.trigger is not None))
+    why = f": {why_ended(state, outcome)}" if is_told and outcome is not None else ""
     return f"{found} {verb} {word}{why}."
 
 

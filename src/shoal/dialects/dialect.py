@@ -136,6 +136,8 @@ class Kin:
     trouble: Callable[[Target], str]  # the reason of the Event where it cannot be had
     awaits: Callable[[Obj], tuple[Awaited, ...]]
     definitions: Callable[[], tuple[Obj, ...]]  # of kinds that come with the language
+    group: Kind  # which of the children are groups
+    waits: Callable[[Obj], str]  # why a group is not let in, in the words of whoever places pods; '' of one that is
 
 
 @dataclass(frozen=True, slots=True)

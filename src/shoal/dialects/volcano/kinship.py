@@ -21,6 +21,7 @@ from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
 from shoal.dialects.volcano.plugins.pods import Scene
 from shoal.engine import Apply, CompanionRef, Group, GroupRef, Seen, Target
 from shoal.engine.policies import Companion, GroupPlan, Life
+from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
@@ -178,6 +179,14 @@ def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[Compani
     return None
 
 
+def waits(group: Obj) -> str:
+    """Why a group is not let in, as its scheduler says it."""
+    told = condition_of(group, "Unschedulable")
+    if told is None or told.get("status") != "True" or (group.get("status") or {}).get("phase") in ADMITTED:
+        return ""
+    return str(told.get("message") or told.get("reason") or "").rstrip(".")
+
+
 def awaits(manifest: Obj) -> tuple[Awaited, ...]:
     """Claims that somebody else has to make."""
     return tuple(
@@ -217,4 +226,6 @@ KIN = Kin(
     trouble=trouble,
     awaits=awaits,
     definitions=gang_definitions,
+    group=POD_GROUP,
+    waits=waits,
 )

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
+from pydantic import ValidationError
 
 from shoal.dialects import ledger
 from shoal.dialects.dialect import LedgerPatch, Report
@@ -21,7 +23,7 @@ from shoal.dialects.volcano.kinship import controlled
 from shoal.dialects.volcano.manifest import spec_of
 from shoal.dialects.volcano.outcomes import COMPLETED, CUT_OFF, FAILED, TERMINATED
 from shoal.dialects.volcano.settings import Settings
-from shoal.engine import Intent, Job, JobState, Observed, Outcome, Phase, Run, Stage, Stamps, TaskState
+from shoal.engine import Intent, Job, JobState, Observed, Outcome, Phase, RoleState, Run, Stage, Stamps, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
 
@@ -42,31 +44,51 @@ def restore(manifest: Obj) -> JobState:
 
 
 def shown(manifest: Obj) -> JobState:
-    """The ledger with living tasks on the stages the status counts: of pods alike, the first ones are meant. A job has
-    ended for people when its status says so."""
+    """The ledger with every task the spec asks for, living ones on the stages the status counts: of pods alike, the
+    first ones are meant. A job has ended for people when its status says so."""
     state = restore(manifest)
     if state.is_ended and at_path(manifest, "status", "state", "phase") not in _ENDS:
         state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
     counts = at_path(manifest, "status", "taskStatusCount", default={})
     roles = []
-    for role in state.roles:
+    for role in _whole(manifest, state):
         running = int(at_path(counts, role.name, "phase", "Running", default=0))
         tasks: list[TaskState] = []
         for task in role.tasks:
-            if task.born and not task.is_done:
+            if not task.is_done:
                 task = _living(task, state, is_running=running > 0)
-                running -= 1
+                running -= task.born
             tasks.append(task)
         roles.append(replace(role, tasks=tuple(tasks)))
     return replace(state, roles=tuple(roles))
+
+
+def _whole(manifest: Obj, state: JobState) -> list[RoleState]:
+    """The roles of the ledger, with the tasks of the spec that it has nothing to say about."""
+    try:
+        sizes = {task.name: task.replicas for task in spec_of(manifest).tasks}
+    except ValidationError:  # told where jobs are read
+        sizes = {}
+    known = {role.name: role for role in state.roles}
+    return [_filled(known.get(name) or RoleState(name), sizes.get(name, 0)) for name in {**sizes, **known}]
+
+
+def _filled(role: RoleState, size: int) -> RoleState:
+    places = {task.index: task for task in role.tasks}
+    missing = size - sum(not task.dropped for task in role.tasks)
+    free = (index for index in range(size + len(places)) if index not in places)
+    places |= {index: TaskState(index) for index in islice(free, max(missing, 0))}
+    return replace(role, tasks=tuple(places[index] for index in sorted(places)))
 
 
 def _living(task: TaskState, state: JobState, *, is_running: bool) -> TaskState:
     """A task without an end of its own: it runs or will, or goes with the run, or went with the job."""
     if state.is_ended:
         return replace(task, stage=Stage.DONE, attempt=replace(task.attempt, outcome=CUT_OFF))
-    if not state.run.is_open:
+    if not state.run.is_open and (task.born or state.run.intent is Intent.END):
         return replace(task, stage=Stage.LEAVING)
+    if not task.born:
+        return task
     return replace(task, stage=Stage.RUNNING if is_running else Stage.PREPARING)
 
 

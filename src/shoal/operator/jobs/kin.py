@@ -14,7 +14,8 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Awaited, Dialect
-from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target
+from shoal.dialects.relating import opened, relatives
+from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, Seen, Sentence, Target
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
@@ -85,18 +86,8 @@ class KinCopies:
         kin, commands = self._dialect.kin, self._commands(key, manifest)
         if kin is None:
             return Relatives(commands=commands) if commands else _NOBODY
-        groups: dict[str, Group] = {}
-        companions: dict[CompanionRef, Seen] = {}
-        for copies in self._children.values():
-            for obj in copies.of(key):
-                found = kin.recognise(obj, manifest) if uid_of(obj) not in gone else None
-                if found is None:
-                    continue
-                ref, seen = found
-                if isinstance(ref, GroupRef) and isinstance(seen, Group):
-                    groups[ref.key] = seen
-                elif isinstance(ref, CompanionRef) and isinstance(seen, Seen):
-                    companions[ref] = seen
+        there = (obj for copies in self._children.values() for obj in copies.of(key) if uid_of(obj) not in gone)
+        groups, companions = relatives(kin, there, manifest)
         return Relatives(groups, companions, commands, self._opened(key, kin.awaits(manifest)))
 
     def forget(self, key: Key) -> None:
@@ -122,9 +113,8 @@ class KinCopies:
     # Waiting for others
 
     def _opened(self, key: Key, awaits: tuple[Awaited, ...]) -> frozenset[str]:
-        places = {awaited.key: (awaited.kind, Key(key.namespace, awaited.name)) for awaited in awaits}
-        self._hope(key, frozenset(places.values()))
-        return frozenset(name for name, place in places.items() if _standing(self.copy_of(*place)))
+        self._hope(key, frozenset((awaited.kind, Key(key.namespace, awaited.name)) for awaited in awaits))
+        return opened(awaits, lambda kind, name: bool(_standing(self.copy_of(kind, Key(key.namespace, name)))))
 
     def _hope(self, job: Key, places: frozenset[Place]) -> None:
         """These and no others."""

@@ -1,0 +1,130 @@
+"""What may become of a running job, in sentences: what its policies answer to, and what its completion rules wait for.
+
+Rules are asked in their order, and the first that holds decides. Those that wait for the end of all tasks are told as
+one sentence, because each of them means: where none before it held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from shoal.engine import Action, Happening, Job, JobState
+from shoal.engine.policies import ALL, Bound, Claim, Earliest, Reaction, Scope, Tally, Unit, When
+
+_DEEDS = {Tally.OK: "succeeded", Tally.BAD: "failed", Tally.DONE: "ended"}
+_HAPPENINGS = {
+    Happening.TASK_PENDING: "a task{of} stays pending",
+    Happening.TASK_FAILED: "a task{of} fails",
+    Happening.TASK_LOST: "a task{of} is taken away by others",
+    Happening.ROLE_SUCCEEDED: "all tasks {of_it} have succeeded",
+    Happening.ROLE_EXHAUSTED: "containers {of_it} are restarted too often",
+    Happening.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
+    Happening.STORE_LOST: "the store of the group is lost",
+    Happening.ROUND_CLOSED: "the round is closed",
+    Happening.GROUP_DONE: "the group is done",
+    Happening.ANY: "anything happens to a task{of}",
+}
+_ANSWERS = {
+    Action.RESTART_TASK: "it begins anew",
+    Action.RESTART_PARTITION: "its partition begins anew",
+    Action.RESTART_ROLE: "all tasks of its role begin anew",
+    Action.RESTART_RUN: "the whole job begins anew",
+    Action.HOLD: "the job is held until somebody resumes it",
+    Action.COMPLETE: "the job succeeds",
+    Action.FAIL: "the job fails",
+    Action.TERMINATE: "the job is stopped",
+}
+_CLAIM_OF_ALL = Claim(Tally.DONE, ALL, Bound.SIZE)
+
+
+# --- policies ------------------------------------------------------------------------------------------------------
+
+
+def answers(job: Job, state: JobState) -> Iterator[str]:
+    """What happens when something happens: the policies of roles first, as they are asked first."""
+    told = [f"{sentence}." for role in job.roles for sentence in _reactions(role.reactions, role.name)]
+    told += [f"{sentence}." for sentence in _reactions(job.policies.reactions, "")]
+    yield from told
+    for budget in job.policies.budgets if told else ():
+        if budget.unit is Unit.ACTIONS and budget.scope is Scope.JOB and budget.permits is not None:
+            left = max(budget.permits - state.charged, 0)
+            yield f"It may begin anew {left} more time{'s' * (left != 1)}; one more after that fails it."
+
+
+def _reactions(reactions: Iterable[Reaction], role: str) -> Iterator[str]:
+    of, of_it = (f" of {role}", f"of {role}") if role else ("", "of a role")
+    for reaction in reactions:
+        if reaction.action not in _ANSWERS:
+            continue
+        events = [_HAPPENINGS[kind].format(of=of, of_it=of_it) for kind in _HAPPENINGS if kind in reaction.events]
+        if reaction.code is not None:
+            events.append(f"a task{of} fails with code {reaction.code}")
+        later = f" {reaction.after_seconds} s later" if reaction.after_seconds else ""
+        if events:
+            yield f"If {' or '.join(events)}, {_ANSWERS[reaction.action]}{later}"
+
+
+# --- completion ----------------------------------------------------------------------------------------------------
+
+
+def endings(job: Job) -> Iterator[str]:
+    """The completion rules."""
+    at_the_end: list[When] = []
+    told: list[str] = []
+    for when in _whens(job.policies.completion.verdicts):
+        if _CLAIM_OF_ALL in when.claims and (at_the_end or len(when.claims) > 1):
+            at_the_end.append(when)
+        elif claims := _claims(when.claims, job):
+            told.append(f"It {_verb(when)} as soon as {' and '.join(claims)}.")
+    yield from dict.fromkeys(told)
+    if at_the_end:
+        yield f"Once all tasks have ended, {'; '.join(_branches(at_the_end, job))}."
+
+
+def _whens(verdicts: Iterable[When | Earliest]) -> Iterator[When]:
+    for verdict in verdicts:
+        yield from verdict.verdicts if isinstance(verdict, Earliest) else (verdict,)
+
+
+def _branches(whens: Sequence[When], job: Job) -> Iterator[str]:
+    """Rules of one verdict that follow each other are one branch; a rule that another of them covers says nothing."""
+    runs: list[tuple[str, list[When]]] = []
+    for when in whens:
+        if not runs or runs[-1][0] != _verb(when):
+            runs.append((_verb(when), []))
+        runs[-1][1].append(when)
+    for verb, members in runs:
+        kept = [each for each in members if not any(set(other.claims) < set(each.claims) for other in members)]
+        told = [" and ".join(_claims(each.claims, job, but=_CLAIM_OF_ALL)) for each in kept]
+        conditions = list(dict.fromkeys(filter(None, told)))
+        if all(told):
+            yield f"it {verb} if {' or '.join(conditions)}"
+        else:
+            yield f"otherwise it {verb}" if len(runs) > 1 else f"it {verb}"
+
+
+def _verb(when: When) -> str:
+    return "succeeds" if when.outcome.is_ok else "fails"
+
+
+def _claims(claims: Iterable[Claim], job: Job, but: Claim | None = None) -> list[str]:
+    return [told for claim in claims if claim != but and (told := _claim(claim, job))]
+
+
+def _claim(claim: Claim, job: Job) -> str:
+    deed = _DEEDS.get(claim.tally)
+    whose = "" if claim.of == ALL else f" of {claim.of}"
+    if deed is not None and isinstance(claim.below, int):
+        return f"fewer than {claim.below} task{'s' * (claim.below != 1)}{whose} {_has(claim.below)} {deed}"
+    if deed is None or claim.at_least is None:
+        return ""
+    if claim.at_least is Bound.SIZE:
+        return f"all tasks{whose} have {deed}"
+    if claim.at_least is Bound.MIN and job.minimum is None:
+        return f"the minimum of tasks{whose} have {deed}"
+    count = claim.at_least if isinstance(claim.at_least, int) else job.minimum or 0
+    return f"{count} task{'s' * (count != 1)}{whose} {_has(count)} {deed}"
+
+
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"

@@ -1,0 +1,189 @@
+"""What the commands tell of a Volcano Job: how it ended and with whose code, why it waits, what may become of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from kit.fates import exits, runs
+from kit.scenario import NAMESPACE
+from kit.volcano_jobs import policy, task, vcjob
+from kit.volcano_world import SimulatedVolcano
+from shoal.cli.describe import surroundings
+from shoal.cli.following import Follower, Sight
+from shoal.cli.jobs import Found
+from shoal.cli.progress import Lines, Screen
+from shoal.cli.run import is_over
+from shoal.cli.stories import headline, story
+from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
+from shoal.dialects.volcano import DIALECT
+from shoal.kube.objects import Obj
+
+
+async def seen(world: SimulatedVolcano, name: str = "a") -> Found:
+    return Found(await world.user.get(DIALECT.kind, name, NAMESPACE), DIALECT)
+
+
+async def told(world: SimulatedVolcano, name: str = "a") -> str:
+    found = await seen(world, name)
+    return re.sub(r"\d\d:\d\d:\d\d \(\d+s ago\)", "WHEN", story(found, await surroundings(world.user, found)))
+
+
+def bad(**spec: object) -> Obj:
+    """A server that never ends, and workers of which one fails with code 7."""
+    return vcjob("a", task("server", fate=runs()), task(replicas=2, fate=runs(), of={1: exits(7, 3)}), **spec)
+
+
+ENDS: dict[str, tuple[Obj, str, str, str]] = {
+    "no restart is left": (
+        bad(maxRetry=1, policies=[policy("PodFailed", "RestartJob")]), "Failed", "failed",
+        "maxRetry permits no further run: worker-1 failed with code 7",
+    ),
+    "no restart of a part is left": (
+        bad(maxRetry=1, policies=[policy("PodFailed", "RestartPod")]), "Failed", "failed",
+        "maxRetry permits no further run: worker-1 failed with code 7",
+    ),
+    "terminated by a policy": (
+        bad(policies=[policy("PodFailed", "TerminateJob")]), "Terminated", "stopped",
+        "the job was terminated: worker-1 failed with code 7",
+    ),
+    "terminated by a policy that waited": (
+        bad(policies=[policy("PodFailed", "TerminateJob", "5s")]), "Terminated", "stopped",
+        "the job was terminated: worker-1 failed",
+    ),
+    "aborted by a policy": (
+        bad(policies=[policy(7, "AbortJob")]), "Aborted", "held",
+        "the job was aborted: worker-1 failed with code 7",
+    ),
+    "too few succeeded": (
+        vcjob("a", task(replicas=2, of={1: exits(7, 3)})), "Failed", "failed",
+        "too few pods succeeded: worker-1 was the last to fail; failed pods: 1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENDS)
+async def test_a_job_ends_with_the_code_of_the_task_that_made_it_fail(case: str) -> None:
+    manifest, phase, word, message = ENDS[case]
+    async with SimulatedVolcano() as world:
+        await world.submit(manifest)
+        status = await world.in_phase("a", phase)
+        found = await seen(world)
+    assert (job_word(found.state), exit_code_of(found.state), status["state"]["message"]) == (word, 7, message)
+    assert ": worker-1 ended with code 7." in headline(found, found.state, world.cluster.clock.now())
+
+
+async def test_an_aborted_job_is_not_waited_for_by_run() -> None:
+    async with SimulatedVolcano() as world:
+        await world.submit(bad(policies=[policy("PodFailed", "AbortJob")]))
+        follower = Follower(world.user, [await seen(world)], clock=world.cluster.clock, is_over=is_over)
+        following = asyncio.create_task(follower.run())
+        await world.until(following.done)
+        (over,) = following.result()
+        assert (over.state.is_held, world.pods_of("a")) == (True, {"a-worker-1": "Failed"})
+        page = await told(world)
+    resume, end = "`shoal start a` resumes it, what has finished stays finished", "`shoal stop a` ends it"
+    assert page.endswith(f"What is next:\n  It is held: {resume}; {end}.")
+
+
+async def test_a_gang_without_room_says_so_in_lines_and_in_the_table() -> None:
+    async with SimulatedVolcano() as world:
+        await world.submit(vcjob("a", task(replicas=2, requests={"cpu": "500"})))
+        found, out = await seen(world), StringIO()
+        lines = Lines(Console(file=out, width=200), logs=True)
+        screen = Screen(Console(file=StringIO(), width=140, height=30), logs=True)
+
+        def gang(job: Found, why: str) -> None:
+            lines.gang(job, why)
+            screen.gang(job, why)
+
+        follower = Follower(
+            world.user, [found], clock=world.cluster.clock,
+            on_change=lines.change, on_gang=gang, on_line=lambda *_: None,
+        )  # fmt: skip
+        following = asyncio.create_task(follower.run())
+        await world.until(lambda: "needs" in out.getvalue())
+        following.cancel()
+        screen.change(await seen(world))
+    why = re.search(r" a: pending: (needs 1000 .+)", out.getvalue())
+    assert why is not None
+    assert [(view.name, view.word, cause) for _, view, _, cause in screen.rows()] == [
+        ("worker-0", "waiting", why[1]),
+        ("worker-1", "waiting", ""),
+    ]
+
+
+async def test_the_table_shows_every_task_to_the_end_and_where_it_was() -> None:
+    done = [policy("TaskCompleted", "CompleteJob")]
+    async with SimulatedVolcano() as world:
+        await world.submit(vcjob("a", task("server", fate=runs()), task(fate=exits(0, 3), policies=done)))
+        before = await seen(world)
+        await world.in_phase("a", "Completed")
+        found = await seen(world)
+    assert job_row(before, world.cluster.clock.now())[2:4] == ["new", "0/2 running"]
+    assert job_row(found, world.cluster.clock.now())[2:4] == ["succeeded", "2/2 over"]
+    assert [(view.name, view.word) for view in tasks_of(found.state)] == [
+        ("server-0", "cut off"),
+        ("worker-0", "succeeded"),
+    ]
+    screen = Screen(Console(file=StringIO(), width=140, height=30), logs=True)
+    screen.change(found)
+    screen.pod(found, "server-0", Sight("1", "node-1"))
+    screen.pod(found, "worker-0", Sight("2", "node-2"))
+    assert [(view.name, view.node) for _, view, _, _ in screen.rows()] == [
+        ("server-0", "node-1"),
+        ("worker-0", "node-2"),
+    ]
+
+
+async def test_the_story_says_what_policies_and_completion_rules_will_do() -> None:
+    policies = [
+        policy("PodEvicted", "RestartTask", "10s"),
+        policy("PodFailed,TaskFailed", "RestartJob"),
+        policy(3, "AbortJob"),
+    ]
+    done = [policy("TaskCompleted", "CompleteJob")]
+    job = vcjob("a", task("server", fate=runs()), task(replicas=2, fate=runs(), policies=done), policies=policies)
+    async with SimulatedVolcano() as world:
+        await world.submit(job)
+        await world.up("a", 3)
+        page = await told(world)
+    assert page.split("What is next:\n")[1].splitlines() == [
+        "  If all tasks of worker have succeeded, the job succeeds.",
+        "  If a task is taken away by others, all tasks of its role begin anew 10 s later.",
+        "  If a task fails or containers of a role are restarted too often, the whole job begins anew.",
+        "  If a task fails with code 3, the job is held until somebody resumes it.",
+        "  It may begin anew 2 more times; one more after that fails it.",
+        "  Once all tasks have ended, it fails if fewer than 1 task of server has succeeded or fewer than 2 tasks of "
+        "worker have succeeded; it succeeds if 3 tasks have succeeded; otherwise it fails.",
+    ]
+
+
+async def test_what_happened_is_told_as_people_say_it() -> None:
+    async with SimulatedVolcano() as world:
+        await world.submit(vcjob("a", task(replicas=2, fate=runs()), policies=[policy("PodEvicted", "RestartTask")]))
+        await world.up("a", 2)
+        await world.resize("a", 3)
+        await world.up("a", 3)
+        await world.delete_pod("a-worker-1")
+        await world.until(lambda: world.status("a").get("retryCount") == 1)
+        await world.up("a", 3)
+        await world.command("a", "AbortJob")
+        await world.in_phase("a", "Aborted")
+        page = await told(world)
+    happened = page.split("What happened:\n")[1].split("\n\n")[0].splitlines()
+    assert {line.split("  ")[2] for line in happened} == {
+        "It was submitted.",
+        "Its first task ran.",
+        "worker-2 added: 3 wanted.",
+        "a waits for members: 2 of 3 run or have ended.",
+        "worker-1 was lost in attempt 0: PodEvicted (code 0).",
+        "worker-0 to worker-2 begin anew, because worker-1 was taken away by others.",
+        "a waits for members: 0 of 3 run or have ended.",
+        "The order AbortJob has arrived.",
+        "a is held, because somebody ordered it.",
+    }
