@@ -184,7 +184,9 @@ def carry_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> Jo
 def _restart_run(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
     if not state.run.is_open:
         return state
-    state, refusal = charge_restart(job, state, scene, proposal.cause)
+    refusal: Budget | None = None
+    if proposal.charged:
+        state, refusal = charge_restart(job, state, scene, proposal.cause)
     if refusal is not None:
         outcome = blamed(state, refusal.outcome, proposal.event)
         assert outcome is not None

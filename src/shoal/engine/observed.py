@@ -91,6 +91,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     digest: str = ""
     admitted: bool = False
     unknown: bool = False  # some members run and the rest cannot be placed
+    evicted: bool = False  # what it was granted is taken back: its members have to go
     leaving: bool = False
     owned: bool = True
 

@@ -41,6 +41,7 @@ class Proposal(msgspec.Struct, frozen=True):
     why: str = ""
     cause: str = ""  # names what is charged, where it can be named
     event: Event | None = None  # that it answers
+    charged: bool = True
 
 
 def react(
@@ -62,6 +63,8 @@ def react(
             state = _postpone(state, event, reaction)
             continue
         state, proposed = act(job, state, scene, reaction.action, event, reaction.outcome)
+        if proposed is not None and not reaction.charged:
+            proposed = replace(proposed, charged=False)
         consumed.add(TaskRef(event.role, event.index))
         proposal = proposal or proposed
     state, fired = _fire(job, state, scene)
@@ -182,6 +185,10 @@ def _holding(job: Job, state: JobState, scene: Scene, awaited: set[Happening]) -
         for group in scene.observed.groups.values():
             if group.unknown:
                 yield f"group:{group.uid}", Event(Happening.GROUP_UNKNOWN, now, uid=group.uid)
+    if Happening.GROUP_EVICTED in awaited:
+        for group in scene.observed.groups.values():
+            if group.evicted:
+                yield f"evicted:{group.uid}", Event(Happening.GROUP_EVICTED, now, uid=group.uid)
     for signal in scene.observed.signals:
         kind = _SIGNALS.get(signal.kind)
         if kind in awaited and kind is not None:

@@ -103,6 +103,7 @@ class Happening(Enum):
     ROLE_SUCCEEDED = "role succeeded"
     ROLE_EXHAUSTED = "role exhausted"  # its containers used up their restarts in place
     GROUP_UNKNOWN = "group unknown"
+    GROUP_EVICTED = "group evicted"
     STORE_LOST = "store lost"
     ROUND_CLOSED = "round closed"
     GROUP_DONE = "group done"
@@ -134,6 +135,7 @@ _SAID = {
     Happening.ROLE_SUCCEEDED: "all of {who} have succeeded",
     Happening.ROLE_EXHAUSTED: "containers of {who} were restarted too often",
     Happening.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
+    Happening.GROUP_EVICTED: "the place of its gang was taken back",
     Happening.STORE_LOST: "the store of the group was lost",
     Happening.ROUND_CLOSED: "the round was closed",
     Happening.GROUP_DONE: "the group is done",
