@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.engine import (
     Anchor,
@@ -34,7 +34,11 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of
 
+if TYPE_CHECKING:
+    from shoal.dialects.backends.gang import Gang
+
 Settings = Any  # each dialect has its own record
+Relative = tuple[GroupRef, Group] | tuple[CompanionRef, Seen]  # a group or companion as the engine hears of it
 Lookup = Callable[[Kind], Iterable[Obj]]  # every object of a kind
 
 
@@ -132,12 +136,15 @@ class Kin:
     children: tuple[Child, ...]
     dress: Callable[[Obj, Apply, bool], Obj]  # the object; True: it is new, False: it is there and is changed
     place: Callable[[Obj, Target], tuple[Kind, str]]  # its kind and name
-    recognise: Callable[[Obj, Obj], tuple[GroupRef, Group] | tuple[CompanionRef, Seen] | None]  # beside its job
+    recognise: Callable[[Obj, Obj], Relative | None]  # beside its job
     trouble: Callable[[Target], str]  # the reason of the Event where it cannot be had
     awaits: Callable[[Obj], tuple[Awaited, ...]]
     definitions: Callable[[], tuple[Obj, ...]]  # of kinds that come with the language
     group: Kind  # which of the children are groups
     waits: Callable[[Obj], str]  # why a group is not let in, in the words of whoever places pods; '' of one that is
+    gangs: Callable[[Obj], Mapping[str, Gang]] | None = None  # what the groups of a job ask for, by key
+    among: Callable[[Sequence[Relative], Obj], list[Relative]] | None = None  # where one may hide another: what is seen
+    succeed: Callable[[Obj, Iterable[Obj]], None] | None = None  # a new group takes over from those that are there
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,25 @@
-"""The PodGroup of a Job: how many pods, of which tasks, with how much room, must be placeable together.
+"""The gangs of a Job: how many pods, of which tasks, with how much room, must be placeable together.
 
-One group per stage of dependsOn; most jobs have one stage. The first stage asks for the room of the whole job, so
+One gang per stage of dependsOn; most jobs have one stage. The first stage asks for the room of the whole job, so
 that a job is let in only where its later stages will fit too; those then ask for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
+from shoal.dialects.backends import volcano
+from shoal.dialects.backends.gang import Gang, Part, Topology
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano.manifest import Spec, Task
+from shoal.dialects.volcano.manifest import Topology as WrittenTopology
 from shoal.dialects.volcano.stages import stages
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
+
+Gangs = Mapping[str, Gang]
+Labels = Mapping[str, str]
+_NONE: Labels = {}
 
 
 def stage_keys(spec: Spec) -> dict[str, tuple[Task, ...]]:
@@ -26,25 +32,48 @@ def stage_of(spec: Spec, task: str) -> str:
     return next(key for key, tasks in stage_keys(spec).items() if any(each.name == task for each in tasks))
 
 
-def group_spec(spec: Spec, key: str) -> Obj:
-    """The spec of the group of one stage."""
-    staged = stage_keys(spec)
-    tasks = staged[key]
-    made: dict[str, Any] = {
-        "minMember": _least_members(spec, key),
-        "minTaskMember": {task.name: task.minimum for task in tasks},
-        "queue": spec.queue,
+def gangs(spec: Spec, *, job: str, uid: str, patience_seconds: int | None = None, labels: Labels = _NONE) -> Gangs:
+    """What each stage needs placed together, by its key."""
+    return {
+        key: Gang(
+            names.group_name(job, uid, key),
+            _least_members(spec, key),
+            tuple(_part(task) for task in tasks),
+            queue=spec.queue,
+            priority_class=spec.priority_class_name,
+            least_resources=None if key else least_resources(spec),
+            patience_seconds=patience_seconds,
+            topology=_near(spec.network_topology),
+            labels=labels,
+        )
+        for key, tasks in stage_keys(spec).items()
     }
-    if not key:
-        made["minResources"] = least_resources(spec)
-    if spec.priority_class_name:
-        made["priorityClassName"] = spec.priority_class_name
-    if spec.network_topology is not None:
-        made["networkTopology"] = _plain(spec.network_topology)
-    parts = [_subgroup(task) for task in tasks if task.partition_policy is not None]
-    if parts:
-        made["subGroupPolicy"] = parts
-    return made
+
+
+def group_spec(spec: Spec, key: str) -> Obj:
+    """The spec of the PodGroup of one stage."""
+    return volcano.spec(gangs(spec, job="", uid="")[key])
+
+
+def _part(task: Task) -> Part:
+    cut = task.partition_policy
+    if cut is None:
+        return Part(task.name, task.replicas, task.minimum, task.template)
+    return Part(
+        task.name,
+        task.replicas,
+        task.minimum,
+        task.template,
+        partition_size=cut.partition_size,
+        least_partitions=cut.min_partitions,
+        partition_topology=_near(cut.network_topology),
+    )
+
+
+def _near(wanted: WrittenTopology | None) -> Topology | None:
+    if wanted is None:
+        return None
+    return Topology(wanted.mode == "hard", wanted.highest_tier_allowed, wanted.highest_tier_name)
 
 
 def _least_members(spec: Spec, key: str) -> int:
@@ -59,26 +88,6 @@ def _least_members(spec: Spec, key: str) -> int:
             return min(wanted, max(left, 0))
         left -= wanted
     return 0
-
-
-def _subgroup(task: Task) -> Obj:
-    cut = task.partition_policy
-    assert cut is not None
-    made: Obj = {
-        "name": task.name,
-        "labelSelector": {"matchLabels": {names.TASK_SPEC: task.name}},
-        "matchLabelKeys": [names.PARTITION],
-        "subGroupSize": cut.partition_size,
-        "minSubGroups": cut.min_partitions,
-    }
-    if cut.network_topology is not None:
-        made["networkTopology"] = _plain(cut.network_topology)
-    return made
-
-
-def _plain(model: Any) -> Obj:
-    found: Obj = model.model_dump(by_alias=True, exclude_none=True)
-    return {key: value for key, value in found.items() if value != ""}
 
 
 def least_resources(spec: Spec) -> Obj:

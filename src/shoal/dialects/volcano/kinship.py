@@ -7,6 +7,7 @@ controller reference that say whose it is. Nothing of somebody else is ever take
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
@@ -15,8 +16,8 @@ from shoal.dialects.dialect import Awaited, Child, Kin
 from shoal.dialects.gangs import ADMITTED, POD_GROUP
 from shoal.dialects.gangs import definitions as gang_definitions
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.groups import group_spec, stage_keys
-from shoal.dialects.volcano.manifest import Spec, spec_of
+from shoal.dialects.volcano.groups import Gangs, gangs, group_spec, stage_keys
+from shoal.dialects.volcano.manifest import Spec, seconds_of, spec_of
 from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
 from shoal.dialects.volcano.plugins.pods import Scene
 from shoal.engine import Apply, CompanionRef, Group, GroupRef, Seen, Target
@@ -187,6 +188,19 @@ def waits(group: Obj) -> str:
     return str(told.get("message") or told.get("reason") or "").rstrip(".")
 
 
+def gangs_of(manifest: Obj) -> Gangs:
+    """What the stages of a Job need placed together, for whoever places it. How long a gang may wait is an annotation
+    that its original reads too."""
+    patience = annotations_of(manifest).get(names.SLA_WAITING) or ""
+    try:
+        seconds = math.ceil(seconds_of(patience)) if patience else None
+    except ValueError:
+        seconds = None
+    labels = labels_of(manifest)
+    job, uid = name_of(manifest), uid_of(manifest)
+    return gangs(spec_of(manifest), job=job, uid=uid, patience_seconds=seconds, labels=labels)
+
+
 def awaits(manifest: Obj) -> tuple[Awaited, ...]:
     """Claims that somebody else has to make."""
     return tuple(
@@ -228,4 +242,5 @@ KIN = Kin(
     definitions=gang_definitions,
     group=POD_GROUP,
     waits=waits,
+    gangs=gangs_of,
 )

@@ -24,6 +24,7 @@ PARTITION = "volcano.sh/partition-id"
 PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN = "volcano.sh/cooldown-time"
 REVOCABLE_ZONE = "volcano.sh/revocable-zone"
+SLA_WAITING = "volcano.sh/sla-waiting-time"
 JDB_MIN = "volcano.sh/jdb-min-available"
 JDB_MAX = "volcano.sh/jdb-max-unavailable"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"  # on a pod the controller sends away: its end is nobody's eviction

@@ -247,7 +247,8 @@ class Executor:
         if isinstance(target, JobRef):
             return self._dialect.kind, key_of(manifest).name
         if isinstance(target, GroupRef | CompanionRef) and self._dialect.kin is not None:
-            return self._dialect.kin.place(manifest, target)
+            kind, name = self._dialect.kin.place(manifest, target)
+            return kind, self._kin.name_of(delete.uid) or name
         if isinstance(target, CommandRef) and self._dialect.orders is not None:
             return self._dialect.orders.kind, self._kin.order_named(target) or ""  # '': it has gone meanwhile
         raise Undressed(f"{self._dialect.kind} has no form for {target}")

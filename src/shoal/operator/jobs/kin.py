@@ -15,7 +15,7 @@ from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Awaited, Dialect
 from shoal.dialects.relating import opened, relatives
-from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, Seen, Sentence, Target
+from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
@@ -97,6 +97,10 @@ class KinCopies:
     def copy_of(self, kind: Kind, key: Key) -> Obj | None:
         copies = self._children.get(kind)
         return copies.get(key) if copies is not None else None
+
+    def of_kind(self, kind: Kind, job: Key) -> list[Obj]:
+        copies = self._children.get(kind)
+        return list(copies.of(job)) if copies is not None else []
 
     def await_end(self, kind: Kind, key: Key, job: Key) -> None:
         """Wake the job when an object of somebody else goes, where the copies show it."""
@@ -198,6 +202,8 @@ class KinWriter:
         """None where it was made; else what stands there already, which our copies do not show yet."""
         assert self._dialect.kin is not None
         made = self._dialect.kin.dress(manifest, apply, True)
+        if self._dialect.kin.succeed is not None and isinstance(apply.target, GroupRef):
+            self._dialect.kin.succeed(made, self._copies.of_kind(kind, key_of(manifest)))
         try:
             await self._counted(kind, "create", self._cluster.create(kind, made, where.namespace))
         except ApiError as refused:

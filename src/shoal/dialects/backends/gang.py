@@ -1,0 +1,52 @@
+"""A gang in nobody's language: which pods must be placeable together, and under what terms.
+
+Job languages say what their jobs need in these words (`Kin.gangs`); each backend says it again in the words of the
+scheduler it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shoal.kube.objects import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How near to each other the members have to be; `tier` or its name limits how far apart, small is near."""
+
+    hard: bool = True
+    tier: int | None = None
+    tier_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The members of one role: so many, and of those so many at least."""
+
+    role: str
+    size: int
+    least: int
+    template: Obj = field(default_factory=dict)
+    partition_size: int = 0  # members that belong together within the role; 0: no such cut
+    least_partitions: int = 0
+    partition_topology: Topology | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Placed together or not at all, up to `least`; whoever comes beyond that is placed one by one."""
+
+    name: str  # of the object that stands for it
+    least: int
+    parts: tuple[Part, ...]
+    queue: str = ""
+    priority_class: str = ""
+    least_resources: Mapping[str, str] | None = None  # of the smallest set that may run; None: room is not asked for
+    patience_seconds: int | None = None  # how long members that have a place may hold it for the others
+    topology: Topology | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)  # of the job
+
+    def has(self, role: str) -> bool:
+        return any(part.role == role for part in self.parts)

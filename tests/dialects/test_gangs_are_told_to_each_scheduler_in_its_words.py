@@ -1,0 +1,242 @@
+"""One gang, told to every scheduler there is an adapter for: the object that stands for it, what becomes of a pod, what
+cannot be said, and how each scheduler's answer reads."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from shoal.dialects.backends import NAMES, backend, remembered
+from shoal.dialects.backends.backend import Standing
+from shoal.dialects.backends.gang import Gang, Part, Topology
+from shoal.engine.policies import Opens
+from shoal.kube.objects import Obj
+
+TEMPLATE: Obj = {
+    "metadata": {"labels": {"paddle-job": "ctr"}, "name": "dropped"},
+    "spec": {"containers": [{"name": "main", "image": "paddle", "resources": {"requests": {"cpu": "1"}}}]},
+}
+GANG = Gang(
+    "ctr-u1",
+    4,
+    (Part("pserver", 2, 2, TEMPLATE), Part("trainer", 3, 2, TEMPLATE)),
+    queue="research",
+    priority_class="high",
+    least_resources={"cpu": "4", "pods": "4"},
+    patience_seconds=90,
+    topology=Topology(hard=False, tier=2),
+)
+POD: Obj = {
+    "metadata": {"name": "ctr-trainer-0"},
+    "spec": {"schedulerName": "volcano", "containers": [{"name": "main", "image": "paddle"}]},
+}
+VOLCANO_SPEC = {
+    "minMember": 4,
+    "minTaskMember": {"pserver": 2, "trainer": 2},
+    "queue": "research",
+    "minResources": {"cpu": "4", "pods": "4"},
+    "priorityClassName": "high",
+    "networkTopology": {"mode": "soft", "highestTierAllowed": 2},
+}
+SET = {"metadata": {"labels": {"paddle-job": "ctr"}}, "spec": TEMPLATE["spec"]}
+SPECS: dict[str, tuple[str, Obj]] = {
+    "shoal": ("scheduling.volcano.sh/v1beta1 PodGroup", VOLCANO_SPEC),
+    "volcano": ("scheduling.volcano.sh/v1beta1 PodGroup", VOLCANO_SPEC),
+    "coscheduling": (
+        "scheduling.x-k8s.io/v1alpha1 PodGroup",
+        {"minMember": 4, "minResources": {"cpu": "4", "pods": "4"}, "scheduleTimeoutSeconds": 90},
+    ),
+    "kueue": (
+        "kueue.x-k8s.io/v1beta2 Workload",
+        {
+            "queueName": "research",
+            "podSets": [
+                {"name": "pserver", "count": 2, "template": SET},
+                {"name": "trainer", "count": 3, "template": SET},
+            ],
+        },
+    ),
+    "native": ("scheduling.k8s.io/v1beta1 PodGroup", {"schedulingPolicy": {"gang": {"minCount": 4}}}),
+}
+JOINED: dict[str, Obj] = {
+    "shoal": {
+        "metadata": {"name": "ctr-trainer-0", "annotations": {"scheduling.k8s.io/group-name": "ctr-u1"}},
+        "spec": {**POD["spec"], "schedulerName": "shoal"},
+    },
+    "volcano": {
+        "metadata": {"name": "ctr-trainer-0", "annotations": {"scheduling.k8s.io/group-name": "ctr-u1"}},
+        "spec": {**POD["spec"], "schedulerName": "volcano"},
+    },
+    "coscheduling": {
+        "metadata": {"name": "ctr-trainer-0", "labels": {"scheduling.x-k8s.io/pod-group": "ctr-u1"}},
+        "spec": {**POD["spec"], "schedulerName": "scheduler-plugins-scheduler", "priorityClassName": "high"},
+    },
+    "kueue": {"metadata": {"name": "ctr-trainer-0"}, "spec": {"containers": POD["spec"]["containers"]}},
+    "native": {
+        "metadata": {"name": "ctr-trainer-0"},
+        "spec": {
+            "containers": POD["spec"]["containers"],
+            "schedulingGroup": {"podGroupName": "ctr-u1"},
+            "priorityClassName": "high",
+        },
+    },
+    "none": {"metadata": {"name": "ctr-trainer-0"}, "spec": {"containers": POD["spec"]["containers"]}},
+}
+NEAR = "how near to each other its pods have to be"
+UNSAID: dict[str, tuple[str, ...]] = {
+    "shoal": (),
+    "volcano": (),
+    "coscheduling": ("its queue research", "how many of each task it needs", NEAR),
+    "kueue": ("that fewer pods would do: it waits for the quota of all", "its priority class high", NEAR),
+    "native": ("its queue research", "how many of each task it needs", NEAR),
+    "none": ("that its pods belong together",),
+}
+
+
+def test_every_scheduler_is_in_these_tables():
+    assert set(JOINED) == set(UNSAID) == {*SPECS, "none"} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_gang_becomes_an_object(name: str):
+    made = backend(name)
+    assert made.kind is not None
+    assert (f"{made.kind.api_version} {made.kind.kind}", made.spec(GANG)) == SPECS[name]
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_a_pod_becomes_a_member(name: str):
+    pod = deepcopy(POD)
+    backend(name).join(pod, GANG)
+    assert pod == JOINED[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scheduler_that_the_template_names_itself_stays(name: str):
+    pod = deepcopy(POD)
+    pod["spec"]["schedulerName"] = "my-own"
+    backend(name).join(pod, GANG)
+    assert pod["spec"]["schedulerName"] == "my-own"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scheduler_of_another_name_may_be_chosen(name: str):
+    pod = deepcopy(POD)
+    backend(name, scheduler="second").join(pod, GANG)
+    assert pod["spec"]["schedulerName"] == "second"
+
+
+@pytest.mark.parametrize("name", UNSAID)
+def test_what_a_scheduler_cannot_be_told_is_said(name: str):
+    assert backend(name).leaves_out(GANG) == UNSAID[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plain_gang_leaves_nothing_unsaid(name: str):
+    plain = Gang("one", 1, (Part("worker", 1, 1),), queue="default")
+    assert backend(name).leaves_out(plain) == ()
+
+
+def test_pods_wait_for_admission_where_a_gang_is_let_in_as_a_whole():
+    waiting = {name for name in NAMES if backend(name).opens is Opens.ADMITTED}
+    assert waiting == {"shoal", "volcano", "kueue"}
+
+
+def test_kueue_takes_the_queue_that_a_label_of_the_job_names():
+    labelled = Gang("one", 1, (Part("worker", 1, 1),), queue="default", labels={"kueue.x-k8s.io/queue-name": "mine"})
+    assert backend("kueue").spec(labelled)["queueName"] == "mine"
+
+
+def test_kueue_takes_no_more_than_eight_kinds_of_pods():
+    many = Gang("many", 9, tuple(Part(f"role-{number}", 1, 1) for number in range(9)))
+    why = "Kueue takes at most 8 kinds of pods in one gang, and this one has 9: join some of them"
+    assert [backend(name).refuses(many) for name in ("kueue", "shoal")] == [why, ""]
+
+
+def test_a_gang_without_a_minimum_is_no_gang_to_kubernetes():
+    assert backend("native").spec(Gang("loose", 0, ())) == {"schedulingPolicy": {"basic": {}}}
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+
+def conditions(**said: tuple[str, str]) -> Obj:
+    listed = [{"type": kind, "status": status, "message": words} for kind, (status, words) in said.items()]
+    return {"status": {"conditions": listed}}
+
+
+LOOKED = "its scheduler has not looked at it yet"
+FULL = "needs 4 cpu, 2 are free"
+ANSWERS: dict[str, tuple[str, str, Obj, Standing]] = {
+    "a new PodGroup": ("volcano", "", {}, Standing()),
+    "one that has no room": (
+        "volcano",
+        "",
+        {"status": {"phase": "Pending", **conditions(Unschedulable=("True", FULL))["status"]}},
+        Standing(why=FULL),
+    ),
+    "one that is let in": ("shoal", "", {"status": {"phase": "Inqueue"}}, Standing(admitted=True)),
+    "one that lost a part": ("volcano", "", {"status": {"phase": "Unknown"}}, Standing(admitted=True, broken=True)),
+    "a new group of pods that gather": ("coscheduling", "", {}, Standing(why=LOOKED)),
+    "pods that gather": (
+        "coscheduling",
+        "",
+        {"status": {"phase": "Pending"}},
+        Standing(why="its pods wait for each other"),
+    ),
+    "pods that have gathered": ("coscheduling", "", {"status": {"phase": "Running"}}, Standing(admitted=True)),
+    "pods of which some are stuck": (
+        "coscheduling",
+        "",
+        {"status": {"phase": "Unknown"}},
+        Standing(broken=True, why="a part of its pods is placed, and the rest cannot be"),
+    ),
+    "a new Workload": ("kueue", "", {}, Standing(why="Kueue has not looked at it yet")),
+    "one without quota": ("kueue", "v1beta1", conditions(QuotaReserved=("False", FULL)), Standing(why=FULL)),
+    "one that waits for a check": (
+        "kueue",
+        "",
+        conditions(QuotaReserved=("True", "Quota reserved"), Admitted=("False", "waits for a check")),
+        Standing(why="waits for a check"),
+    ),
+    "one that is admitted": ("kueue", "", conditions(Admitted=("True", "Admitted by q")), Standing(admitted=True)),
+    "one that is evicted": (
+        "kueue",
+        "",
+        conditions(Admitted=("True", "Admitted by q"), Evicted=("True", "Preempted")),
+        Standing(evicted=True, why="Preempted"),
+    ),
+    "a new group of Kubernetes": ("native", "", {}, Standing(why=LOOKED)),
+    "one it cannot place": (
+        "native",
+        "v1alpha2",
+        conditions(PodGroupScheduled=("False", FULL)),
+        Standing(why=FULL),
+    ),
+    "one it has placed": (
+        "native",
+        "v1beta1",
+        conditions(PodGroupInitiallyScheduled=("True", "Scheduled")),
+        Standing(admitted=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_is_understood(answer: tuple[str, str, Obj, Any]):
+    name, version, obj, meaning = answer
+    assert backend(name, version=version).standing(obj) == meaning
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_label_on_a_job_says_whom_its_gang_was_handed_to(name: str):
+    made = remembered(backend(name).label)
+    assert made is not None
+    assert (made.name, made.kind) == (name, backend(name).kind)
+
+
+@pytest.mark.parametrize("label", ["", "nobody", "kueue", "kueue/v9", "native/"])
+def test_a_label_nobody_wrote_says_nothing(label: str):
+    assert remembered(label) is None
