@@ -49,6 +49,8 @@ class Orders:
     shards: int = 1
     elects: bool = True
     lease_duration: int = 15
+    gang_scheduler: str = "auto"
+    gang_scheduler_name: str = ""
     history: str = "covered"
     metrics_address: Address | None = None
     health_address: Address | None = None
@@ -121,6 +123,8 @@ def _duties(orders: Orders) -> Duties:
         job_class=orders.job_class,
         shards=orders.shards,
         settings=orders.settings,
+        gang_scheduler=orders.gang_scheduler,
+        scheduler_name=orders.gang_scheduler_name,
     )
 
 

@@ -28,6 +28,8 @@ def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
         raise click.BadParameter(f"{wrong}; `off` for none") from None
 
 
+# What `shoal.operator.gang_schedulers.WISHES` says, for the same reason as below.
+GANG_SCHEDULERS = ("auto", "shoal", "volcano", "coscheduling", "kueue", "native", "none")
 # What `shoal.dialects.UNASKED` says; reading it would load the engine for a help text.
 DIALECTS_HELP = "Job languages served.  [default: framework]"
 
@@ -93,6 +95,19 @@ def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
     type=click.IntRange(3, 600),
     metavar="SECONDS",
     help="Without a word from the leader for so long, another takes over.",
+)
+@_option(
+    "--gang-scheduler",
+    type=click.Choice(GANG_SCHEDULERS),
+    default="auto",
+    show_default=True,
+    help="Who places gangs; auto: whoever the cluster has.",
+)
+@_option(
+    "--gang-scheduler-name",
+    default="",
+    metavar="NAME",
+    help="schedulerName of pods in gangs.  [default: as that scheduler is usually called]",
 )
 @_option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Settings: the `dialects` of a shoal.yaml.")
 @_option(

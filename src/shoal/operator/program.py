@@ -14,9 +14,11 @@ from typing import Any, Protocol
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.fencing import Fenced
 from shoal.cluster.port import Cluster
+from shoal.dialects.backends.handing import handed
 from shoal.dialects.dialect import Dialect
 from shoal.kube.objects import Key
 from shoal.logs import Logger
+from shoal.operator import gang_schedulers
 from shoal.operator.definitions import Discovering, served
 from shoal.operator.deployment import CLASS_LABEL
 from shoal.operator.health import Readiness
@@ -46,6 +48,8 @@ class Duties:
     job_class: str = ""  # '': jobs without a class
     shards: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)  # of dialects, by name
+    gang_scheduler: str = gang_schedulers.AUTO  # whom gangs are handed to
+    scheduler_name: str = ""  # of pods in gangs; '': as that scheduler is usually called
 
     @property
     def labels(self) -> str:
@@ -108,9 +112,19 @@ class Operator:
     async def prepare(self) -> None:
         """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
         await self._cluster.require_supported()
-        ready = {name: await served(self._cluster, dialect) for name, dialect in self._duties.dialects.items()}
+        spoken = await self._handed_over()
+        ready = {name: await served(self._cluster, dialect) for name, dialect in spoken.items()}
         self._duties = replace(self._duties, dialects=ready)
         await check_rights(self._cluster, self._rights())
+
+    async def _handed_over(self) -> Mapping[str, Dialect]:
+        """The languages, those with gangs as whoever places these wants it."""
+        duties = self._duties
+        if not any(gang_schedulers.has_gangs(dialect) for dialect in duties.dialects.values()):
+            return duties.dialects
+        chosen = await gang_schedulers.choose(self._cluster, duties.gang_scheduler, scheduler=duties.scheduler_name)
+        log.info("gang scheduler", name=chosen.backend.name, why=chosen.why)
+        return {name: handed(dialect, chosen.backend) for name, dialect in duties.dialects.items()}
 
     def _rights(self) -> list[tuple[str, Right]]:
         duties, own = self._duties, self._identity.namespace

@@ -1,0 +1,100 @@
+"""Which gang scheduler a cluster has, and which of them gangs are handed to: asked once, at the start, by what the
+cluster serves.
+
+Volcano is told by its NodeInfo API, because Shoal brings PodGroups and Queues of Volcano's itself where nobody else
+did. For all others their own API group is the sign; whether the scheduler behind it runs, the cluster does not say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from shoal.dialects import backends
+from shoal.dialects.backends import coscheduling, kueue, native
+from shoal.dialects.backends.backend import Backend
+from shoal.dialects.backends.handing import handed
+from shoal.dialects.dialect import Dialect
+from shoal.operator.definitions import Discovering, Unserved
+
+AUTO = "auto"
+WISHES = (AUTO, *backends.NAMES)
+
+# In the order in which they are preferred where a cluster has several.
+_SIGNS: dict[str, tuple[tuple[str, str], ...]] = {
+    "volcano": (("nodeinfo.volcano.sh/v1alpha1", "Numatopology"),),
+    "kueue": tuple((kueue.workload(version).api_version, "Workload") for version in kueue.VERSIONS),
+    "coscheduling": ((coscheduling.POD_GROUP.api_version, "PodGroup"),),
+    "native": tuple((native.pod_group(version).api_version, "PodGroup") for version in native.VERSIONS),
+}
+_TITLES = {
+    "shoal": "Shoal's own scheduler",
+    "volcano": "Volcano's scheduler",
+    "kueue": "Kueue",
+    "coscheduling": "the coscheduling plugin",
+    "native": "the cluster's own scheduler, which knows PodGroups",
+    "none": "nobody: pods are placed one by one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Whom gangs are handed to, and the sentence that says why."""
+
+    backend: Backend
+    why: str
+
+
+async def choose(cluster: Discovering, wish: str = AUTO, *, scheduler: str = "") -> Chosen:
+    """What was asked for, or what is there. Raises Unserved where what was asked for is not there."""
+    if wish != AUTO:
+        return await _asked_for(cluster, wish, scheduler)
+    found = {name: served for name in _SIGNS if (served := await _served(cluster, name))}
+    if not found:
+        none = "this cluster serves the API of no other gang scheduler; `shoal scheduler` has to run"
+        return Chosen(backends.backend("shoal", scheduler=scheduler), f"gangs go to {_TITLES['shoal']}: {none}")
+    name, *others = found
+    why = f"gangs go to {_TITLES[name]}: this cluster serves {found[name]}"
+    if others:
+        beside = ", ".join(f"{found[other]} ({other})" for other in others)
+        why += f". It serves {beside} too, and --gang-scheduler chooses"
+    return Chosen(_backend(name, found[name], scheduler), why)
+
+
+async def _asked_for(cluster: Discovering, name: str, scheduler: str) -> Chosen:
+    served = await _served(cluster, name) if name in _SIGNS else ""
+    if not served and name in _SIGNS and name != "volcano":
+        wanted = " or ".join(api for api, _ in _SIGNS[name])
+        raise Unserved(
+            f"gangs cannot go to {_TITLES[name]}: this cluster does not serve {wanted}. "
+            f"Install it, or choose another with --gang-scheduler"
+        )
+    return Chosen(_backend(name, served, scheduler), f"gangs go to {_TITLES[name]}, as --gang-scheduler says")
+
+
+async def _served(cluster: Discovering, name: str) -> str:
+    """The newest version of its API that is there; '' where none is."""
+    for api_version, kind in _SIGNS[name]:
+        if await cluster.find_kind(api_version, kind) is not None:
+            return api_version
+    return ""
+
+
+def _backend(name: str, api_version: str, scheduler: str) -> Backend:
+    return backends.backend(name, scheduler=scheduler, version=api_version.rpartition("/")[2])
+
+
+def has_gangs(dialect: Dialect) -> bool:
+    return dialect.kin is not None and dialect.kin.gangs is not None
+
+
+def without_groups(dialect: Dialect) -> Dialect:
+    """The language with nobody told of its gangs; what it needs in any case."""
+    return handed(dialect, backends.backend("none"))
+
+
+def group_of(dialect: Dialect, name: str) -> Dialect:
+    """The language with nothing but the group it has with that scheduler."""
+    made = handed(dialect, backends.backend(name))
+    assert made.kin is not None
+    groups = tuple(child for child in made.kin.children if child.kind == made.kin.group)
+    return replace(made, kin=replace(made.kin, children=groups))
