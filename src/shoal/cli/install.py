@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from shoal.cli.installing import installation_options, printed, progress, working
+from shoal.cli.operator import GANG_SCHEDULERS
 
 
 @click.command("install")
@@ -19,6 +20,12 @@ from shoal.cli.installing import installation_options, printed, progress, workin
 @click.option("--class", "job_class", metavar="NAME", help="Serve jobs with the label shoal.dev/class=NAME.")
 @click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written.")
 @click.option("--failure-policy", type=click.Choice(["Ignore", "Fail"]), help="Of the webhook.  [default: Ignore]")
+@click.option(
+    "--gang-scheduler",
+    type=click.Choice(GANG_SCHEDULERS),
+    help="Who places gangs; auto: who is there.",
+)
+@click.option("--gang-scheduler-name", metavar="NAME", help="schedulerName of pods in gangs.")
 @click.option("--service-monitor", is_flag=True, help="For the Prometheus operator.")
 @click.option(
     "--dry-run", is_flag=True, help="Ask the cluster and change nothing; with -o print what would be applied."
@@ -40,6 +47,7 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
     if output:
         if not dry_run:
             raise click.UsageError("-o prints instead of applying: add --dry-run.")
+        options = _settled(options)
         click.echo(printed(options, output))
         return
 
@@ -52,8 +60,17 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
         click.echo(f"Installed. `kubectl -n {options.namespace} get pods` shows the operator start.")
 
 
+def _settled(options: Any) -> Any:
+    """Where no cluster is asked, nobody but ourselves can be meant."""
+    from dataclasses import replace
+
+    return replace(options, gangScheduler="shoal") if options.gangScheduler == "auto" else options
+
+
 def _options(said: dict[str, Any]) -> Any:
     from shoal.operator.deployment import Options, usual_name
+
+    said["gang_scheduler"] = said["gang_scheduler"] or "auto"
 
     said["name"] = said["name"] or usual_name(said["watch_namespace"] or "", said["job_class"] or "")
     spelled = {
@@ -61,5 +78,7 @@ def _options(said: dict[str, Any]) -> Any:
         "job_class": "jobClass",
         "failure_policy": "failurePolicy",
         "service_monitor": "serviceMonitor",
+        "gang_scheduler": "gangScheduler",
+        "gang_scheduler_name": "gangSchedulerName",
     }
     return Options(**{spelled.get(name, name): value for name, value in said.items() if value is not None})

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from shoal.cluster.port import DeleteOptions, PatchType, Propagation
-from shoal.dialects import load
+from shoal.dialects import backends, load
+from shoal.dialects.backends.handing import has_gangs
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, labels_of, name_of, namespace_of
 from shoal.operator.definitions import MANAGER, Discovering, ensure
 from shoal.operator.deployment import INSTANCE, PART_OF, Options, definitions, render
+from shoal.operator.gang_schedulers import AUTO, choose
 
 
 class NotInstalled(Exception):
@@ -51,11 +53,21 @@ async def install(cluster: Discovering, options: Options, tell: Progress, *, dry
             tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
             if not standing.has_status and standing.name == load(name).kind.resource:
                 plain.append(name)
-    wanted = render(replace(options, plainStatus=tuple(plain)))
+    options = replace(options, plainStatus=tuple(plain), gangScheduler=await _gang_scheduler(cluster, options, tell))
+    wanted = render(options)
     for obj in wanted:
         tell(await _apply(cluster, obj, dry_run=dry_run))
     for obj in await _surplus(cluster, options, wanted):
         tell(await _remove(cluster, obj, dry_run=dry_run))
+
+
+async def _gang_scheduler(cluster: Discovering, options: Options, tell: Progress) -> str:
+    """Settled here, because the operator is given the rights on one of them only."""
+    if not any(has_gangs(load(name)) for name in options.dialects):
+        return backends.NAMES[0] if options.gangScheduler == AUTO else options.gangScheduler
+    chosen = await choose(cluster, options.gangScheduler)
+    tell(Applied("gang scheduler", chosen.backend.name, "chosen", chosen.why))
+    return chosen.backend.name
 
 
 async def _apply(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:

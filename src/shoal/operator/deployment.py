@@ -14,10 +14,13 @@ from typing import Any
 
 from shoal import __version__
 from shoal.dialects import NAMES, UNASKED, load
-from shoal.dialects.dialect import definitions_of
+from shoal.dialects.backends import NAMES as BACKENDS
+from shoal.dialects.backends import backend
+from shoal.dialects.backends.handing import handed, has_gangs, without_groups
+from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.kube.objects import Obj
 from shoal.operator.drawing import filled
-from shoal.operator.rights import job_rights, lease_rights, rules, secret_rights, webhook_rights
+from shoal.operator.rights import group_rights, job_rights, lease_rights, rules, secret_rights, webhook_rights
 
 PART_OF = "app.kubernetes.io/part-of"
 INSTANCE = "app.kubernetes.io/instance"
@@ -47,6 +50,8 @@ class Options:
     serviceMonitor: bool = False  # noqa: N815
     logFormat: str = "json"  # noqa: N815
     createNamespace: bool = True  # noqa: N815
+    gangScheduler: str = "shoal"  # noqa: N815 - of gang_schedulers.WISHES; auto is settled before anything is drawn
+    gangSchedulerName: str = ""  # noqa: N815
     plainStatus: tuple[str, ...] = ()  # noqa: N815 - dialects whose definition here has no status subresource
 
     def values(self) -> dict[str, Any]:
@@ -133,10 +138,21 @@ def _job_rules() -> list[Any]:
     found: list[Any] = []
     for name in NAMES:
         dialect = load(name)
-        found.append({f"$if dialects={name}": rules(job_rights([dialect]))})
+        found.append({f"$if dialects={name}": [*rules(job_rights([without_groups(dialect)])), *_group_rules(dialect)]})
         plain = {"apiGroups": [dialect.kind.group], "resources": [dialect.kind.plural], "verbs": ["patch"]}
         found.append({f"$if plainStatus={name}": plain})
     return found
+
+
+def _group_rules(dialect: Dialect) -> list[Any]:
+    """On the objects that stand for gangs, with whoever places these."""
+    if not has_gangs(dialect):
+        return []
+    return [
+        {f"$if gangScheduler={name}": rules(group_rights(handed(dialect, backend(name))))}
+        for name in BACKENDS
+        if backend(name).kind is not None
+    ]
 
 
 def _within(obj: Obj) -> Obj:
@@ -238,6 +254,8 @@ def _environment() -> list[Any]:
         "METRICS_ADDRESS": f":{METRICS_PORT}",
         "HEALTH_ADDRESS": f":{HEALTH_PORT}",
         "LOG_FORMAT": "${logFormat}",
+        "GANG_SCHEDULER": "${gangScheduler}",
+        "GANG_SCHEDULER_NAME": "${gangSchedulerName}",
     }
     serving = {"name": "SHOAL_OPERATOR_WEBHOOK_ADDRESS", "value": f":{WEBHOOK_PORT}"}
     return [

@@ -5,7 +5,7 @@ One drawing serves every way of installing: filled with values it is what `shoal
 
     "${replicas}"                 a value, of its own type where it stands alone
     {"$if webhook": ...}          in a list or mapping: its content where the value says so; or `$if not webhook`
-    {"$if dialects=framework": …} where the list of that name contains the word
+    {"$if dialects=framework": …} where the list of that name contains the word, or the value is that word
     {"$each shard": ...}          in a list: its content once per number below `shards`
 """
 
@@ -32,8 +32,10 @@ class Mark:
         self.word: str = found[4] or ""
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        said = self.word in values[self.name] if self.word else bool(values[self.name])
-        return said != self.negated
+        value = values[self.name]
+        if not self.word:
+            return bool(value) != self.negated
+        return (self.word == value if isinstance(value, str) else self.word in value) != self.negated
 
 
 def mark_of(node: Any) -> tuple[Mark, Any] | None:

@@ -7,13 +7,11 @@ did. For all others their own API group is the sign; whether the scheduler behin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shoal.dialects import backends
 from shoal.dialects.backends import coscheduling, kueue, native
 from shoal.dialects.backends.backend import Backend
-from shoal.dialects.backends.handing import handed
-from shoal.dialects.dialect import Dialect
 from shoal.operator.definitions import Discovering, Unserved
 
 AUTO = "auto"
@@ -81,20 +79,3 @@ async def _served(cluster: Discovering, name: str) -> str:
 
 def _backend(name: str, api_version: str, scheduler: str) -> Backend:
     return backends.backend(name, scheduler=scheduler, version=api_version.rpartition("/")[2])
-
-
-def has_gangs(dialect: Dialect) -> bool:
-    return dialect.kin is not None and dialect.kin.gangs is not None
-
-
-def without_groups(dialect: Dialect) -> Dialect:
-    """The language with nobody told of its gangs; what it needs in any case."""
-    return handed(dialect, backends.backend("none"))
-
-
-def group_of(dialect: Dialect, name: str) -> Dialect:
-    """The language with nothing but the group it has with that scheduler."""
-    made = handed(dialect, backends.backend(name))
-    assert made.kin is not None
-    groups = tuple(child for child in made.kin.children if child.kind == made.kin.group)
-    return replace(made, kin=replace(made.kin, children=groups))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.fencing import Fenced
 from shoal.cluster.port import Cluster
-from shoal.dialects.backends.handing import handed
+from shoal.dialects.backends.handing import handed, has_gangs
 from shoal.dialects.dialect import Dialect
 from shoal.kube.objects import Key
 from shoal.logs import Logger
@@ -120,7 +120,7 @@ class Operator:
     async def _handed_over(self) -> Mapping[str, Dialect]:
         """The languages, those with gangs as whoever places these wants it."""
         duties = self._duties
-        if not any(gang_schedulers.has_gangs(dialect) for dialect in duties.dialects.values()):
+        if not any(has_gangs(dialect) for dialect in duties.dialects.values()):
             return duties.dialects
         chosen = await gang_schedulers.choose(self._cluster, duties.gang_scheduler, scheduler=duties.scheduler_name)
         log.info("gang scheduler", name=chosen.backend.name, why=chosen.why)

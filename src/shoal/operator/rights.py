@@ -75,12 +75,19 @@ def _of_kin(dialect: Dialect) -> list[Right]:
         rights += _on(kind, ("patch",), "to keep the ledger, and names of claims")
         rights += _on(POD, ("patch",), "to mark pods that the operator itself sends away")
         for child in dialect.kin.children:
-            rights += _on(
-                child.kind, ("create", "delete", "get", "patch", *_COPIES), "to keep what jobs own besides pods"
-            )
+            rights += _on_child(child.kind)
     if dialect.orders is not None:
         rights += _on(dialect.orders.kind, ("delete", *_COPIES), "to obey orders to jobs, once each")
     return rights
+
+
+def group_rights(dialect: Dialect) -> list[Right]:
+    """On the objects that stand for gangs; part of what the language needs."""
+    return _on_child(dialect.kin.group) if dialect.kin is not None else []
+
+
+def _on_child(kind: Kind) -> list[Right]:
+    return _on(kind, ("create", "delete", "get", "patch", *_COPIES), "to keep what jobs own besides pods")
 
 
 def lease_rights(names: Iterable[str]) -> list[Right]:

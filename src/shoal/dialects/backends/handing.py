@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from shoal.dialects.backends import remembered
+from shoal.dialects.backends import backend, remembered
 from shoal.dialects.backends.backend import Backend
 from shoal.dialects.backends.gang import Gang
 from shoal.dialects.dialect import Dialect, Kin, LedgerPatch, ManifestInvalid, Relative, Settings
@@ -49,10 +49,19 @@ def handed(dialect: Dialect, backend: Backend) -> Dialect:
     )
 
 
+def has_gangs(dialect: Dialect) -> bool:
+    return dialect.kin is not None and dialect.kin.gangs is not None
+
+
+def without_groups(dialect: Dialect) -> Dialect:
+    """The language with nobody told of its gangs: what it needs in any case."""
+    return handed(dialect, backend("none"))
+
+
 def as_recorded(dialect: Dialect, manifest: Obj) -> Dialect:
     """The language as the operator of this job speaks it, for those who only look."""
-    backend = remembered(annotations_of(manifest).get(RECORDED) or "")
-    return dialect if backend is None else handed(dialect, backend)
+    found = remembered(annotations_of(manifest).get(RECORDED) or "")
+    return dialect if found is None else handed(dialect, found)
 
 
 class _Gangs:
