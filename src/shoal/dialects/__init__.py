@@ -12,6 +12,8 @@ from shoal.dialects.dialect import Dialect
 
 NAMES = ("framework", "volcano")
 
+# What Kubernetes itself runs. Served in a cluster of our own only: elsewhere the cluster's own controllers do it.
+NATIVE = ("native.replicasets", "native.jobs")
 
 # What an operator on Kubernetes serves unless it is told otherwise. Languages whose own controllers people may be
 # running there are asked for by name: two of them at the same jobs would not go well.
@@ -26,9 +28,10 @@ def load(name: str) -> Dialect:
 
 def dialects() -> tuple[Dialect, ...]:
     """Every language Shoal speaks."""
-    return tuple(load(name) for name in NAMES)
+    return tuple(load(name) for name in (*NAMES, *NATIVE))
 
 
 def dialect_of(api_version: str, kind: str) -> Dialect | None:
     """The dialect of such manifests, if it is one of ours."""
-    return next((d for d in dialects() if (d.kind.api_version, d.kind.kind) == (api_version, kind)), None)
+    wanted = (api_version, kind)
+    return next((d for d in dialects() if wanted in ((k.api_version, k.kind) for k in (d.kind, *d.also))), None)

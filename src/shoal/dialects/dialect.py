@@ -163,7 +163,7 @@ class Dialect:
     """One job language."""
 
     kind: Kind
-    crd: Callable[[], Obj]
+    crd: Callable[[], Obj] | None  # None: every cluster knows the kind
     settings: Callable[[Mapping[str, Any] | None], Settings]  # from what a configuration file says
     default: Callable[[Obj], Obj]  # a manifest with its defaults and canonical names
     admit: Callable[[Obj], list[Cause]]  # every mistake
@@ -194,6 +194,8 @@ class Dialect:
     workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: all
     idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why
     admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)
+    also: tuple[Kind, ...] = ()  # other versions the same objects are written in
+    finalizer: str = ""  # holds a pod until its end is counted
 
     def judge(self, new: Obj, old: Obj | None = None) -> list[Cause]:
         """Every mistake of a manifest that is written, and of the change where one is stored already."""
@@ -203,4 +205,5 @@ class Dialect:
 
 def definitions_of(dialect: Dialect) -> tuple[Obj, ...]:
     """Of the jobs, and of every kind that comes with their language."""
-    return (dialect.crd(), *(dialect.kin.definitions() if dialect.kin is not None else ()))
+    own = (dialect.crd(),) if dialect.crd is not None else ()
+    return (*own, *(dialect.kin.definitions() if dialect.kin is not None else ()))

@@ -64,7 +64,8 @@ def _of_body(job: Job, body: Body, classifier: Classifier, *, peer_ok: bool) -> 
     """How this body ended, or None while it has not."""
     ending = job.policies.ending
     succeeded = body.phase is Phase.SUCCEEDED
-    if body.leaving and not (succeeded and ending.success_beats_leaving):
+    is_final = body.is_finished and not ending.at_leaving  # whoever waits for the end takes it as it is
+    if body.leaving and not is_final and not (succeeded and ending.success_beats_leaving):
         return ending.leaving if ending.at_leaving and ending.by_others is not Deleted.NOTHING else None
     if succeeded:
         ok = ending.ok

@@ -173,7 +173,8 @@ def _missing(task: TaskState, role: str, memory: Memory, state: JobState, scene:
     """The task without a body: not made yet, gone as it was told to, or lost."""
     if memory is Memory.RECORD:
         return _missing_of_record(task, role, state, scene)
-    if memory is Memory.ROSTER and task.stage is Stage.REQUESTED and not _is_confirmed_gone(task, role, scene):
+    is_awaited = memory is Memory.ROSTER or scene.job.policies.embodiment.names is Names.RANDOM
+    if is_awaited and task.stage is Stage.REQUESTED and not _is_confirmed_gone(task, role, scene):
         return task  # created and not seen yet; how long that may take is the clock's business
     if memory is Memory.ROSTER and task.born and state.run.is_open and not task.dropped:
         scene.losses.append(TaskRef(role, task.index))

@@ -103,7 +103,8 @@ def _youth(moment: datetime | None) -> float:
 def slots_wanted(role: RoleState, size: CompletionsSize, open_slots: int) -> list[TaskState]:
     """The role's slots for the completions still missing: those in use, then the lowest that never ended."""
     done = [task for task in role.tasks if task.is_done]
-    living = [task for task in role.tasks if not task.is_done and not task.dropped][:open_slots]
+    living = [task for task in role.tasks if not task.is_done and not task.dropped]
+    living = sorted(living, key=lambda task: task.uid is None)[:open_slots]  # whoever is there before who is to come
     used = {task.index for task in (*done, *living)}
     limit = size.completions if size.indexed and size.completions is not None else None
     index = 0

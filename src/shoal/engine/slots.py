@@ -54,8 +54,14 @@ def _open_completions(name: str, size: CompletionsSize, state: JobState | None) 
     if role is not None:
         achieved = role.ok_count + sum(1 for task in role.tasks if task.is_done and task.outcome and task.outcome.is_ok)
     if size.completions is None:
-        return 0 if achieved else size.parallelism
+        return min(_embodied(role), size.parallelism) if achieved else size.parallelism
     return max(0, min(size.parallelism, size.completions - achieved))
+
+
+def _embodied(role: RoleState | None) -> int:
+    """Who is there may finish; nobody is made any more."""
+    tasks = role.tasks if role is not None else ()
+    return sum(1 for task in tasks if task.uid is not None and not task.is_done and not task.dropped)
 
 
 def resize(job: Job, state: JobState, scene: Scene) -> JobState:

@@ -102,7 +102,7 @@ REPLICA_SET = Kind(
 )  # fmt: skip
 # Its first version. Kubernetes has given it up, manifests of that time have not.
 REPLICA_SET_V1BETA1 = Kind(
-    "extensions", "v1beta1", "ReplicaSet", "replicasets", True, ("rs",),
+    "extensions", "v1beta1", "ReplicaSet", "replicasets", True,
     subresources=REPLICA_SET.subresources, scale=REPLICA_SET.scale,
 )  # fmt: skip
 JOB = Kind("batch", "v1", "Job", "jobs", True, (), ("all",), subresources=_STATUS)

@@ -78,7 +78,7 @@ async def established(cluster: Cluster, name: str) -> None:
 async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
     """The dialect as this cluster can serve it; `Unserved` where it cannot."""
     try:
-        standing = await ensure(cluster, marked(dialect.crd()))
+        standing = await ensure(cluster, marked(definitions_of(dialect)[0]))
     except ApiError as refused:
         if refused.code != 403:
             raise

@@ -19,7 +19,7 @@ from typing import Any
 from shoal.cluster.clock import Clock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.port import Cluster
-from shoal.dialects import NAMES, load
+from shoal.dialects import NAMES, NATIVE, load
 from shoal.operator.jobs.installing import admit, install
 from shoal.operator.jobs.loop import JobLoop
 from shoal.operator.loops import Loop
@@ -50,4 +50,4 @@ def job_loops(
         on_made(loop)
         return loop
 
-    return [partial(make, name) for name in NAMES]
+    return [partial(make, name) for name in (*NAMES, *NATIVE)]

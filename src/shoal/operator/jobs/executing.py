@@ -18,7 +18,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any
 
-from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, Preconditions, Propagation
+from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions, Propagation
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Accepted,
@@ -29,6 +29,7 @@ from shoal.engine import (
     Create,
     Created,
     Delete,
+    Free,
     Gone,
     GroupRef,
     JobRef,
@@ -157,6 +158,8 @@ class Executor:
                         await self._apply(manifest, write, carried)
                     case Mark(_, uid):
                         await self._mark(manifest, uid)
+                    case Free(_, uid):
+                        await self.free(manifest, uid)
                     case _:
                         raise Undressed(f"{self._dialect.kind} has no form for {write}")
             except TOUCHING as failure:
@@ -273,6 +276,21 @@ class Executor:
             return
         try:
             await self._patch(POD, manifest, name, {**mark, "metadata": _with_uid(mark, uid)})
+        except ApiError as refused:
+            if refused.code not in (404, 409):
+                raise
+
+    async def free(self, manifest: Obj, uid: str) -> None:
+        """Take our finalizer off a pod whose end is counted, or whom nobody will count any more."""
+        name = self._pods.name_of(uid)
+        if name is None:
+            return
+        patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [self._dialect.finalizer]}}
+        request = self._cluster.patch(
+            POD, name, namespace_of(manifest), patch=patch, patch_type=PatchType.STRATEGIC
+        )
+        try:
+            await self._counted(POD, "patch", request)
         except ApiError as refused:
             if refused.code not in (404, 409):
                 raise

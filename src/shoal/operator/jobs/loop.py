@@ -209,9 +209,20 @@ class JobLoop:
             if found is None or uid_of(found) != uid_of(job):
                 self._child_gone(job)
 
+    async def _free_left_behind(self, key: Key) -> None:
+        """Pods of a job that has gone: nobody counts them any more, so nothing may hold them."""
+        job = self._jobs.objects.get(key)
+        for pod in list(self._pods.of(key)):
+            owner = self._dialect.owner(pod)
+            is_held = self._dialect.finalizer in (pod["metadata"].get("finalizers") or ())
+            if owner is not None and is_held and (job is None or uid_of(job) != owner.uid):
+                await self._executor.free(pod, uid_of(pod))
+
     async def _pass(self, key: Key) -> None:
         if self._out_of_sight:
             await self._look_after(key)
+        if self._dialect.finalizer:
+            await self._free_left_behind(key)
         known = await self._recall(key)  # 1. what it is, and what was stored
         job = self._read(known) if known is not None else None
         if known is None or job is None:

@@ -1,0 +1,91 @@
+"""How a Job may end, in its own words, and what a failed pod means to it.
+
+podFailurePolicy becomes classification: an exit code or a condition gives the failure its nature, and the retry policy
+answers natures. Ignore is transient and free, Count unknown and charged, FailIndex and FailJob permanent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from shoal.engine import Nature, Outcome
+from shoal.engine.policies import Classify, ContainerPattern, PodPattern, Rule, Span
+from shoal.kube.objects import Obj
+
+COMPLETE = Outcome(Nature.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
+BY_SUCCESS_POLICY = Outcome(Nature.OK, phrase="SuccessPolicy", text="Matched rules at index 0")
+OUT_OF_PATIENCE = Outcome(
+    Nature.PERMANENT, code=1, phrase="BackoffLimitExceeded", text="Job has reached the specified backoff limit"
+)
+TOO_LATE = Outcome(
+    Nature.PERMANENT, code=1, phrase="DeadlineExceeded", text="Job was active longer than specified deadline"
+)
+BY_FAILURE_POLICY = Outcome(
+    Nature.PERMANENT, code=1, phrase="PodFailurePolicy", text="A pod failed in a way that fails the job"
+)
+INDEXES_FAILED = Outcome(Nature.PERMANENT, code=1, phrase="FailedIndexes", text="Job has failed indexes")
+TOO_MANY_INDEXES_FAILED = Outcome(
+    Nature.PERMANENT,
+    code=1,
+    phrase="MaxFailedIndexesExceeded",
+    text="Job has exceeded the specified maximal number of failed indexes",
+)
+POD_DELETED = Outcome(Nature.UNKNOWN, code=1, phrase="PodDeleted", text="The pod was deleted before it had ended")
+POD_UNSEEN = Outcome(Nature.TRANSIENT, code=1, phrase="PodUnseen", text="The pod was created and never seen")
+POD_SUCCEEDED = Outcome(Nature.OK, phrase="Succeeded", text="Pod succeeded")
+NO_CODE = Outcome(Nature.UNKNOWN, code=1, phrase="PodFailed", text="The pod failed and no container says why")
+
+_NATURES = {
+    "Ignore": Nature.TRANSIENT,
+    "Count": Nature.UNKNOWN,
+    "FailIndex": Nature.PERMANENT,
+    "FailJob": Nature.PERMANENT,
+}
+
+
+def classify(spec: Obj) -> Classify:
+    policy = spec.get("podFailurePolicy") or {}
+    rules = [rule for written in policy.get("rules") or () for rule in _rules(written)]
+    return Classify(rules=(*rules, Rule(Nature.UNKNOWN, phrase="PodFailed")), no_code=NO_CODE)
+
+
+def _rules(written: Obj) -> Iterator[Rule]:
+    nature, action = _NATURES[written["action"]], written["action"]
+    if codes := written.get("onExitCodes"):
+        yield Rule(nature, phrase=action, patterns=tuple(_patterns(codes)))
+    for condition in written.get("onPodConditions") or ():
+        if condition.get("status", "True") == "True":
+            yield Rule(nature, phrase=action, condition=condition["type"])
+
+
+def _patterns(codes: Obj) -> Iterator[PodPattern]:
+    named = codes.get("containerName")
+    name = re.compile(re.escape(named) + r"\Z") if named else None
+    values = sorted(set(codes["values"]))
+    spans = [Span(value, value) for value in values] if codes["operator"] == "In" else list(_between(values))
+    for span in spans:
+        yield PodPattern(containers=(ContainerPattern(name=name, code=span),))
+
+
+def _between(values: list[int]) -> Iterator[Span]:
+    """Every code of a failure that is none of the values."""
+    low: int | None = None
+    for value in sorted({0, *values}):
+        if low is None or value - 1 >= low:
+            yield Span(low, value - 1)
+        low = value + 1
+    yield Span(low, None)
+
+
+def unheeded(spec: Obj) -> Iterator[str]:
+    """What a spec says and nobody here acts on."""
+    for place, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
+        path = f"spec.podFailurePolicy.rules[{place}]"
+        if any(each.get("status", "True") != "True" for each in rule.get("onPodConditions") or ()):
+            yield f"{path}.onPodConditions: only conditions that are True are looked for"
+        if rule.get("action") == "FailJob" and spec.get("backoffLimitPerIndex") is not None:
+            yield f"{path}.action: beside backoffLimitPerIndex FailJob fails the index alone"
+    for place, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
+        if rule.get("succeededIndexes"):
+            yield f"spec.successPolicy.rules[{place}].succeededIndexes: only succeededCount alone is looked at"

@@ -1,0 +1,128 @@
+"""Pods of an object with one template: the name ends in letters the server draws, the owner is said in the reference.
+
+The place a pod was made for stands in an annotation. It is no identity, since another pod takes the place when this one
+has ended; it keeps two pods that were made for one place from being taken for two members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from shoal.dialects.dialect import Owner
+from shoal.engine import Body, Create, TaskRef, body_from
+from shoal.kube.defaults import apply_defaults
+from shoal.kube.errors import Cause
+from shoal.kube.kinds import Kind
+from shoal.kube.misfits import strangers
+from shoal.kube.objects import Key, Obj, annotations_of, name_of, namespace_of, uid_of
+from shoal.kube.owners import controller_of
+from shoal.kube.patching.values import clone
+from shoal.kube.schemas import schema_of
+from shoal.kube.validation import validate_create
+
+SLOT = "shoal.dev/slot"
+_STAND_IN = {"uid": "00000000-0000-0000-0000-000000000000", "namespace": "default"}
+
+
+def pod_from(manifest: Obj, kind: Kind, create: Create, *, infix: str = "", **more: Mapping[str, str]) -> Obj:
+    """A pod of the template; `more` are labels and annotations beside those of the template."""
+    ref = create.target
+    assert isinstance(ref, TaskRef)
+    template: Obj = msgspec.json.decode(msgspec.json.encode(manifest["spec"]["template"]))
+    written = template.get("metadata") or {}
+    annotations = {**(written.get("annotations") or {}), **more.get("annotations", {}), SLOT: str(ref.index)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{name_of(manifest)}-{infix}",
+            "namespace": namespace_of(manifest),
+            "labels": {**(written.get("labels") or {}), **more.get("labels", {})},
+            "annotations": annotations,
+            "ownerReferences": [reference(manifest, kind)],
+        },
+        "spec": template.get("spec") or {},
+    }
+
+
+def reference(manifest: Obj, kind: Kind) -> Obj:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": name_of(manifest),
+        "uid": uid_of(manifest),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def no_name(_: Obj, __: TaskRef) -> str:
+    """Nobody knows a name before it is drawn."""
+    return ""
+
+
+def owner_of(kind: Kind) -> Callable[[Obj], Owner | None]:
+    """Whose pod it is, where its owner is of that kind."""
+
+    def owner(obj: Obj) -> Owner | None:
+        controller = controller_of(obj)
+        if controller is None or (controller.get("apiVersion"), controller.get("kind")) != (
+            kind.api_version,
+            kind.kind,
+        ):
+            return None
+        return Owner(Key(namespace_of(obj), str(controller.get("name"))), str(controller.get("uid")))
+
+    return owner
+
+
+def body_of(kind: Kind, role: str, finalizer: str = "") -> Callable[[Obj, Obj], Body | None]:
+    """The pod as the engine sees it beside the object that made it."""
+    owner = owner_of(kind)
+
+    def body(pod: Obj, manifest: Obj) -> Body | None:
+        mine = owner(pod)
+        if mine is None or mine.uid != uid_of(manifest):
+            return None
+        return body_from(pod, role=role, index=_number(annotations_of(pod).get(SLOT)), finalizer=finalizer)
+
+    return body
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None
+
+
+# --- what people write ---------------------------------------------------------------------------------------------
+
+
+def default_of(kind: Kind) -> Callable[[Obj], Obj]:
+    def default(manifest: Obj) -> Obj:
+        filled: Obj = clone(manifest)
+        apply_defaults(kind, filled)
+        return filled
+
+    return default
+
+
+def mistakes_of(kind: Kind, complete: Callable[[Obj], Obj] = lambda filled: filled) -> Callable[[Obj], list[Cause]]:
+    """Every mistake; `complete` adds what a server writes into a new object by itself."""
+    default = default_of(kind)
+
+    def admit(manifest: Obj) -> list[Cause]:
+        filled = default(manifest)
+        filled["metadata"] = {**_STAND_IN, **(filled.get("metadata") or {})}
+        return validate_create(kind, complete(filled))
+
+    return admit
+
+
+def foresee(_: Obj) -> list[Cause]:
+    """Nothing: the template is judged whole when it is written."""
+    return []
+
+
+def unknown_fields(kind: Kind, manifest: Obj) -> list[str]:
+    return list(strangers(schema_of(kind), manifest))

@@ -1,0 +1,156 @@
+"""ReplicaSet: as many pods as are wished for. Nobody is ever done, nothing is ever charged, and there is no end.
+
+A pod that goes, ends or is taken away is simply made again; where there are too many, those easiest to lose go first.
+What must survive a crash is only who was told to go, and that stands in the annotation all languages share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from shoal.dialects import ledger
+from shoal.dialects.dialect import Dialect, LedgerPatch, ManifestInvalid, Report
+from shoal.dialects.native import pods
+from shoal.dialects.native.settings import Settings, settings
+from shoal.dialects.remembering import remembered
+from shoal.engine import Body, Create, Job, JobState, Observed, Policies, Role, RoleState, Stage, TaskState
+from shoal.engine.policies import (
+    Bound,
+    Claim,
+    Clock,
+    Completion,
+    Deleted,
+    Embodiment,
+    Ending,
+    Memory,
+    Names,
+    Ready,
+    Release,
+    Retry,
+    Shrink,
+    Tally,
+    Victims,
+)
+from shoal.kube.kinds import REPLICA_SET, REPLICA_SET_V1BETA1
+from shoal.kube.objects import Obj, at_path, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.owners import controller_of
+
+ROLE = "replica"
+CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is made again
+
+_POLICIES = Policies(
+    embodiment=Embodiment(names=Names.RANDOM, memory=Memory.LEVEL),
+    ending=Ending(by_others=Deleted.NOTHING, release=Release.LEAVING),
+    completion=Completion(order=()),
+    ready=Ready((Claim(Tally.RUNNING, at_least=Bound.SIZE),), sticky=False),
+    shrink=Shrink(victims=Victims.RANKED),
+    clock=Clock(creation_seconds=CREATION_SECONDS),
+)
+
+admit = pods.mistakes_of(REPLICA_SET)
+body = pods.body_of(REPLICA_SET, ROLE)
+
+
+def read(manifest: Obj, settings: Settings) -> Job | None:
+    """None where somebody else takes care of it: a Deployment sizes its ReplicaSets, and we have none."""
+    if controller_of(manifest) is not None:
+        return None
+    size: int = remembered(settings.understood, manifest.get("spec"), lambda: _size(manifest))
+    return Job(
+        uid=uid_of(manifest),
+        name=name_of(manifest),
+        namespace=namespace_of(manifest),
+        roles=(Role(ROLE, size, retry=Retry.word("fffff")),),
+        policies=_POLICIES,
+        deleting=is_leaving(manifest),
+    )
+
+
+def _size(manifest: Obj) -> int:
+    mistakes = admit(manifest)
+    if mistakes:
+        raise ManifestInvalid(mistakes)
+    return int(at_path(manifest, "spec", "replicas", default=1))
+
+
+def render(manifest: Obj, create: Create) -> Obj:
+    return pods.pod_from(manifest, REPLICA_SET, create)
+
+
+def warn(manifest: Obj, _: Obj | None = None) -> list[str]:
+    return pods.unknown_fields(REPLICA_SET, manifest)
+
+
+def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
+    del manifest
+    for name in sizes:
+        if name != ROLE:
+            raise LookupError(f"there is no role {name!r}; a ReplicaSet has one, {ROLE}")
+    return [{"op": "add", "path": "/spec/replicas", "value": size} for size in sizes.values()]
+
+
+# --- what became of it ---------------------------------------------------------------------------------------------
+
+
+def record(job: Job, state: JobState, _: Settings) -> LedgerPatch:
+    return ledger.record(job, state)
+
+
+def restore(manifest: Obj) -> JobState:
+    return ledger.restore(manifest) or JobState()
+
+
+def shown(manifest: Obj) -> JobState:
+    """The ledger, which names nobody, with as many members as the status counts."""
+    state, status = restore(manifest), manifest.get("status") or {}
+    ready = int(status.get("readyReplicas") or 0)
+    stages = [Stage.RUNNING if index < ready else Stage.PREPARING for index in range(int(status.get("replicas") or 0))]
+    tasks = tuple(TaskState(index, stage=stage) for index, stage in enumerate(stages))
+    return replace(state, roles=(RoleState(ROLE, tasks=tasks),))
+
+
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:
+    del job, state
+    here = [each for each in observed.bodies if each.owned and not each.leaving and not each.is_finished]
+    long_enough = timedelta(seconds=int(at_path(previous, "spec", "minReadySeconds", default=0)))
+    counts = {
+        "fullyLabeledReplicas": len(here),
+        "readyReplicas": sum(each.ready for each in here),
+        "availableReplicas": sum(_is_available(each, long_enough, now) for each in here),
+        "terminatingReplicas": sum(each.leaving for each in observed.bodies if each.owned and not each.is_finished),
+    }
+    status: Obj = {"replicas": len(here), **{name: count for name, count in counts.items() if count}}
+    status.setdefault("terminatingReplicas", 0)
+    generation = previous["metadata"].get("generation")
+    return Report(status=status | ({"observedGeneration": generation} if generation else {}))
+
+
+def _is_available(pod: Body, long_enough: timedelta, now: datetime) -> bool:
+    if not pod.ready or not long_enough:
+        return pod.ready
+    return pod.ready_since is not None and now - pod.ready_since >= long_enough
+
+
+DIALECT = Dialect(
+    kind=REPLICA_SET,
+    also=(REPLICA_SET_V1BETA1,),
+    crd=None,
+    settings=settings,
+    default=pods.default_of(REPLICA_SET),
+    admit=admit,
+    foresee=pods.foresee,
+    warn=warn,
+    read=read,
+    render=render,
+    pod_name=pods.no_name,
+    restore=restore,
+    record=record,
+    owner=pods.owner_of(REPLICA_SET),
+    body=body,
+    report=report,
+    scale_patch=scale_patch,
+    shown=shown,
+)
