@@ -286,9 +286,7 @@ class Executor:
         if name is None:
             return
         patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [self._dialect.finalizer]}}
-        request = self._cluster.patch(
-            POD, name, namespace_of(manifest), patch=patch, patch_type=PatchType.STRATEGIC
-        )
+        request = self._cluster.patch(POD, name, namespace_of(manifest), patch=patch, patch_type=PatchType.STRATEGIC)
         try:
             await self._counted(POD, "patch", request)
         except ApiError as refused:
