@@ -11,23 +11,40 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
+from prometheus_client import CollectorRegistry
+
 from kit.disturbing import Worlds
 from kit.disturbing import scenario as any_scenario
 from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
-from shoal.cluster.clock import SystemClock
+from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.faults import Faults
+from shoal.cluster.port import Cluster
+from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Reflector
 from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.dialects.volcano.orders import order
 from shoal.kube.kinds import CONFIG_MAP, EVENT, NODE, PERSISTENT_VOLUME_CLAIM, POD, SECRET, SERVICE
 from shoal.kube.objects import Obj, annotations_of, uid_of
-from shoal.operator.gangs import GangsLoop
+from shoal.operator.scheduler.loop import Scheduler
+from shoal.operator.scheduler.metrics import SchedulerMetrics
+from shoal.operator.scheduler.scope import Scope
+from shoal.scheduling import planner
 
 FINAL = ("Completed", "Failed", "Terminated")
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "200"}
+
+
+def door(cluster: Cluster, nodes: Reflector, pods: Reflector, clock: Clock, namespace: str | None = None) -> Scheduler:
+    """Our scheduler, which lets groups in and leaves pods to whoever places them in this world."""
+    assert planner  # loaded with this module, so that a virtual clock never runs ahead of it
+    return Scheduler(
+        cluster, nodes, pods,
+        scope=Scope(schedulers=frozenset(), namespace=namespace), clock=clock,
+        recorder=Recorder(cluster, "scheduler", clock=clock), metrics=SchedulerMetrics(CollectorRegistry()),
+    )  # fmt: skip
 
 
 class VolcanoWorld(World):
@@ -189,8 +206,7 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
         await self.set_room(self.room)
         clock = self.cluster.clock
         nodes, pods = Reflector(self.gate, NODE, clock=clock), Reflector(self.gate, POD, clock=clock)
-        gangs = GangsLoop(self.gate, nodes, pods, clock=clock)
-        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
+        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, door(self.gate, nodes, pods, clock))]
         await self.until(lambda: len(self.queues) == 2)
         return self
 
@@ -227,7 +243,7 @@ class KubernetesVolcano(VolcanoWorld, KubernetesWorld):
         nodes = Reflector(self.cluster, NODE, clock=clock)
         # Other scenarios play beside this one: their groups have a program of their own, and their pods go soon.
         pods = Reflector(self.cluster, POD, self.namespace, clock=clock)
-        gangs = GangsLoop(self.cluster, nodes, pods, namespace=self.namespace, clock=clock)
+        gangs = door(self.cluster, nodes, pods, clock, self.namespace)
         self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
         return self
 

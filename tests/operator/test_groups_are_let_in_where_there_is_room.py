@@ -2,113 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kit.founded import founded
-from kit.virtual_time import rested, settled
+from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.faults import Delay, Faults, calls
-from shoal.cluster.port import PatchType
-from shoal.cluster.reflecting import Reflector
-from shoal.cluster.simulated import SimulatedCluster
-from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
-from shoal.dialects.volcano import DIALECT
-from shoal.kube.kinds import NODE, POD, SERVICE_ACCOUNT
-from shoal.kube.objects import Obj, at_path, name_of
-from shoal.operator.gangs import GangsLoop
-from shoal.operator.trimming import slim_pod
-
-
-class Door:
-    """A cluster with one node of four cpus, and the loop that lets groups in."""
-
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self.cluster = cluster.embedded
-        self._clock = cluster.clock
-
-    async def group(self, name: str, cpu: int, **spec: Any) -> None:
-        wanted = {"minMember": cpu, "minResources": {"cpu": str(cpu), "pods": str(cpu)}, **spec}
-        metadata = {"name": name, "labels": {"volcano.sh/job-name": "pet"}}
-        await self.cluster.create(POD_GROUP, {"metadata": metadata, "spec": wanted}, "default")
-        await self.rest()
-
-    async def pod(self, name: str, group: str, *, node: str = "node-1", phase: str = "Running") -> None:
-        """A member with one cpu, at a place."""
-        labels, notes = {"volcano.sh/job-name": "pet"}, {GROUP_NAME: group}
-        container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
-        spec = {"containers": [container], "nodeName": node}
-        metadata = {"name": name, "labels": labels, "annotations": notes}
-        await self.cluster.create(POD, {"metadata": metadata, "spec": spec}, "default")
-        await self.becomes(name, phase)
-
-    async def becomes(self, name: str, phase: str) -> None:
-        status = {"status": {"phase": phase}}
-        await self.cluster.patch(
-            POD, name, "default", patch=status, patch_type=PatchType.STRATEGIC, subresource="status"
-        )
-        await self.rest()
-
-    async def order(self, action: str, queue: str) -> None:
-        target = {"apiVersion": QUEUE.api_version, "kind": "Queue", "name": queue}
-        made = {"metadata": {"name": action.lower()}, "action": action, "target": target}
-        await self.cluster.create(COMMAND, made, "default")
-
-    async def phase(self, group: str) -> str:
-        return str(at_path(await self.cluster.get(POD_GROUP, group, "default"), "status", "phase"))
-
-    async def complaint(self, group: str) -> tuple[str, str]:
-        (told,) = at_path(await self.cluster.get(POD_GROUP, group, "default"), "status", "conditions")
-        return told["reason"], told["message"]
-
-    async def queues(self) -> dict[str, str]:
-        found = (await self.cluster.list(QUEUE)).items
-        return {name_of(queue): at_path(queue, "status", "state", default="") for queue in found}
-
-    async def orders(self) -> list[str]:
-        return [name_of(order) for order in (await self.cluster.list(COMMAND)).items]
-
-    async def rest(self, seconds: float = 0) -> None:
-        await rested(self._clock, seconds, settled)
+from shoal.dialects.gangs import POD_GROUP, QUEUE
+from shoal.kube.objects import Obj, at_path
+from shoal.operator.scheduler.scope import Scope
 
 
 @asynccontextmanager
-async def door(faults: Faults | None = None, namespace: str | None = None) -> AsyncIterator[Door]:
-    cluster = founded(0, DIALECT)
-    program, clock = cluster.another(faults), cluster.clock
-    room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    ready = {"type": "Ready", "status": "True"}
-    await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, "default")
-    await cluster.create(NODE, {"metadata": {"name": "node-1"}, "status": {"allocatable": room, "conditions": [ready]}})
-    nodes = Reflector(program, NODE, clock=clock)
-    pods = Reflector(program, POD, trim=lambda event: slim_pod(event.object), clock=clock)
-    gangs = GangsLoop(program, nodes, pods, namespace=namespace, clock=clock)
-    tasks = [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
-    made = Door(cluster)
-    try:
-        await made.rest()
-        yield made
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+async def door(faults: Faults | None = None, namespace: str | None = None) -> AsyncIterator[Scheduled]:
+    """One node of four cpus."""
+    async with scheduled(faults, Scope(namespace=namespace)) as it:
+        await it.node("node-1")
+        yield it
+
+
+async def enter(it: Scheduled, name: str, cpu: int, **spec: Any) -> None:
+    await it.group(name, cpu, minResources={"cpu": str(cpu), "pods": str(cpu)}, **spec)
 
 
 async def test_an_order_that_was_refused_is_tried_again() -> None:
-    refused = Faults().fail(calls("patch", QUEUE))
-    async with door(refused) as it:
+    async with door(Faults().fail(calls("patch", QUEUE), times=4)) as it:
         await it.order("CloseQueue", "default")
-        await it.rest()
-        assert (await it.queues(), await it.orders()) == ({"root": "", "default": ""}, ["closequeue"])
-        await it.rest(2)
-        assert (await it.queues(), await it.orders()) == ({"root": "", "default": "Closed"}, [])
+        await it.rest(10)
+        assert (await it.queues(), await it.orders()) == ({"root": "Open", "default": "Closed"}, [])
 
 
 async def test_an_order_for_a_queue_that_is_not_there_goes() -> None:
     async with door() as it:
         await it.order("CloseQueue", "nowhere")
-        await it.rest()
         assert await it.orders() == []
 
 
@@ -121,31 +47,31 @@ async def test_queues_that_everybody_needs_are_made_until_they_are_there() -> No
 async def test_a_queue_that_everybody_needs_comes_back() -> None:
     async with door() as it:
         await it.cluster.delete(QUEUE, "default")
-        await it.group("a", 1)
+        await enter(it, "a", 1)
         assert (await it.phase("a"), sorted(await it.queues())) == ("Inqueue", ["default", "root"])
 
 
 async def test_pods_of_a_job_of_the_same_name_are_not_members() -> None:
     async with door() as it:
-        await it.group("pet-new", 2, minTaskMember={})
-        for name in ("old-0", "old-1"):
-            await it.pod(name, "pet-old")
+        await enter(it, "pet-new", 2)
+        await it.pods("pet-old", 2)
         assert await it.phase("pet-new") == "Inqueue"
-        for name in ("new-0", "new-1"):
-            await it.pod(name, "pet-new")
+        await it.pods("pet-new", 2)
         assert await it.phase("pet-new") == "Running"
 
 
-async def test_room_for_members_to_come_is_kept_when_one_has_finished() -> None:
+async def test_room_for_members_to_come_is_kept_from_those_behind() -> None:
     async with door() as it:
-        await it.group("first", 3)
-        await it.pod("first-0", "first", phase="Succeeded")
-        await it.group("second", 3)
-        shortage = "NotEnoughResources", "needs 3 of cpu at once, 2 is free"
-        assert (await it.phase("second"), await it.complaint("second")) == ("Pending", shortage)
-        await it.pod("first-1", "first")
-        await it.becomes("first-1", "Succeeded")
-        assert await it.phase("second") == "Inqueue"
+        await enter(it, "first", 3)
+        await enter(it, "second", 3)
+        shortage = "needs 3 cpu, and groups already let in ask for 3 of the 4 the cluster lets in"
+        assert (await it.phase("second"), await it.told("second")) == (
+            "Pending",
+            ("Unschedulable", "QueueQuota", shortage),
+        )
+        await it.pods("first", 3)
+        await it.ends("first-0", "first-1", "first-2")
+        assert (await it.phase("first"), await it.phase("second")) == ("Completed", "Inqueue")
 
 
 async def test_a_verdict_that_was_not_heard_of_yet_stays() -> None:
@@ -153,26 +79,25 @@ async def test_a_verdict_that_was_not_heard_of_yet_stays() -> None:
         return bool(at_path(event.object, "status", "phase") == "Unknown")
 
     async with door(Faults().disturb(Delay(60), is_verdict, POD_GROUP)) as it:
-        await it.group("a", 1)
-        await it.cluster.patch(POD_GROUP, "a", "default", patch={"status": {"phase": "Unknown"}})
-        await it.pod("a-0", "a")
+        await it.gang("a", 1)
+        await it.cluster.patch(POD_GROUP, "a", NS, patch={"status": {"phase": "Unknown"}})
+        await it.rest(70)
         assert await it.phase("a") == "Unknown"
 
 
 async def test_a_queue_that_is_shut_is_no_lack_of_room() -> None:
     async with door() as it:
-        await it.group("astray", 1, queue="nowhere")
+        await enter(it, "astray", 1, queue="nowhere")
         await it.order("CloseQueue", "default")
-        await it.rest()
-        await it.group("late", 1)
-        assert [await it.complaint(name) for name in ("astray", "late")] == [
-            ("QueueNotFound", "there is no queue nowhere"),
-            ("QueueNotOpen", "queue default is Closed"),
+        await enter(it, "late", 1)
+        assert [await it.told(name) for name in ("astray", "late")] == [
+            ("Unschedulable", "QueueMissing", "there is no queue nowhere; create it or name another"),
+            ("Unschedulable", "QueueClosed", "queue default is closed; it is let in when the queue is opened"),
         ]
 
 
 async def test_one_namespace_is_served_alone() -> None:
     async with door(namespace="elsewhere") as it:
-        await it.group("a", 1)
-        status: Obj | None = (await it.cluster.get(POD_GROUP, "a", "default")).get("status")
+        await enter(it, "a", 1)
+        status: Obj | None = (await it.cluster.get(POD_GROUP, "a", NS)).get("status")
         assert (status, sorted(await it.queues())) == (None, ["default", "root"])

@@ -10,6 +10,8 @@ from shoal.cli.stories import World as Surroundings
 from shoal.cli.stories import story
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 
+NO_ROOM = "needs 3 cpu, and groups already let in ask for 0 of the 2 the cluster lets in"
+
 
 def env_of(pod: Obj) -> dict[str, str]:
     """What is written plainly into the environment of a pod's first container."""
@@ -24,11 +26,11 @@ async def test_7_without_room_the_group_waits_and_no_pod_exists(world: Simulated
     await world.rest(30)
     assert (world.phase("big"), world.pods_of("big")) == ("Pending", {})
     (condition,) = world.group("big")["status"]["conditions"]
-    assert condition["message"] == "needs 3 of cpu at once, 2 is free"
+    assert condition["message"] == NO_ROOM
     found, group = Found(world.job("big"), world.dialect), {**world.group("big"), "kind": "PodGroup"}
     told = story(found, Surroundings([], [], None, world.cluster.clock.now(), (group,)))
     assert "  worker waits for its group to be admitted.\n" in told
-    assert f"  PodGroup big-{uid_of(world.job('big'))} waits: needs 3 of cpu at once, 2 is free.\n" in told
+    assert f"  PodGroup big-{uid_of(world.job('big'))} waits: {NO_ROOM}.\n" in told
 
     await world.set_room({"cpu": "3", "memory": "8Gi", "pods": "10"})
     await world.up("big", 3)

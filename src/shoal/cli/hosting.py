@@ -138,7 +138,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()
-            loops = standard_loops(cluster, volumes=data.volumes, clock=clock, gangs=True)
+            loops = standard_loops(cluster, volumes=data.volumes, clock=clock, gangs=True, registry=metrics.registry)
             loops += job_loops(
                 cluster, clock=clock, metrics=metrics, settings=config.dialects, on_made=config.on_job_loop
             )

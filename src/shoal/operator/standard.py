@@ -1,4 +1,4 @@
-"""The loops a cluster of our own needs: placing pods, letting their groups in, keeping the addresses of Services,
+"""The loops a cluster of our own needs: placing pods and letting their groups in, keeping the addresses of Services,
 binding volume claims, giving each namespace its service account, and removing pods of nodes that are no longer there.
 """
 
@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+
+from prometheus_client import CollectorRegistry
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster
@@ -15,25 +17,31 @@ from shoal.kube.kinds import NODE, POD
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
 from shoal.operator.endpoints import EndpointsLoop
-from shoal.operator.gangs import GangsLoop
 from shoal.operator.loops import Loop
-from shoal.operator.scheduler import Scheduler
+from shoal.operator.scheduler.loop import Scheduler
+from shoal.operator.scheduler.metrics import SchedulerMetrics
+from shoal.operator.scheduler.scope import Scope
 from shoal.operator.trimming import slim_pod
 from shoal.operator.volumes import VolumesLoop
 
 
-def standard_loops(cluster: Cluster, *, volumes: Path, clock: Clock, gangs: bool = False) -> list[Callable[[], Loop]]:
+def standard_loops(
+    cluster: Cluster, *, volumes: Path, clock: Clock, gangs: bool = False, registry: CollectorRegistry | None = None
+) -> list[Callable[[], Loop]]:
     """Each as a function that makes it; `gangs` where the cluster knows PodGroups. Copies of nodes and pods are
     shared and small."""
+    counted = SchedulerMetrics(registry or CollectorRegistry())
     nodes = Reflector(cluster, NODE, trim=bare, clock=clock)
     pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object), clock=clock)
     return [
         lambda: nodes,
         lambda: pods,
-        lambda: Scheduler(cluster, nodes, pods, recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock),
-        *([lambda: GangsLoop(cluster, nodes, pods, clock=clock)] if gangs else []),
+        lambda: Scheduler(
+            cluster, nodes, pods, scope=Scope(gangs=gangs), metrics=counted,
+            recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock,
+        ),
         lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),
         lambda: AccountsLoop(cluster),
         lambda: AbsentNodesLoop(cluster, nodes, pods),
-    ]
+    ]  # fmt: skip

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from shoal.dialects.gangs import GROUP_NAME
 from shoal.kube.objects import Obj, annotations_of, without_bookkeeping
+from shoal.scheduling.reading import READ
 
 __all__ = ["slim_pod", "without_bookkeeping"]
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels")
 _SPEC = (
     "nodeName", "nodeSelector", "affinity", "tolerations", "priority", "schedulingGates", "overhead",
-    "hostname", "subdomain", "schedulerName",
+    "hostname", "subdomain", "schedulerName", "preemptionPolicy", "topologySpreadConstraints",
 )  # fmt: skip
 _CONTAINER = ("resources", "ports", "restartPolicy")
-_STATUS = ("phase", "podIP", "conditions")
+_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
+_STATUS = ("phase", "podIP", "conditions", "startTime")
 
 
 def slim_pod(pod: Obj) -> Obj:
@@ -25,9 +26,11 @@ def slim_pod(pod: Obj) -> Obj:
             slim[group] = [_part(container, _CONTAINER) for container in spec[group]]
     if slim.get("tolerations") == _USUAL:
         slim["tolerations"] = _USUAL
+    if claims := [volume for volume in spec.get("volumes") or () if volume.keys() & _CLAIMS]:
+        slim["volumes"] = claims
     metadata = _part(pod["metadata"], _META)
-    if named := annotations_of(pod).get(GROUP_NAME):
-        metadata["annotations"] = {GROUP_NAME: named}
+    if notes := _part(annotations_of(pod), READ):
+        metadata["annotations"] = notes
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -24,6 +24,8 @@ INDEX = "volcano.sh/task-index"
 PREEMPTABLE = "volcano.sh/preemptable"
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SLA = "volcano.sh/sla-waiting-time"
+ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
+READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE)  # annotations of pods that are looked at here
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -70,6 +72,7 @@ def group_from(obj: Obj, *, priority: int = 0) -> Group:
         phase=phase,
         closeness=_closeness(spec.get("networkTopology")),
         subgroups=tuple(_subgroups(policy) for policy in spec.get("subGroupPolicy") or ()),
+        elastic=notes.get(ELASTIC) == "true",
         preemptable=notes.get(PREEMPTABLE) != "false",
         guest=notes.get(PREEMPTABLE) == "true",
         sla_seconds=seconds(notes[SLA]) if SLA in notes else None,

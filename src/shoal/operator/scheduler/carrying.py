@@ -1,0 +1,162 @@
+"""Carries out a plan: binds pods, evicts pods, asks elastic jobs for pods, and takes back what was refused.
+
+The view has assumed all of it before the first request leaves. A request that fails is taken back after a moment, so
+that the next plan finds the pod waiting again; a pod that has gone, or that somebody else placed, is told by its watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
+from shoal.cluster.recording import NORMAL, WARNING, Recorder
+from shoal.cluster.reflecting import Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.times import rfc3339
+from shoal.logs import Logger
+from shoal.operator.scheduler.crew import Crew
+from shoal.operator.scheduler.feeding import Feed
+from shoal.operator.scheduler.metrics import SchedulerMetrics
+from shoal.operator.scheduler.scope import Scope
+from shoal.scheduling.planning import Bind, Evict, Plan, Shrink
+from shoal.scheduling.snapshot import State
+
+log = Logger(__name__)
+
+PAUSE_SECONDS = 1.0
+GONE = (404, 409)  # or placed by somebody: the watch tells
+GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: names of pods that its job is asked for
+
+
+class Carrier:
+    def __init__(
+        self,
+        cluster: Cluster,
+        feed: Feed,
+        pods: Reflector,
+        crew: Crew,
+        *,
+        scope: Scope,
+        recorder: Recorder,
+        clock: Clock,
+        metrics: SchedulerMetrics,
+        on_bound: Callable[[Key], None],
+    ) -> None:
+        self._cluster = cluster
+        self._feed = feed
+        self._pods = pods
+        self._crew = crew
+        self._scope = scope
+        self._recorder = recorder
+        self._clock = clock
+        self._metrics = metrics
+        self._on_bound = on_bound
+
+    def carry_out(self, made: Plan) -> None:
+        for eviction in made.evictions:
+            self._crew.ask(partial(self._evict, eviction))
+        for shrink in made.shrinks:
+            self._crew.ask(partial(self._shrink, shrink))
+        for bind in made.binds:
+            self._crew.ask(partial(self._bind, bind))
+
+    # Binds
+
+    async def _bind(self, bind: Bind) -> None:
+        key = bind.pod
+        try:
+            await self._cluster.bind(key.name, key.namespace, node=bind.node, uid=bind.uid)
+        except ApiError as refused:
+            log.info("bind refused", pod=str(key), node=bind.node, message=refused.message)
+            self._metrics.attempted("error")
+            if refused.code in GONE:
+                self._feed.not_bound(bind, None, for_good=True)
+            else:
+                self._later(lambda: self._feed.not_bound(bind, self._pods.objects.get(key), for_good=False))
+        except (OutcomeUnknown, OSError) as broken:
+            log.info("bind may not have been heard", pod=str(key), node=bind.node, error=str(broken))
+            self._later(lambda: self._feed.not_bound(bind, self._pods.objects.get(key), for_good=False))
+        else:
+            self._metrics.attempted("scheduled")
+            self._on_bound(key)
+            self._crew.say(partial(self._tell_placed, bind))
+
+    async def _tell_placed(self, bind: Bind) -> None:
+        pod = self._pods.objects.get(bind.pod)
+        if pod is not None and uid_of(pod) == bind.uid:
+            where = f"Successfully assigned {bind.pod} to {bind.node}"
+            await self._record(pod, NORMAL, "Scheduled", where)
+
+    def _later(self, call: Callable[[], None]) -> None:
+        """After a moment. Binding twice does no harm: where the first came through, the second is a conflict."""
+        self._clock.call_later(PAUSE_SECONDS, call)
+
+    # Evictions
+
+    async def _evict(self, eviction: Evict) -> None:
+        """Marked first, so that its job sees why it goes; then told to go, with its grace."""
+        pod, key = self._pods.objects.get(eviction.pod), eviction.pod
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": eviction.sentence,
+            "lastTransitionTime": rfc3339(self._clock.now()),
+        }
+        patch = {"metadata": {"uid": eviction.uid}, "status": {"conditions": [condition]}}
+        exactly = DeleteOptions(preconditions=Preconditions(uid=eviction.uid))
+        try:
+            await self._cluster.patch(
+                POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
+            )
+            await self._cluster.delete(POD, key.name, key.namespace, exactly)
+        except ApiError as refused:
+            if refused.code not in GONE:
+                log.warning("eviction refused", pod=str(key), message=refused.message)
+                self._later(lambda: self._stays(eviction))
+        except (OutcomeUnknown, OSError) as broken:
+            log.warning("eviction may not have been heard", pod=str(key), error=str(broken))
+            self._later(lambda: self._stays(eviction))
+        else:
+            self._metrics.evicted()
+            if pod is not None:
+                await self._record(pod, WARNING, "Evicted", eviction.sentence)
+
+    def _stays(self, eviction: Evict) -> None:
+        self._feed.stays(eviction.pod, eviction.uid, self._pods.objects.get(eviction.pod))
+
+    # Shrinking
+
+    async def _shrink(self, shrink: Shrink) -> None:
+        """The job is asked for the pods by name. What it has not given back within the hold time is evicted."""
+        kind, key = self._scope.group_kind, shrink.group
+        wanted = [(pod, self._feed.view.pods[pod].uid) for pod in shrink.pods if pod in self._feed.view.pods]
+        names = ",".join(pod.name for pod, _ in wanted)
+        patience = self._feed.view.settings.hold_seconds
+        try:
+            group = await self._cluster.patch(
+                kind, key.name, key.namespace, patch={"metadata": {"annotations": {GIVE_BACK: names}}}
+            )
+        except (ApiError, OutcomeUnknown, OSError) as failed:
+            log.warning("the job could not be asked for pods", group=str(key), error=str(failed))
+            patience = 0.0
+        else:
+            await self._record(group, NORMAL, "Shrink", shrink.sentence)
+        for pod, uid in wanted:
+            self._clock.call_later(patience, partial(self._insist, Evict(pod, uid, shrink.sentence)))
+
+    def _insist(self, eviction: Evict) -> None:
+        known = self._feed.view.pods.get(eviction.pod)
+        seen = self._pods.objects.get(eviction.pod) or {}
+        told_to_go = (seen.get("metadata") or {}).get("deletionTimestamp")
+        if known is not None and known.uid == eviction.uid and known.state is State.RELEASING and not told_to_go:
+            self._crew.ask(partial(self._evict, eviction))
+
+    async def _record(self, regarding: Obj, severity: str, reason: str, message: str) -> None:
+        with suppress(ApiError, OutcomeUnknown, OSError):  # it has happened, whoever hears of it
+            await self._recorder.record(regarding, severity, reason, message)

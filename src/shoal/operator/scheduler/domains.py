@@ -1,0 +1,95 @@
+"""HyperNodes: which nodes lie in each domain. Members are named exactly, by pattern, by label, or are HyperNodes
+themselves; what that means is worked out again when a HyperNode changes, or a node comes, goes or is labelled anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from shoal.cluster.reflecting import Change
+from shoal.kube.objects import Obj, labels_of
+from shoal.kube.selectors import from_label_selector
+from shoal.logs import Logger
+from shoal.scheduling.groups import HyperNode
+
+if TYPE_CHECKING:
+    from shoal.scheduling.view import ClusterView
+
+log = Logger(__name__)
+
+DEEPEST = 16  # a circle of HyperNodes ends here
+
+
+class Domains:
+    def __init__(self, view: ClusterView, on_news: Callable[[], None]) -> None:
+        self._view = view
+        self._on_news = on_news
+        self._objects: dict[str, Obj] = {}
+        self._labels: dict[str, Mapping[str, str]] = {}  # of nodes
+        self._known: dict[str, HyperNode] = {}
+
+    def changed(self, change: Change) -> None:
+        if change.new is None:
+            self._objects.pop(change.key.name, None)
+        else:
+            self._objects[change.key.name] = change.new
+        self._resolve()
+
+    def node_changed(self, change: Change) -> None:
+        labels = labels_of(change.new) if change.new is not None else None
+        if labels == self._labels.get(change.key.name):
+            return
+        if labels is None:
+            del self._labels[change.key.name]
+        else:
+            self._labels[change.key.name] = labels
+        if self._objects:
+            self._resolve()
+
+    def _resolve(self) -> None:
+        found = resolved(self._objects, self._labels)
+        for name in self._known.keys() - found.keys():
+            self._view.remove_hypernode(name)
+        for name, domain in found.items():
+            if self._known.get(name) != domain:
+                self._view.set_hypernode(domain)
+        if found != self._known:
+            self._known = found
+            self._on_news()
+
+
+def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]]) -> dict[str, HyperNode]:
+    found = {}
+    for name, obj in sorted(objects.items()):
+        try:
+            tier = int((obj.get("spec") or {}).get("tier") or 1)
+            found[name] = HyperNode(name, tier, frozenset(_nodes_of(obj, objects, nodes, DEEPEST)))
+        except (re.error, ValueError, TypeError, AttributeError) as wrong:
+            log.warning("HyperNode cannot be read and is left out", hypernode=name, error=str(wrong))
+    return found
+
+
+def _nodes_of(
+    obj: Obj, objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]], depth: int
+) -> Iterable[str]:
+    for member in (obj.get("spec") or {}).get("members") or ():
+        is_node = member.get("type") != "HyperNode"
+        table = nodes if is_node else {name: labels_of(each) for name, each in objects.items()}
+        for name in _chosen(member.get("selector") or {}, table):
+            if is_node:
+                yield name
+            elif depth:
+                yield from _nodes_of(objects[name], objects, nodes, depth - 1)
+
+
+def _chosen(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]) -> list[str]:
+    if exact := (selector.get("exactMatch") or {}).get("name"):
+        return [exact] if exact in table else []
+    if pattern := (selector.get("regexMatch") or {}).get("pattern"):
+        return [name for name in sorted(table) if re.fullmatch(pattern, name)]
+    if wanted := selector.get("labelMatch"):
+        chooses = from_label_selector(wanted)
+        return [name for name in sorted(table) if chooses.matches(table[name])]
+    return []

@@ -1,0 +1,348 @@
+"""What watches tell, written into the planner's view as it comes.
+
+The view is ahead of the watches: a pod that is being bound sits on its node already, one that is being evicted leaves.
+An event from before that changes neither; one that shows it, or that a request was refused, ends the assumption. What a
+group was told (its phase, since when it is in the queue) is ours: watches show it late, and nobody else decides it.
+An object that cannot be read is kept out with a sentence instead of standing in everybody's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.reflecting import Change
+from shoal.kube.objects import Key, Obj, is_leaving, key_of, uid_of
+from shoal.logs import Logger
+from shoal.operator.scheduler.claims import Claims
+from shoal.operator.scheduler.scope import Scope
+from shoal.scheduling.groups import Group, Phase, Queue
+from shoal.scheduling.planning import Bind, Plan
+from shoal.scheduling.reading import group_from, member_from, queue_from
+from shoal.scheduling.snapshot import Pod, State, node_from
+
+if TYPE_CHECKING:
+    from shoal.scheduling.view import ClusterView
+
+log = Logger(__name__)
+
+MOST = 1 << 60  # thousandths; the planner counts in 64 bits, and nobody has so much of anything
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    uid: str
+    node: str
+    since: float
+    devices: tuple[int, ...]
+
+
+class Feed:
+    def __init__(
+        self,
+        view: ClusterView,
+        scope: Scope,
+        clock: Clock,
+        *,
+        on_news: Callable[[], None],
+        on_group: Callable[[Key], None] = lambda _: None,
+        on_started: Callable[[Key], None] = lambda _: None,
+        on_queue: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`on_news`: another plan may come out differently. `on_group`: pods of the group look different.
+        `on_started`: the last of its binds came through. `on_queue`: a queue may hold another amount."""
+        self.view = view
+        self.claims = Claims()
+        self.unreadable: dict[Key, str] = {}  # groups, and why
+        self._scope = scope
+        self._clock = clock
+        self._on_news = on_news
+        self._on_group = on_group
+        self._on_started = on_started
+        self._on_queue = on_queue
+        self._groups: dict[Key, Obj] = {}  # that are not in the view because none of our pods names them
+        self._classes: dict[str, Obj] = {}
+        self._binding: dict[Key, Assumed] = {}
+        self._starting: set[Key] = set()  # groups whose first binds are on their way: they have not run yet
+        self._foreign: set[Key] = set()  # groups with pods that somebody else places
+        self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or asked to go
+
+    @property
+    def now(self) -> float:
+        return self._clock.now().timestamp()
+
+    # Nodes, queues, priorities
+
+    def node_changed(self, change: Change) -> None:
+        name = change.key.name
+        if change.new is None:
+            self.view.remove_node(name)
+        else:
+            node = node_from(change.new)
+            row = self.view.room.rows.get(name)
+            if row is not None and self.view.room.nodes[row] == node:
+                return  # a heartbeat changes nothing here
+            self.view.set_node(replace(node, allocatable=bounded(node.allocatable)))
+        self._on_news()
+
+    def queue_changed(self, change: Change) -> None:
+        name = change.key.name
+        if change.new is None:
+            self.view.remove_queue(name)
+        else:
+            try:
+                queue = queue_from(change.new)
+            except UNREADABLE as wrong:
+                log.warning("queue cannot be read and stays as it was", queue=name, error=str(wrong))
+                return
+            queue = replace(
+                queue,
+                capability=bounded(queue.capability),
+                deserved=bounded(queue.deserved),
+                guarantee=bounded(queue.guarantee),
+            )
+            if self.view.queues.get(name) == queue:
+                return
+            self.view.set_queue(queue)
+        self._on_news()
+
+    def queue_was_set(self, queue: Queue) -> None:
+        """By us, a moment ago: nobody is let into a queue that was just closed because the watch is late."""
+        if queue.name in self.view.queues:
+            self.view.set_queue(queue)
+            self._on_news()
+
+    def class_changed(self, change: Change) -> None:
+        if change.new is None:
+            self._classes.pop(change.key.name, None)
+        else:
+            self._classes[change.key.name] = change.new
+
+    def _priority(self, group: Obj) -> int:
+        name = (group.get("spec") or {}).get("priorityClassName")
+        found = self._classes.get(name or "") or next((c for c in self._classes.values() if c.get("globalDefault")), {})
+        return int(found.get("value") or 0)
+
+    # Groups
+
+    def group_changed(self, change: Change) -> None:
+        key, obj = change.key, change.new
+        if obj is None or is_leaving(obj):
+            self._groups.pop(key, None)
+            self.unreadable.pop(key, None)
+            self._starting.discard(key)
+            if key in self.view.groups:
+                self.view.remove_group(key)
+                self._on_news()
+            return
+        if not self._scope.all_groups and not self._is_named(key):
+            self._groups[key] = obj
+            return
+        self._read_group(key, obj)
+
+    def _is_named(self, key: Key) -> bool:
+        members = self.view.groups.get(key)
+        return members is not None and (members.known or not members.is_empty())
+
+    def _read_group(self, key: Key, obj: Obj) -> None:
+        try:
+            group = sound(group_from(obj, priority=self._priority(obj)))
+        except UNREADABLE as wrong:
+            self.unreadable[key] = f"waiting: this PodGroup cannot be read: {wrong}"
+            self.view.remove_group(key)
+            return
+        self.unreadable.pop(key, None)
+        members = self.view.groups.get(key)
+        known = members.group if members is not None and members.known else None
+        if known is not None and known.uid != group.uid:
+            self.view.remove_group(key)
+            known = None
+        group = self._remembered(group, known)
+        if group != known:
+            self.view.set_group(group)
+            self._on_news()
+
+    def _remembered(self, group: Group, known: Group | None) -> Group:
+        """With its history. One that was let in by an earlier life of ours has its time in the queue once more."""
+        if known is None:
+            if group.phase is Phase.INQUEUE:
+                group = replace(group, inqueue_since=self.now)
+            return replace(group, ran=True) if group.key in self._foreign else group
+        return replace(
+            group,
+            phase=known.phase,
+            inqueue_since=known.inqueue_since,
+            not_before=known.not_before,
+            timeouts=known.timeouts,
+            ran=known.ran,
+        )
+
+    # Pods
+
+    def pod_changed(self, change: Change) -> None:
+        obj, known = change.new, self.view.pods.get(change.key)
+        if known is not None and (obj is None or known.uid != uid_of(obj)):
+            self._forget(known)
+            known = None
+        if obj is None:
+            return
+        pod = self._assumed(self._read_pod(obj), known)
+        if pod.group is not None:
+            self._follow(pod.group, obj)
+        if pod == known:
+            return
+        self.view.set_pod(pod)
+        self._on_queue(self.view.members_of(pod).group.queue)
+        if pod.group is not None:
+            if (waiting := self._groups.pop(pod.group, None)) is not None:
+                self._read_group(pod.group, waiting)
+            self._on_group(pod.group)
+        if known is None or not _is_the_same_to_others(known, pod):
+            self._on_news()
+
+    def is_starting(self, key: Key) -> bool:
+        """Whether pods of the gang are being bound that never were together before."""
+        return key in self._starting
+
+    def _follow(self, key: Key, obj: Obj) -> None:
+        """A gang has run once all its binds came through, and not when they were decided. What somebody else places is
+        not ours to undo, so it counts as having run."""
+        if not self._scope.places(obj) and key not in self._foreign:
+            self._foreign.add(key)
+            self._has_started(key)
+        elif key in self._starting and not any(pod in self._binding for pod in self.view.groups[key].sitting):
+            self._has_started(key)
+
+    def _has_started(self, key: Key) -> None:
+        self._starting.discard(key)
+        members = self.view.groups.get(key)
+        if members is not None and members.known and not members.group.ran:
+            self.view.set_group(replace(members.group, ran=True))
+            self._on_started(key)
+
+    def claim_changed(self, change: Change, pods: Mapping[Key, Obj]) -> None:
+        """A claim, or the volume it is bound to."""
+        for key in self.claims.changed(change):
+            if key in pods:
+                self.pod_changed(Change(change.kind, key, None, pods[key]))
+
+    def _read_pod(self, obj: Obj) -> Pod:
+        pod = member_from(obj)
+        changes: dict[str, Any] = {}
+        if any(amount > MOST or amount < 0 for amount in pod.requests.values()):
+            changes["requests"] = bounded(pod.requests)
+        if not pod.node:
+            if not self._scope.places(obj):
+                changes["gated"] = True
+            blocked, terms = self.claims.of(obj)
+            if blocked or terms:
+                changes["blocked"], changes["volume_terms"] = blocked, terms
+        return replace(pod, **changes) if changes else pod
+
+    def _assumed(self, pod: Pod, known: Pod | None) -> Pod:
+        """The pod as it is, ahead of what the event shows."""
+        binding = self._binding.get(pod.key)
+        if binding is not None and (pod.node or pod.state is not State.PENDING or binding.uid != pod.uid):
+            del self._binding[pod.key]
+        elif binding is not None:
+            pod = pod.moved(node=binding.node, state=State.BOUND, since=binding.since, devices=binding.devices)
+        if not pod.node:
+            return pod
+        if known is not None and known.node == pod.node:
+            pod = _since(pod, known.since)
+        elif known is None and not self._has_run(pod):
+            pod = _since(pod, self.now)  # its gang has the whole hold time from the moment we see it
+        if self._leaving.get(pod.key) == pod.uid and pod.state in (State.BOUND, State.RUNNING):
+            pod = replace(pod, state=State.RELEASING)
+        return pod
+
+    def _has_run(self, pod: Pod) -> bool:
+        return pod.group is None or self._ran(pod.group)
+
+    def _ran(self, key: Key) -> bool:
+        members = self.view.groups.get(key)
+        return members is None or members.group.ran
+
+    def _forget(self, pod: Pod) -> None:
+        self._binding.pop(pod.key, None)
+        self._leaving.pop(pod.key, None)
+        self.claims.forget(pod.key)
+        self._on_queue(self.view.members_of(pod).group.queue)
+        self.view.remove_pod(pod.key)
+        if pod.group is not None:
+            self._on_group(pod.group)
+        if pod.node or pod.group is not None:
+            self._on_news()
+
+    # What was decided
+
+    def assume(self, made: Plan) -> None:
+        now = self.now
+        for bind in made.binds:
+            self._binding[bind.pod] = Assumed(bind.uid, bind.node, now, bind.devices)
+        for eviction in made.evictions:
+            self._leaving[eviction.pod] = eviction.uid
+        for shrink in made.shrinks:
+            for key in shrink.pods:
+                self._leaving[key] = self.view.pods[key].uid
+        groups = {self.view.pods[bind.pod].group for bind in made.binds}
+        fresh = [key for key in groups if key is not None and not self._ran(key)]
+        self.view.assume(made, now)
+        for key in fresh:
+            self._starting.add(key)
+            self.view.set_group(replace(self.view.groups[key].group, ran=False))
+
+    def not_bound(self, bind: Bind, seen: Obj | None, *, for_good: bool) -> None:
+        """The request came to nothing. `for_good`: the pod has gone or was placed by somebody, as a watch will tell."""
+        assumed = self._binding.get(bind.pod)
+        if assumed is None or assumed.uid != bind.uid:
+            return
+        del self._binding[bind.pod]
+        if (group := self.view.pods[bind.pod].group) is not None:
+            self._starting.discard(group)  # it is half bound now, and has not run
+        if for_good or seen is None or uid_of(seen) != bind.uid:
+            self.view.remove_pod(bind.pod)
+            self._on_news()
+        else:
+            self.look_again(seen)
+
+    def stays(self, key: Key, uid: str, seen: Obj | None) -> None:
+        """It could not be evicted."""
+        if self._leaving.get(key) == uid:
+            del self._leaving[key]
+            if seen is not None:
+                self.look_again(seen)
+
+    def look_again(self, obj: Obj) -> None:
+        key = key_of(obj)
+        known = self.view.pods.get(key)
+        if known is not None and known.uid == uid_of(obj):
+            self.view.set_pod(self._assumed(self._read_pod(obj), None))
+            self._on_news()
+
+
+def bounded(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: min(max(amount, 0), MOST) for name, amount in amounts.items()}
+
+
+def sound(group: Group) -> Group:
+    """The group within what can be counted; ValueError where it makes no sense."""
+    if group.min_resources is None:
+        return group
+    for name, amount in sorted(group.min_resources.items()):
+        if amount < 0:
+            raise ValueError(f"minResources of {name} is below zero; give zero or more")
+    return replace(group, min_resources=bounded(group.min_resources))
+
+
+def _since(pod: Pod, since: float) -> Pod:
+    return pod.moved(node=pod.node, state=pod.state, since=since, devices=pod.devices)
+
+
+def _is_the_same_to_others(before: Pod, after: Pod) -> bool:
+    """It sits where it sat: that its processes have started changes no plan."""
+    sits = (State.BOUND, State.RUNNING)
+    return before.node == after.node and before.state in sits and after.state in sits

@@ -1,0 +1,245 @@
+"""The scheduler: what watches tell goes into a view, a plan is made when something changed, and it is carried out.
+
+`Scheduler.run` is the story. A pass never waits: requests go out beside it, what they will change is assumed at once,
+and the next pass builds on that. No pass runs by the clock except at the moment the last plan named (a promise of
+waiting time, a time in the queue, a half-bound gang's hold time). It may be cut anywhere: the next life finds gangs
+half bound and completes them, or undoes them when their hold time is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from shoal.cluster.clock import Clock, Timer, pause
+from shoal.cluster.port import Cluster
+from shoal.cluster.recording import Recorder
+from shoal.cluster.reflecting import Change, Reflector, Subscriber, bare
+from shoal.dialects.gangs import COMMAND
+from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PRIORITY_CLASS
+from shoal.kube.objects import Key
+from shoal.logs import Logger
+from shoal.operator.scheduler.carrying import Carrier
+from shoal.operator.scheduler.crew import Crew
+from shoal.operator.scheduler.domains import Domains
+from shoal.operator.scheduler.feeding import Feed
+from shoal.operator.scheduler.metrics import SchedulerMetrics
+from shoal.operator.scheduler.queues import QueueKeeper
+from shoal.operator.scheduler.scope import HYPER_NODE, Scope
+from shoal.operator.scheduler.telling import AT_ONCE, GroupWords, PodWords
+from shoal.scheduling.groups import Settings
+from shoal.scheduling.planning import Plan, Wait
+
+if TYPE_CHECKING:
+    from shoal.scheduling.view import ClusterView
+
+log = Logger(__name__)
+
+PLANNER = ("shoal.scheduling.view", "shoal.scheduling.planner", "shoal.scheduling.verdicts")
+BINDS_AT_ONCE = 16
+
+
+class Scheduler:
+    """Copies of nodes and pods are given, because others share them; what else it needs it keeps itself."""
+
+    name = "scheduler"
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        nodes: Reflector,
+        pods: Reflector,
+        *,
+        recorder: Recorder,
+        clock: Clock,
+        metrics: SchedulerMetrics,
+        scope: Scope | None = None,
+        settings: Settings | None = None,
+        binds_at_once: int = BINDS_AT_ONCE,
+        gathering_seconds: float = 0.0,
+    ) -> None:
+        """`gathering_seconds`: how long news waits for company where each plan is dear."""
+        self._cluster = cluster
+        self._nodes = nodes
+        self._pods = pods
+        self._recorder = recorder
+        self._clock = clock
+        self._metrics = metrics
+        self._scope = scope or Scope()
+        self._settings = settings or Settings()
+        self._binds_at_once = binds_at_once
+        self._gathering_seconds = gathering_seconds
+        self._news = asyncio.Event()
+        self._wake: Timer | None = None
+        self._cycles = 0
+        self._warned: tuple[str, ...] = ()
+        self._copies = self._own_copies()
+
+    def _own_copies(self) -> dict[str, Reflector]:
+        scope, cluster, clock = self._scope, self._cluster, self._clock
+        found = {
+            "claims": Reflector(cluster, PERSISTENT_VOLUME_CLAIM, trim=bare, clock=clock),
+            "volumes": Reflector(cluster, PERSISTENT_VOLUME, trim=bare, clock=clock),
+        }
+        if scope.gangs:
+            found["classes"] = Reflector(cluster, PRIORITY_CLASS, trim=bare, clock=clock)
+            found["queues"] = Reflector(cluster, scope.queue_kind, trim=bare, clock=clock)
+            found["groups"] = Reflector(cluster, scope.group_kind, scope.namespace, trim=bare, clock=clock)
+            found["orders"] = Reflector(cluster, COMMAND, scope.namespace, trim=bare, clock=clock)
+        if scope.hypernodes:
+            found["domains"] = Reflector(cluster, HYPER_NODE, trim=bare, clock=clock)
+        return found
+
+    @property
+    def is_synced(self) -> bool:
+        return all(copy.synced.is_set() for copy in (self._nodes, self._pods, *self._copies.values()))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for copy in self._copies.values():
+                group.create_task(copy.run())
+            await load_planner()
+            for copy in (self._nodes, self._pods, *self._copies.values()):
+                await copy.synced.wait()
+            await self._work()
+
+    async def _work(self) -> None:
+        self._begin()
+        with ExitStack() as ending:
+            for copy, subscriber in self._subscriptions():
+                ending.callback(copy.subscribe(subscriber))
+            try:
+                if self._queues is not None:
+                    self._queues.begin()
+                while True:
+                    await self._news.wait()
+                    if self._gathering_seconds:
+                        await pause(self._clock, self._gathering_seconds)
+                    self._news.clear()
+                    self._pass()
+                    await asyncio.sleep(0)  # whatever was told meanwhile has its turn before the next plan
+            finally:
+                if self._wake is not None:
+                    self._wake.cancel()
+                await self._close()
+
+    def _begin(self) -> None:
+        from shoal.scheduling.view import ClusterView
+
+        cluster, clock, scope, recorder = self._cluster, self._clock, self._scope, self._recorder
+        self.view: ClusterView = ClusterView(self._settings)
+        feed = self._feed = Feed(
+            self.view, scope, clock,
+            on_news=self._news.set, on_group=self._members_changed,
+            on_started=self._gang_started, on_queue=self._queue_changed,
+        )  # fmt: skip
+        at_once = asyncio.Semaphore(AT_ONCE)
+        self._crew = Crew(self._binds_at_once)
+        self._pod_words = PodWords(cluster, self._pods, feed=feed, recorder=recorder, clock=clock, at_once=at_once)
+        self._domains = Domains(self.view, self._news.set) if scope.hypernodes else None
+        self._group_words: GroupWords | None = None
+        self._queues: QueueKeeper | None = None
+        if scope.gangs:
+            self._group_words = GroupWords(
+                cluster, self._copies["groups"], feed=feed, scope=scope, recorder=recorder, clock=clock, at_once=at_once
+            )
+            self._queues = QueueKeeper(
+                cluster, self._copies["queues"], self._copies["orders"],
+                feed=feed, scope=scope, recorder=recorder, clock=clock, metrics=self._metrics,
+            )  # fmt: skip
+        self._carrier = Carrier(
+            cluster, feed, self._pods, self._crew,
+            scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.forget,
+        )  # fmt: skip
+
+    def _subscriptions(self) -> Iterable[tuple[Reflector, Subscriber]]:
+        """In the order in which what exists is told: a pod comes when its claims, node and group are known."""
+        feed, copies = self._feed, self._copies
+        for name in ("volumes", "claims"):
+            yield copies[name], lambda change: feed.claim_changed(change, self._pods.objects)
+        yield self._nodes, feed.node_changed
+        if self._domains is not None:
+            yield copies["domains"], self._domains.changed
+            yield self._nodes, self._domains.node_changed
+        if self._queues is not None and self._group_words is not None:
+            yield copies["classes"], feed.class_changed
+            yield copies["queues"], feed.queue_changed
+            yield copies["queues"], self._queues.queue_changed
+            yield copies["groups"], feed.group_changed
+            yield copies["groups"], self._group_words.group_changed
+        yield self._pods, self._pod_changed
+        if self._queues is not None:
+            yield copies["orders"], self._queues.order_changed
+
+    def _pod_changed(self, change: Change) -> None:
+        self._feed.pod_changed(change)
+        if change.new is None:
+            self._pod_words.forget(change.key)
+
+    def _queue_changed(self, name: str) -> None:
+        if self._queues is not None:
+            self._queues.touch(name)
+
+    def _members_changed(self, key: Key) -> None:
+        if self._group_words is not None:
+            self._group_words.pods_changed(key)
+
+    def _gang_started(self, key: Key) -> None:
+        if self._group_words is not None:
+            self._group_words.started(key)
+
+    # One pass
+
+    def _pass(self) -> None:
+        if not self.view.unsettled:
+            return  # nobody waits and nothing is open
+        from shoal.scheduling.planner import plan
+
+        self._cycles += 1
+        with self._metrics.planning():
+            made = plan(self.view, self._feed.now)
+        waits = self._waits(made)
+        self._feed.assume(made)
+        self._carrier.carry_out(made)
+        self._pod_words.tell(waits)
+        self._wake_at(made.wake_at)
+
+    def _waits(self, made: Plan) -> tuple[Wait, ...]:
+        """What pods have to hear; groups are told on the way."""
+        from shoal.scheduling.verdicts import pod_waits
+
+        if made.warnings != self._warned:
+            self._warned = made.warnings
+            for warning in made.warnings:
+                log.warning("queues", warning=warning)
+        if self._group_words is None:
+            return made.waits
+        news = self._group_words.decide(made.groups, self._cycles)
+        self._metrics.waits(self._pod_words.waiting, self._group_words.causes())
+        return *made.waits, *pod_waits(replace(made, groups=tuple(news)), self.view)
+
+    def _wake_at(self, moment: float | None) -> None:
+        if self._wake is not None:
+            self._wake.cancel()
+            self._wake = None
+        if moment is not None:
+            self._wake = self._clock.call_later(max(moment - self._feed.now, 0.0), self._news.set)
+
+    async def _close(self) -> None:
+        await self._crew.close()
+        await self._pod_words.close()
+        if self._group_words is not None:
+            await self._group_words.close()
+        if self._queues is not None:
+            await self._queues.close()
+
+
+async def load_planner() -> None:
+    """Beside whatever else this process is starting: it takes as long as everything else together."""
+    if not all(name in sys.modules for name in PLANNER):
+        await asyncio.to_thread(lambda: [import_module(name) for name in PLANNER])

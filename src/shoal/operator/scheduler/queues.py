@@ -1,0 +1,171 @@
+"""Keeps the Queue objects: those that everybody needs, what each holds, and whether it is open.
+
+`root` and `default` are always there. Commands open and close queues by the rules of `shoal.scheduling.opening`, and
+are gone once obeyed; one that is refused says why in an Event about the queue. A queue that closes is closed when the
+last of its groups has gone; where groups of one namespace only are seen, that is left to whoever sees all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+from contextlib import suppress
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, Preconditions
+from shoal.cluster.recording import WARNING, Recorder
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.gangs import COMMAND, QUEUE
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Key, Obj, annotations_of, name_of, namespace_of, uid_of
+from shoal.operator.queueing import KeyedWork
+from shoal.operator.scheduler.feeding import Feed
+from shoal.operator.scheduler.metrics import SchedulerMetrics
+from shoal.operator.scheduler.scope import Scope
+from shoal.scheduling.groups import Queue
+from shoal.scheduling.opening import DEFAULT, ROOT, QueueRefused, close, reopen, state
+from shoal.scheduling.reading import CLOSED_BY_PARENT
+
+GATHERING_SECONDS = 1.0
+_ORDERS = {"OpenQueue": reopen, "CloseQueue": close}
+
+
+class QueueKeeper:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queues: Reflector,
+        orders: Reflector,
+        *,
+        feed: Feed,
+        scope: Scope,
+        recorder: Recorder,
+        clock: Clock,
+        metrics: SchedulerMetrics,
+    ) -> None:
+        self._cluster = cluster
+        self._queues = queues
+        self._orders = orders
+        self._feed = feed
+        self._scope = scope
+        self._recorder = recorder
+        self._metrics = metrics
+        self._work = KeyedWork("queues", self._keep, clock=clock, gathering_seconds=GATHERING_SECONDS)
+        self._obeying = KeyedWork("orders to queues", self._obey, clock=clock)
+
+    def begin(self) -> None:
+        for name in (ROOT, DEFAULT):
+            self._work.add(Key("", name))
+
+    def order_changed(self, change: Change) -> None:
+        if change.new is not None and (change.new.get("target") or {}).get("kind") == QUEUE.kind:
+            self._obeying.add(change.key)
+
+    def queue_changed(self, change: Change) -> None:
+        if change.new is None and change.key.name in (ROOT, DEFAULT):
+            self._work.add(change.key)  # whoever deletes one of them shuts every group out that names no other
+        elif change.new is not None:
+            self._work.add_soon(change.key)
+        else:
+            self._metrics.queue_gone(change.key.name)
+
+    def touch(self, name: str) -> None:
+        """What it holds, or the phase of one of its groups, may be another."""
+        self._work.add_soon(Key("", name))
+
+    async def close(self) -> None:
+        await self._work.close()
+        await self._obeying.close()
+
+    # Status
+
+    async def _keep(self, key: Key) -> None:
+        stored = self._queues.objects.get(key)
+        if stored is None:
+            if key.name in (ROOT, DEFAULT):
+                await self._found(key.name)
+            return
+        queue = self._feed.view.queues.get(key.name)
+        if queue is None:
+            return
+        wanted = self._status(queue)
+        before = stored.get("status") or {}
+        changes = {name: value for name, value in wanted.items() if (before.get(name) or None) != (value or None)}
+        if not changes:
+            return
+        if held := before.get("allocated"):  # a merge keeps what it is not told to drop
+            gone = {name: None for name in held if name not in wanted["allocated"]}
+            changes["allocated"] = {**gone, **wanted["allocated"]}
+        await self._patch_status(key.name, changes)
+
+    async def _found(self, name: str) -> None:
+        queue = {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}, "spec": {}}
+        try:
+            await self._cluster.create(self._scope.queue_kind, queue)
+        except ApiError as refused:
+            if refused.reason != "AlreadyExists":
+                raise
+
+    def _status(self, queue: Queue) -> Obj:
+        account = self._feed.view.accounts.get(queue.name)
+        groups = [members for members in account.groups.values() if not members.lone] if account else []
+        counts = Counter(members.group.phase.lower() for members in groups if members.known)
+        allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
+        self._metrics.queue(queue.name, weight=queue.weight, phases=counts, allocated=allocated)
+        said: Obj = {} if self._scope.namespace is not None else {"state": state(queue, len(groups))}
+        words = ("pending", "inqueue", "running", "unknown", "completed")
+        return {
+            **said,
+            **{word: counts[word] for word in words},
+            "allocated": {name: _quantity(amount) for name, amount in sorted(allocated.items())},
+        }
+
+    async def _patch_status(self, name: str, status: Obj) -> None:
+        await self._unless_gone(
+            self._cluster.patch(self._scope.queue_kind, name, patch={"status": status}, subresource="status")
+        )
+
+    # Orders
+
+    async def _obey(self, key: Key) -> None:
+        order = self._orders.objects.get(key)
+        if order is None:
+            return
+        change, name = _ORDERS.get(str(order.get("action"))), str((order.get("target") or {}).get("name"))
+        if change is not None:
+            try:
+                for queue in change(self._feed.view.queues, name):
+                    await self._set(queue)
+            except QueueRefused as refused:
+                await self._refuse(name, str(refused))
+        exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(order)))
+        await self._unless_gone(self._cluster.delete(COMMAND, name_of(order), namespace_of(order), exactly))
+
+    async def _set(self, queue: Queue) -> None:
+        stored = self._queues.objects.get(Key("", queue.name), {})
+        marked = annotations_of(stored).get(CLOSED_BY_PARENT) == "true"
+        if marked != queue.closed_by_parent:
+            note = {CLOSED_BY_PARENT: "true" if queue.closed_by_parent else None}
+            patch = {"metadata": {"annotations": note}}
+            await self._unless_gone(self._cluster.patch(self._scope.queue_kind, queue.name, patch=patch))
+        account = self._feed.view.accounts.get(queue.name)
+        groups = sum(not members.lone for members in account.groups.values()) if account else 0
+        await self._patch_status(queue.name, {"state": state(queue, groups)})
+        self._feed.queue_was_set(queue)
+
+    async def _refuse(self, name: str, why: str) -> None:
+        queue = self._queues.objects.get(Key("", name))
+        if queue is not None:
+            with suppress(ApiError, OutcomeUnknown):
+                await self._recorder.record(queue, WARNING, "OrderRefused", why)
+
+    async def _unless_gone(self, request: Awaitable[Obj]) -> None:
+        try:
+            await request
+        except ApiError as refused:
+            if refused.code not in (404, 409):
+                raise
+
+
+def _quantity(milli: int) -> str:
+    return f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"

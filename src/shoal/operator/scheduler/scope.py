@@ -1,0 +1,25 @@
+"""What one scheduler answers for: whose pods it places, whose groups it lets in, and where it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoal.dialects.gangs import POD_GROUP, QUEUE
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+
+HYPER_NODE = Kind("topology.volcano.sh", "v1alpha1", "HyperNode", "hypernodes", False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    schedulers: frozenset[str] | None = None  # names that pods ask for; None: whatever they ask for
+    namespace: str | None = None  # of groups and Commands; None: all
+    gangs: bool = True  # whether the cluster knows PodGroups and Queues
+    hypernodes: bool = False  # and HyperNodes
+    all_groups: bool = True  # or only those that a pod of ours names: somebody else lets the others in
+    group_kind: Kind = POD_GROUP  # as this cluster serves it
+    queue_kind: Kind = QUEUE
+
+    def places(self, pod: Obj) -> bool:
+        return self.schedulers is None or pod["spec"].get("schedulerName") in self.schedulers

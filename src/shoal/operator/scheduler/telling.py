@@ -1,0 +1,278 @@
+"""What waiting pods and groups are told: conditions, phases, Events. Written when it has changed, and only then.
+
+A new reason is told at once, another sentence for the same reason within a moment: figures move with every pod that
+comes and goes, and each sentence is a write. What groups count (running, succeeded, failed) gathers in the same way.
+One Event per sentence, about whom the sentence is: the group of a gang, or the pod that belongs to none. Pods of gangs
+carry the sentence too, and an autoscaler finds only those Unschedulable that more nodes would help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
+from shoal.cluster.recording import NORMAL, WARNING, Recorder
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.conditions import condition_of
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.times import rfc3339
+from shoal.operator.queueing import KeyedWork
+from shoal.operator.scheduler.feeding import Feed
+from shoal.operator.scheduler.scope import Scope
+from shoal.scheduling.groups import Phase
+from shoal.scheduling.planning import Verdict, Wait
+from shoal.scheduling.snapshot import State
+
+POD_SECONDS = 5.0  # another sentence for the same reason waits so long for the next
+GROUP_SECONDS = 1.0
+AT_ONCE = 16
+QUOTA = ("quota", "order", "queue")  # not the cluster's fault: nobody needs to worry
+
+
+class PodWords:
+    """The condition PodScheduled of pods that wait."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pods: Reflector,
+        *,
+        feed: Feed,
+        recorder: Recorder,
+        clock: Clock,
+        at_once: asyncio.Semaphore,
+    ) -> None:
+        self._cluster = cluster
+        self._pods = pods
+        self._feed = feed
+        self._recorder = recorder
+        self._clock = clock
+        self._at_once = at_once
+        self._waits: dict[Key, Wait] = {}
+        self._work = KeyedWork("waiting pods", self._tell, clock=clock, gathering_seconds=POD_SECONDS)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waits)
+
+    def tell(self, waits: Iterable[Wait]) -> None:
+        for wait in waits:
+            before = self._waits.get(wait.pod)
+            self._waits[wait.pod] = wait
+            if before is None or (before.uid, before.reason) != (wait.uid, wait.reason):
+                self._work.add(wait.pod)
+            elif before.sentence != wait.sentence:
+                self._work.add_soon(wait.pod)
+
+    def forget(self, key: Key) -> None:
+        """It has its place, or has gone."""
+        self._waits.pop(key, None)
+
+    async def close(self) -> None:
+        await self._work.close()
+
+    async def _tell(self, key: Key) -> None:
+        wait, pod = self._waits.get(key), self._pods.objects.get(key)
+        if wait is None or pod is None or uid_of(pod) != wait.uid or pod["spec"].get("nodeName"):
+            return
+        known = condition_of(pod, "PodScheduled") or {}
+        if (known.get("status"), known.get("reason"), known.get("message")) == ("False", wait.reason, wait.sentence):
+            return
+        moved = known.get("lastTransitionTime") if known.get("status") == "False" else None
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": wait.reason,
+            "message": wait.sentence,
+            "lastTransitionTime": moved or rfc3339(self._clock.now()),
+        }
+        status: Obj = {"conditions": [condition]}
+        if node := self._nominated(key):
+            status["nominatedNodeName"] = node
+        patch = {"metadata": {"uid": wait.uid}, "status": status}
+        try:
+            async with self._at_once:
+                await self._cluster.patch(
+                    POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
+                )
+        except ApiError as refused:
+            if refused.code in (404, 409):
+                return  # gone, or another pod by now
+            raise
+        known_pod = self._feed.view.pods.get(key)
+        if known_pod is not None and known_pod.group is None:
+            with suppress(ApiError, OutcomeUnknown):
+                await self._recorder.record(pod, WARNING, "FailedScheduling", wait.sentence)
+
+    def _nominated(self, key: Key) -> str:
+        pod = self._feed.view.pods.get(key)
+        return self._feed.view.members_of(pod).nominated.get(key, "") if pod is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a group was last decided to be."""
+
+    uid: str
+    phase: Phase
+    reason: str
+    sentence: str
+    blocked: str
+    cycle: int
+
+
+class GroupWords:
+    """The status of PodGroups."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        groups: Reflector,
+        *,
+        feed: Feed,
+        scope: Scope,
+        recorder: Recorder,
+        clock: Clock,
+        at_once: asyncio.Semaphore,
+    ) -> None:
+        self._cluster = cluster
+        self._groups = groups
+        self._feed = feed
+        self._scope = scope
+        self._recorder = recorder
+        self._clock = clock
+        self._at_once = at_once
+        self._told: dict[Key, Told] = {}
+        self._unknown: set[str] = set()  # uids of groups that we ourselves called Unknown
+        self._work = KeyedWork("pod groups", self._write, clock=clock, gathering_seconds=GROUP_SECONDS)
+
+    def causes(self) -> Counter[str]:
+        return Counter(told.blocked for told in self._told.values() if told.blocked)
+
+    def decide(self, verdicts: Iterable[Verdict], cycle: int) -> list[Verdict]:
+        """What a plan says of groups; those whose pods have something new to hear."""
+        news = []
+        for verdict in verdicts:
+            key, members = verdict.group, self._feed.view.groups[verdict.group]
+            before = self._told.get(key)
+            said = (members.group.uid, verdict.phase, verdict.reason, verdict.sentence, verdict.blocked)
+            if before is not None and said == (
+                before.uid,
+                before.phase,
+                before.reason,
+                before.sentence,
+                before.blocked,
+            ):
+                continue
+            self._told[key] = Told(*said, cycle)
+            if before is None or said[:3] != (before.uid, before.phase, before.reason):
+                self._work.add(key)
+            else:
+                self._work.add_soon(key)
+            news.append(verdict)
+        return news
+
+    def pods_changed(self, key: Key) -> None:
+        """Whether that is worth a write is seen in a moment."""
+        if key in self._told:
+            self._work.add_soon(key)
+
+    def started(self, key: Key) -> None:
+        self._work.add(key)
+
+    def group_changed(self, change: Change) -> None:
+        if change.new is None or change.key in self._told or change.key in self._feed.unreadable:
+            self._work.add(change.key)
+
+    async def close(self) -> None:
+        await self._work.close()
+
+    async def _write(self, key: Key) -> None:
+        group = self._groups.objects.get(key)
+        if group is None:
+            self._told.pop(key, None)
+            return
+        wanted = self._wanted(key, group)
+        if wanted is None:
+            return
+        status, told = wanted
+        before = group.get("status") or {}
+        if all(before.get(name) == value or (not value and not before.get(name)) for name, value in status.items()):
+            return
+        # Only on the version that was looked at; where it has changed, the change brings the next look.
+        seen = {"uid": uid_of(group), "resourceVersion": group["metadata"]["resourceVersion"]}
+        patch = {"metadata": seen, "status": status}
+        kind = self._scope.group_kind
+        below = "status" if "status" in kind.subresources else ""
+        try:
+            async with self._at_once:
+                await self._cluster.patch(kind, key.name, key.namespace, patch=patch, subresource=below)
+        except ApiError as refused:
+            if refused.code in (404, 409):
+                return
+            raise
+        if status["conditions"] != (before.get("conditions") or []):
+            await self._announce(group, told)
+
+    def _wanted(self, key: Key, group: Obj) -> tuple[Obj, Told] | None:
+        """The status as it should be; None where nothing was decided of this group yet."""
+        before = group.get("status") or {}
+        if (why := self._feed.unreadable.get(key)) is not None:
+            told = Told(uid_of(group), Phase.PENDING, "Invalid", why, "pods", 0)
+            return {"phase": "Pending", "conditions": self._conditions(before, told)}, told
+        found, members = self._told.get(key), self._feed.view.groups.get(key)
+        if found is None or found.uid != uid_of(group) or members is None or not members.known:
+            return None
+        if self._feed.is_starting(key):
+            return None  # Running is said when its pods are bound, so that another life of ours knows what it finds
+        phase: str = found.phase
+        if before.get("phase") == Phase.UNKNOWN and found.uid not in self._unknown and phase == Phase.RUNNING:
+            phase = Phase.UNKNOWN  # somebody else's verdict, which the job's policies are about to answer
+        elif phase == Phase.UNKNOWN:
+            self._unknown.add(found.uid)
+        counts = {
+            "running": sum(pod.state is State.RUNNING for pod in members.sitting.values()),
+            "succeeded": members.succeeded,
+            "failed": len(members.finished) - members.succeeded,
+        }
+        return {"phase": str(phase), "conditions": self._conditions(before, found), **counts}, found
+
+    def _conditions(self, before: Obj, told: Told) -> list[Obj]:
+        """One at most: why it waits, or that it has its places."""
+        if told.blocked and told.reason != "Scheduled":
+            claim = "Unschedulable"
+        elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
+            claim = "Scheduled"
+        else:
+            return []
+        message = told.sentence.removeprefix("waiting: ")  # which is what the type says already
+        known: Obj = next((each for each in before.get("conditions") or () if each.get("type") == claim), {})
+        if (known.get("reason"), known.get("message")) == (told.reason, message):
+            return [known]
+        return [
+            {
+                "type": claim,
+                "status": "True",
+                "transitionID": f"{told.cycle}",
+                "reason": told.reason,
+                "message": message,
+                "lastTransitionTime": known.get("lastTransitionTime") or rfc3339(self._clock.now()),
+            }
+        ]
+
+    async def _announce(self, group: Obj, told: Told) -> None:
+        if told.blocked and told.reason != "Scheduled":
+            severity, word = NORMAL if told.blocked in QUOTA else WARNING, "Unschedulable"
+        elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
+            severity, word = NORMAL, "Scheduled"
+        else:
+            return
+        with suppress(ApiError, OutcomeUnknown):
+            await self._recorder.record(group, severity, word, told.sentence)
