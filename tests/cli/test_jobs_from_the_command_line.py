@@ -3,56 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
-from kit.local_cluster import LocalCluster
+from kit.terminal import Terminal, at_a_cluster
+from kit.volcano_jobs import vcjob
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes
 
 
-class Terminal:
-    """Types commands at one cluster."""
-
-    def __init__(self, folder: Path, data: Path) -> None:
-        self._folder = folder
-        self._env = {**os.environ, "SHOAL_DATA": str(data), "KUBECONFIG": "/nowhere", "COLUMNS": "120"}
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        made = subprocess.run(
-            [str(Path(sys.executable).with_name("shoal")), *words],
-            env=self._env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert made.returncode == code, made.stdout
-        return made.stdout
-
-    def file(self, *objects: Obj) -> str:
-        path = self._folder / "job.yaml"
-        path.write_text("---\n".join(yaml.safe_dump(obj) for obj in objects))
-        return str(path)
-
-
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    folder = tmp_path_factory.mktemp("cli")
-    cluster = LocalCluster(folder / "data")
-    cluster.start()
-    try:
-        yield Terminal(folder, folder / "data")
-    finally:
-        cluster.stop()
+    with at_a_cluster(tmp_path_factory.mktemp("cli")) as opened:
+        yield opened
 
 
 def speaking(name: str, words: str) -> Obj:
@@ -72,6 +40,7 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     assert terminal("start", "pet") == "Framework pet needs no start: it is running.\n"
     assert terminal("get", "-o", "name") == "framework/pet\n"
     assert terminal("scale", "pet", "worker=3") == "Framework pet now asks for 3 x worker.\n"
+    assert terminal("scale", "pet", "worker=3") == "Framework pet asks for 3 x worker already: nothing was changed.\n"
     stored = json.loads(terminal("get", "framework/pet", "-o", "json"))["spec"]["taskRoles"][0]
     assert (stored["taskNumber"], stored["frameworkAttemptCompletionPolicy"]["minSucceededTaskCount"]) == (3, 3)
     assert "It succeeds as soon as 3 tasks of worker have succeeded." in terminal("describe", "pet")
@@ -84,6 +53,8 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     assert terminal("stop", "pet") == "Framework pet has ended already: stopped.\n"
     assert "Framework pet has ended: another size would change nothing." in terminal("scale", "pet", "worker=1", code=1)
     assert terminal("delete", "pet") == "Framework pet is gone.\n"
+    assert terminal("wait", "pet", "--for", "deleted") == "There is no job pet in namespace default: it is gone.\n"
+    assert "there is no job 'pet' in namespace default" in terminal("wait", "pet", code=1)
     assert "there is no job 'pet' in namespace default" in terminal("describe", "pet", code=1)
 
 
@@ -101,6 +72,21 @@ def test_a_refused_job_is_told_with_every_mistake(terminal: Terminal) -> None:
     told = terminal("submit", file, code=1)
     assert told.startswith(f"Error: {file}: ")
     assert ("metadata.name" in told, "spec.taskRoles[0].taskNumber" in told) == (True, True)
+
+
+SICK = {"restartPolicy": "never", "containers": [{"name": "Main", "image": "a", "img": "b", "tty": "yes"}]}
+SAME = {
+    "Framework": fw("sick", {**role("worker", -1), "task": {"pod": {"spec": SICK}}, "tasknumber": 3}),
+    "Job": vcjob("sick", {"replicas": "two", "template": {"spec": SICK}}, plugins={"magic": []}, minimum=3),
+}
+
+
+@pytest.mark.parametrize("language", SAME)
+def test_whoever_refuses_a_job_lists_the_same_mistakes(terminal: Terminal, language: str) -> None:
+    file = terminal.file(SAME[language])
+    judged = terminal("validate", file, code=1)
+    assert (judged.count("\n  spec."), judged.count("warning: ")) == ((4, 2) if language == "Framework" else (5, 1))
+    assert terminal("submit", file, code=1) == f"Error: {judged}"
 
 
 def test_a_dry_run_keeps_nothing(terminal: Terminal) -> None:
@@ -124,12 +110,12 @@ def test_what_is_wrong_is_a_sentence(terminal: Terminal, words: tuple[str, ...],
 def completed(terminal: Terminal, words: str) -> list[str]:
     """What a shell is told when somebody presses the tabulator after these words."""
     asked = {"_SHOAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    terminal._env |= asked
+    terminal.env |= asked
     try:
         return terminal().split()
     finally:
         for name in asked:
-            del terminal._env[name]
+            del terminal.env[name]
 
 
 def test_names_of_jobs_roles_and_tasks_are_completed(terminal: Terminal) -> None:
@@ -140,7 +126,7 @@ def test_names_of_jobs_roles_and_tasks_are_completed(terminal: Terminal) -> None
     assert completed(terminal, "shoal logs nobody ") == []
 
 
-def test_what_is_probably_not_meant_is_told_before_it_is_sent(terminal: Terminal) -> None:
+def test_what_is_probably_not_meant_is_told_beside_what_is_stored(terminal: Terminal) -> None:
     odd = fw("warned", {**role("worker", 0), "tasknumber": 3})
     odd["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["restartPolicy"] = "never"
     file = terminal.file(odd)
@@ -156,7 +142,7 @@ def test_what_is_probably_not_meant_is_told_before_it_is_sent(terminal: Terminal
 def test_what_no_cluster_could_read_is_told_with_its_path(terminal: Terminal) -> None:
     file = terminal.file({**fw("odd", role("worker")), "metadata": {"name": "odd", "annotations": {"n": 3}}})
     assert terminal("submit", file, code=1).splitlines() == [
-        f"Error: {file}: Framework odd cannot be read:",
+        f"Error: {file}: Framework odd has 1 mistake:",
         "  metadata.annotations.n: Invalid value: 3: must be text; put it in quotes",
     ]
 

@@ -4,53 +4,22 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kit.frameworks_of_scenarios import fw, role
-from kit.local_cluster import LocalCluster
+from kit.terminal import SHOAL, Terminal, at_a_cluster
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes
 
-SHOAL = str(Path(sys.executable).with_name("shoal"))
-
-
-class Terminal:
-    """Types commands at a cluster of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = {**os.environ, "SHOAL_DATA": str(folder / "data"), "KUBECONFIG": "/nowhere"}
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        both = subprocess.STDOUT
-        made = subprocess.run([SHOAL, *words], env=self.env, stdout=subprocess.PIPE, stderr=both, text=True)
-        assert made.returncode == code, made.stdout
-        return made.stdout
-
-    def submit(self, *objects: Obj) -> None:
-        file = self.folder / "job.yaml"
-        file.write_text("---\n".join(yaml.safe_dump(obj) for obj in objects))
-        self("submit", str(file))
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen([SHOAL, *words], env=self.env, stdout=subprocess.PIPE, text=True)
-
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    folder = tmp_path_factory.mktemp("logs")
-    cluster = LocalCluster(folder / "data")
-    cluster.start()
-    try:
-        yield Terminal(folder)
-    finally:
-        cluster.stop()
+    with at_a_cluster(tmp_path_factory.mktemp("logs")) as opened:
+        yield opened
 
 
 def waiting_for(name: str, file: Path, *, start: str = "Start") -> Obj:

@@ -9,48 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kit.fates import runs
-from kit.local_cluster import LocalCluster
+from kit.terminal import Terminal, at_a_cluster
 from kit.volcano_jobs import task, vcjob
-from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "volcano-hello" / "hello.yaml"
 
 
-class Terminal:
-    def __init__(self, folder: Path, data: Path) -> None:
-        self._folder = folder
-        self._data = data
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        made = subprocess.run(
-            [sys.executable, "-m", "shoal", words[0], "--data", str(self._data), *words[1:]],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert made.returncode == code, made.stdout
-        return made.stdout
-
-    def file(self, obj: Obj) -> str:
-        path = self._folder / "job.yaml"
-        path.write_text(yaml.safe_dump(obj))
-        return str(path)
-
-
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    folder = tmp_path_factory.mktemp("cli")
-    cluster = LocalCluster(folder / "data")
-    cluster.start()
-    try:
-        yield Terminal(folder, folder / "data")
-    finally:
-        cluster.stop()
+    with at_a_cluster(tmp_path_factory.mktemp("cli")) as opened:
+        yield opened
 
 
 def test_a_volcano_job_from_submission_to_its_end(terminal: Terminal) -> None:
@@ -58,6 +30,7 @@ def test_a_volcano_job_from_submission_to_its_end(terminal: Terminal) -> None:
     assert terminal("submit", file) == "Job pet stored.\n"
     assert terminal("wait", "pet", "--for", "running") == "Job pet is running.\n"
     assert terminal("scale", "pet", "worker=3") == "Job pet now asks for 3 x worker.\n"
+    assert terminal("scale", "pet", "worker=3") == "Job pet asks for 3 x worker already: nothing was changed.\n"
     spec = json.loads(terminal("get", "job/pet", "-o", "json"))["spec"]
     assert (spec["minAvailable"], spec["tasks"][1]["replicas"], spec["tasks"][1]["minAvailable"]) == (4, 3, 3)
     story = terminal("describe", "vcjob/pet")

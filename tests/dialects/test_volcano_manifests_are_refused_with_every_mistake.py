@@ -80,16 +80,65 @@ def test_a_job_without_tasks_is_told_nothing_else():
     assert said(job(minAvailable=7, policies=[{"event": "Nonsense"}])) == ["spec.tasks: No task specified in job spec"]
 
 
+SEVERAL: dict[str, tuple[Obj, list[str]]] = {
+    "text for a number": (
+        job(task(replicas="two", minAvailable=3), task(), minAvailable=7, plugins={"magic": []}),  # type: ignore[arg-type]
+        [
+            'spec.tasks[0].replicas: Invalid value: "two": must be an integer: a task has from 0 to 10000 pods',
+            'spec.tasks[1].name: Duplicate value: "worker": duplicated task name worker: give every task its own',
+            "spec.plugins[magic]: unable to find job plugin: magic",
+        ],
+    ),
+    "a task that is none": (
+        job("worker", task(replicas=1, minAvailable=2), minAvailable=1),  # type: ignore[arg-type]
+        [
+            'spec.tasks[0]: Invalid value: "worker": must be an object',
+            "spec.tasks[1].minAvailable: 'minAvailable' is greater than 'replicas' in task: worker, job: a",
+        ],
+    ),
+    "a policy in words": (
+        job(task(policies=["restart", {"event": "PodFaild", "action": "RestartJob"}])),
+        [
+            'spec.tasks[0].policies[0]: Invalid value: "restart": must be an object',
+            'spec.tasks[0].policies[1].event: Unsupported value: "PodFaild"',
+        ],
+    ),
+    "half a partition": (
+        job(task(replicas=4, partitionPolicy={"totalPartitions": "2"}), queue="Not_a_queue"),
+        [
+            'spec.tasks[0].partitionPolicy.totalPartitions: Invalid value: "2": must be an integer',
+            "spec.tasks[0].partitionPolicy.partitionSize: Required value",
+            'spec.queue: Invalid value: "Not_a_queue"',
+        ],
+    ),
+    "a number in a list of names": (
+        job(task(dependsOn={"name": [3, "nobody"]}), maxRetry=-1),
+        [
+            "spec.tasks[0].dependsOn.name[0]: Invalid value: 3: must be text; put it in quotes",
+            "spec.maxRetry: Invalid value: -1: must be 0 or more",
+            "spec: job has dependencies between tasks, but they form no DAG",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SEVERAL)
+def test_a_slip_of_the_pen_hides_no_other_mistake(case: str):
+    manifest, words = SEVERAL[case]
+    found = said(manifest)
+    assert [told[: len(start)] for told, start in zip(found, words, strict=True)] == words
+
+
 def test_2_a_task_cannot_need_more_pods_than_it_has():
     assert said(job(task(replicas=2, minAvailable=3), minAvailable=2)) == [
-        "spec.task[0].minAvailable: 'minAvailable' is greater than 'replicas' in task: worker, job: a"
+        "spec.tasks[0].minAvailable: 'minAvailable' is greater than 'replicas' in task: worker, job: a"
     ]
 
 
 def test_3_both_faults_are_in_one_message():
     assert said(job(task(replicas=2), task(replicas=3), minAvailable=6)) == [
         "spec.minAvailable: job 'minAvailable' is greater than total replicas: 6 > 5",
-        'spec.task[1].name: Duplicate value: "worker": duplicated task name worker: give every task its own',
+        'spec.tasks[1].name: Duplicate value: "worker": duplicated task name worker: give every task its own',
     ]
 
 
@@ -166,12 +215,12 @@ MISTAKES: dict[str, tuple[Obj, list[str]]] = {
     ),
     "a container without a name": (
         job({"name": "a", "replicas": 1, "template": {"spec": {"containers": [{"image": "x"}]}}}),
-        ["spec.task[0].template.spec.containers[0].name: Required value"],
+        ["spec.tasks[0].template.spec.containers[0].name: Required value"],
     ),
-    "no template": (job({"name": "a", "replicas": 1}), ["spec.task[0].template.spec: Required value"]),
+    "no template": (job({"name": "a", "replicas": 1}), ["spec.tasks[0].template.spec: Required value"]),
     "partitions that do not add up": (
         job(task(replicas=5, partitionPolicy={"totalPartitions": 2, "partitionSize": 2})),
-        ["spec.task[0].partitionPolicy: totalPartitions x partitionSize must be the task's replicas, which are 5"],
+        ["spec.tasks[0].partitionPolicy: totalPartitions x partitionSize must be the task's replicas, which are 5"],
     ),
     "both limits of a topology": (
         job(task(), networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
@@ -179,7 +228,7 @@ MISTAKES: dict[str, tuple[Obj, list[str]]] = {
     ),
     "parts of cores with a NUMA policy": (
         job(task(topologyPolicy="restricted")),
-        ["spec.task[0].template.spec.containers[0].resources.requests.cpu: Invalid value: null: topologyPolicy"],
+        ["spec.tasks[0].template.spec.containers[0].resources.requests.cpu: Invalid value: null: topologyPolicy"],
     ),
     "a volume without a place": (
         job(task(), volumes=[{"volumeClaimName": "data"}]),

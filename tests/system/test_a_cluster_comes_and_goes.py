@@ -78,7 +78,9 @@ def until(api: Api, name: str, is_so: Callable[[Obj], bool]) -> Obj:
 def test_a_cluster_is_started_looked_at_and_stopped(person: Callable[[str], Person]) -> None:
     anna = person("anna")
     assert "No cluster runs" in anna.types("status", code=3)
-    assert anna.types("up", "--detach").startswith("Cluster is up at https://127.0.0.1:")
+    said, started = anna.types("up", "--detach").splitlines()[:2]
+    assert said == f"Starting a cluster in {anna.data} ..."
+    assert started.startswith("Cluster is up at https://127.0.0.1:")
     assert "a cluster already runs in" in anna.types("up", "--detach", code=1)
 
     file = Path(anna.types("kubeconfig", "--path").strip())

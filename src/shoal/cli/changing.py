@@ -21,14 +21,15 @@ async def change(cluster: Cluster, job: Found, operations: list[Obj]) -> Found:
     return Found(changed, job.dialect)
 
 
-async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> Found:
+async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> bool:
+    """Whether the job had another size before."""
     if job.dialect.scale_patch is None:
         raise click.ClickException(f"{job} cannot be scaled: its language has no word for it.")
     try:
         operations = job.dialect.scale_patch(job.manifest, sizes)
     except LookupError as unknown:
         raise click.ClickException(f"{job}: {unknown.args[0]}.") from None
-    return await change(cluster, job, operations)
+    return bool(operations) and _is_another(job, await change(cluster, job, operations))
 
 
 async def stop(cluster: Cluster, job: Found) -> bool:

@@ -59,6 +59,7 @@ class Found:
 async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
     """Every job of every language the cluster knows; languages it does not know have none."""
     from shoal.dialects import dialects
+    from shoal.dialects.backends.handing import as_recorded
     from shoal.kube.errors import ApiError
 
     found: list[Found] = []
@@ -69,8 +70,12 @@ async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
             if refused.code != 404:
                 raise
             continue
-        found += [Found(item, dialect) for item in page.items]
+        found += [Found(item, as_recorded(dialect, item)) for item in page.items]
     return found
+
+
+class NoSuchJob(click.ClickException):
+    """Nobody of that name is there."""
 
 
 async def job_named(cluster: Cluster, word: str, namespace: str) -> Found:
@@ -82,7 +87,7 @@ async def job_named(cluster: Cluster, word: str, namespace: str) -> Found:
         if job.name == name and (not slash or kind.lower() in _words_for(job.dialect))
     ]
     if not several:
-        raise click.ClickException(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
+        raise NoSuchJob(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
     if len(several) > 1:
         choices = " or ".join(f"{job.dialect.kind.kind.lower()}/{job.name}" for job in several)
         raise click.ClickException(f"there are several jobs called {name!r}: say {choices}.")

@@ -21,7 +21,8 @@ def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
     """Change the number of tasks of a role.
 
     What depends on the number changes with it, in one step: a Framework that asked for all of its workers to succeed
-    asks for all of the new number.
+    asks for all of the new number, a Job whose minAvailable meant all of its pods for all of the new ones. A minimum
+    that is more than there are pods comes back with them.
 
     \b
     shoal scale pet worker=2
@@ -38,11 +39,11 @@ def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
                 f"{job} has ended: another size would change nothing. "
                 f"To run it again, `shoal delete {job.name}` and submit it again."
             )
-        await scale(cluster, job, wanted)
-        return str(job)
+        is_new = await scale(cluster, job, wanted)
+        sizes = ", ".join(f"{number} x {role}" for role, number in wanted.items())
+        return f"{job} now asks for {sizes}." if is_new else f"{job} asks for {sizes} already: nothing was changed."
 
-    scaled = with_cluster(choice, work)
-    click.echo(f"{scaled} now asks for {', '.join(f'{number} x {role}' for role, number in wanted.items())}.")
+    click.echo(with_cluster(choice, work))
 
 
 def _size(pair: str) -> tuple[str, int]:

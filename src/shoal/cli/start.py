@@ -1,4 +1,4 @@
-"""`shoal start`: let a job run that was only created."""
+"""`shoal start`: let a job run that was only created, or go on that is held."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 @job_argument
 @cluster_options
 def command(choice: Choice, name: str) -> None:
-    """Start a job that waits for its start."""
+    """Start a job that waits for its start, or resume one that is held.
+
+    A Framework waits with executionType Create; a Volcano Job that was aborted is held, and what of it had finished
+    stays finished.
+    """
     from shoal.cli.changing import start
     from shoal.cli.jobs import job_named
     from shoal.cli.views import job_word
@@ -29,7 +33,7 @@ def command(choice: Choice, name: str) -> None:
                 f"{job} has ended; to run it again, `shoal delete {job.name}` and submit it again."
             )
         if await start(cluster, job):
-            return f"{job} starts."
+            return f"{job} {'is resumed' if job.state.is_held else 'starts'}."
         return f"{job} needs no start: it is {job_word(job.state)}."
 
     click.echo(with_cluster(choice, work))

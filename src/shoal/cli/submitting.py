@@ -13,8 +13,12 @@ from shoal.cli.reaching import sentence_of
 from shoal.cluster.port import Cluster
 
 if TYPE_CHECKING:
+    from shoal.kube.errors import ApiError
     from shoal.kube.kinds import Kind
     from shoal.kube.objects import Obj
+
+
+_MISTAKEN = (400, 422)  # what an API server says to an object that is wrong
 
 
 class Discovering(Cluster, Protocol):
@@ -26,41 +30,36 @@ class Discovering(Cluster, Protocol):
 async def submit(
     cluster: Discovering, manifests: Sequence[Manifest], namespace: str, *, dry_run: bool = False
 ) -> list[tuple[Obj, Found | None]]:
-    """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal.
-
-    What is probably not meant is told, on standard error, before anything is sent.
-    """
+    """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal, which
+    lists what `shoal validate` lists. What is stored and probably not meant is told on standard error."""
+    from shoal.cli.remarks import remarks, unreadable
     from shoal.dialects import dialect_of
     from shoal.kube.errors import ApiError
 
     made: list[tuple[Obj, Found | None]] = []
     kinds = [await _kind_of(cluster, manifest) for manifest in manifests]
     for manifest in manifests:
-        _look_over(manifest)
+        dialect = dialect_of(manifest.api_version, manifest.kind)
+        if dialect is not None and unreadable(dialect.kind, manifest.obj):
+            raise click.ClickException(_listed(manifest))
     for manifest, kind in zip(manifests, kinds, strict=True):
         dialect = dialect_of(manifest.api_version, manifest.kind)
         try:
             stored = await _send(cluster, manifest, kind, namespace, is_job=dialect is not None, dry_run=dry_run)
         except ApiError as refused:
-            raise click.ClickException(f"{manifest.where}: {_explained(refused, manifest)}") from None
+            raise click.ClickException(_explained(refused, manifest)) from None
+        for remark in remarks(manifest, dialect.kind) if dialect is not None else ():
+            click.echo(f"{manifest.where}: warning: {remark}", err=True)
         made.append((stored, Found(stored, dialect) if dialect is not None else None))
     return made
 
 
-def _look_over(manifest: Manifest) -> None:
-    """Jobs only: what is beside them is the cluster's to judge."""
-    from shoal.cli.remarks import remarks, unreadable
-    from shoal.dialects import dialect_of
+def _listed(manifest: Manifest, refused: ApiError | None = None) -> str:
+    """Everything that is wrong with it, in the words of `shoal validate`, and what this cluster alone knows."""
+    from shoal.cli.validating import judge, judge_room, told
 
-    dialect = dialect_of(manifest.api_version, manifest.kind)
-    if dialect is None:
-        return
-    wrong = unreadable(dialect.kind, manifest.obj)
-    if wrong:
-        told = "\n".join(f"  {misfit.cause()}" for misfit in wrong)
-        raise click.ClickException(f"{manifest.where}: {manifest} cannot be read:\n{told}")
-    for remark in remarks(manifest, dialect.kind):
-        click.echo(f"{manifest.where}: warning: {remark}", err=True)
+    verdict = judge(judge_room(), manifest)
+    return "\n".join(told(manifest, verdict.with_more(refused.causes if refused is not None else ())))
 
 
 async def _send(
@@ -93,8 +92,13 @@ async def _kind_of(cluster: Discovering, manifest: Manifest) -> Kind:
     )
 
 
-def _explained(refused: object, manifest: Manifest) -> str:
-    if getattr(refused, "reason", "") == "AlreadyExists":
+def _explained(refused: ApiError, manifest: Manifest) -> str:
+    from shoal.dialects import dialect_of
+
+    if refused.reason == "AlreadyExists":
         name = (manifest.obj.get("metadata") or {}).get("name")
-        return f"there is a {manifest} already. Delete it with `shoal delete {name}`, or give this one another name."
-    return sentence_of(refused)
+        way_out = f"Delete it with `shoal delete {name}`, or give this one another name."
+        return f"{manifest.where}: there is a {manifest} already. {way_out}"
+    if refused.code in _MISTAKEN and dialect_of(manifest.api_version, manifest.kind) is not None:
+        return _listed(manifest, refused)
+    return f"{manifest.where}: {sentence_of(refused)}"

@@ -205,6 +205,7 @@ def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
 
 def _detached(data: DataFolder, config: HostConfig, began: float) -> None:
     """Go on in a process of its own, and wait here for its word or its end."""
+    click.echo(f"Starting a cluster in {data.path} ...", err=True)
     with data.held():
         said_before = data.log.stat().st_size if data.log.exists() else 0
     reading, writing = os.pipe()

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from shoal.cli.manifests import Unreadable, files_argument, read, set_option
-
-if TYPE_CHECKING:
-    from shoal.cli.manifests import Manifest
-    from shoal.cli.validating import Verdict
 
 
 @click.command("validate")
@@ -24,7 +19,7 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool) -> 
     Says everything a cluster would say when they are submitted and when the first pods are made of them: every
     mistake with its path and what would be right. Ends with 0 where all are in order, with 1 otherwise.
     """
-    from shoal.cli.validating import judge, judge_room
+    from shoal.cli.validating import judge, judge_room, told
 
     machinery = judge_room()
     is_good = True
@@ -34,18 +29,6 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool) -> 
             is_good = False
             continue
         verdict = judge(machinery, found)
-        _tell(found, verdict)
+        click.echo("\n".join(told(found, verdict)))
         is_good = is_good and not verdict.mistakes and not (strict and verdict.warnings)
     raise SystemExit(0 if is_good else 1)
-
-
-def _tell(manifest: Manifest, verdict: Verdict) -> None:
-    if not verdict.mistakes:
-        click.echo(f"{manifest.where}: {manifest} is in order.")
-    else:
-        count = len(verdict.mistakes)
-        click.echo(f"{manifest.where}: {manifest} has {count} mistake{'s' * (count > 1)}:")
-        for mistake in verdict.mistakes:
-            click.echo(f"  {mistake}")
-    for warning in verdict.warnings:
-        click.echo(f"  warning: {warning}")

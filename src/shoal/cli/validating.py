@@ -6,6 +6,7 @@ much later, is the pod made of it? Here every question is asked, each about what
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,21 @@ from shoal.operator.jobs.installing import admit
 class Verdict:
     mistakes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def with_more(self, causes: Iterable[Cause]) -> Verdict:
+        """And what a cluster said that nobody knows without it; at no field it says what others say at theirs."""
+        known = tuple(mistake.partition(": ")[0] for mistake in self.mistakes)
+        more = [str(cause) for cause in causes if not known or (cause.field and not is_below(cause.field, known))]
+        return replace(self, mistakes=(*self.mistakes, *more))
+
+
+def told(manifest: Manifest, verdict: Verdict) -> list[str]:
+    """A verdict in lines."""
+    count = len(verdict.mistakes)
+    plural = f"has {count} mistake{'s' * (count > 1)}:" if count else "is in order."
+    mistakes = [f"  {mistake}" for mistake in verdict.mistakes]
+    warnings = [f"  warning: {warning}" for warning in verdict.warnings]
+    return [f"{manifest.where}: {manifest} {plural}", *mistakes, *warnings]
 
 
 def judge_room() -> Machinery:

@@ -31,12 +31,17 @@ def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None
     Ends with the job's own exit code when waiting for its end (0 where it succeeded, the failed task's where a process
     can have that code, else 1), with 1 where the goal cannot be reached any more, and with 124 when time is up.
     """
-    from shoal.cli.jobs import job_named
+    from shoal.cli.jobs import NoSuchJob, job_named
     from shoal.cli.views import exit_code_of
     from shoal.cli.waiting import until
 
     async def work(cluster: KubernetesCluster, namespace: str) -> tuple[str, int]:
-        job = await job_named(cluster, name, namespace)
+        try:
+            job = await job_named(cluster, name, namespace)
+        except NoSuchJob:
+            if goal != "deleted":
+                raise
+            return f"There is no job {name} in namespace {namespace}: it is gone.", 0
         try:
             async with asyncio.timeout(timeout):
                 found = await until(cluster, job, _reached(goal))

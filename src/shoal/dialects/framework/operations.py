@@ -22,7 +22,8 @@ MEANING = "shoal.dev/counts-of-all"
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
-    """One patch for all roles, so that the new sizes and the counts that depend on them arrive together.
+    """One patch for all roles, so that the new sizes and the counts that depend on them arrive together; empty where
+    every role has that size.
 
     A completion count that asked for all tasks of the role keeps asking for all of them, also through sizes where it
     cannot be told from others: an annotation remembers it. Without tasks nothing completes, and counts stay as they
@@ -39,6 +40,8 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
             listed = ", ".join(str(role) for role in known) or "none"
             raise LookupError(f"there is no role {name!r}; the roles are: {listed}")
         role = roles[known[name]]
+        if (role.get("taskNumber") or 0) == size:
+            continue
         asked = _asking_for_all(role, notes.pop(name, None))
         operations += _scaled(role, f"/spec/taskRoles/{known[name]}", size, asked)
         after = _resized(role, size, asked)

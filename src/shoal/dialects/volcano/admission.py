@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from shoal.dialects.dialect import Lookup
 from shoal.dialects.gangs import QUEUE
-from shoal.dialects.mistakes import causes
 from shoal.dialects.volcano import lifecycle, names, plugins
 from shoal.dialects.volcano.manifest import DEFAULT_QUEUE, LARGEST_TASK, Spec, Task, Topology, default, spec_of
+from shoal.dialects.volcano.salvaging import is_doubtful, salvaged
 from shoal.dialects.volcano.stages import NoOrder, stages
 from shoal.dialects.volcano.templates import template_mistakes
 from shoal.kube import names as kube_names
@@ -46,10 +46,10 @@ def admit(manifest: Obj) -> list[Cause]:
     if not tasks and isinstance(tasks, list | None):
         return [Cause("FieldValueRequired", NO_TASK, "spec.tasks")]
     try:
-        read = spec_of(manifest)
-    except ValidationError as problems:
-        return causes(problems, prefix="spec", right=_RIGHT)
-    return list(_mistakes(read, name_of(manifest)))
+        return list(_mistakes(spec_of(manifest), name_of(manifest)))
+    except ValidationError:
+        rest, told = salvaged(manifest, _RIGHT)
+        return [*told, *(each for each in _mistakes(rest, name_of(manifest)) if not is_doubtful(each, told))]
 
 
 def _mistakes(spec: Spec, job: str) -> Iterator[Cause]:
@@ -86,7 +86,7 @@ def _of_topology(wanted: Topology | None, path: str) -> Iterator[Cause]:
 
 
 def _of_task(task: Task, place: int, job: str) -> Iterator[Cause]:
-    path = f"spec.task[{place}]"
+    path = f"spec.tasks[{place}]"
     if task.minimum > task.replicas:
         words = f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job}"
         yield Cause("FieldValueInvalid", words, f"{path}.minAvailable")
@@ -127,7 +127,7 @@ def _of_names(spec: Spec, job: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for place, task in enumerate(spec.tasks):
         if task.name in seen:
-            path = f"spec.task[{place}].name"
+            path = f"spec.tasks[{place}].name"
             yield duplicate(path, task.name, f"duplicated task name {task.name}: give every task its own")
         seen.add(task.name)
         longest = names.pod_name(job, task.name, max(task.replicas - 1, 0))

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from shoal.dialects.volcano.admission import admit
 from shoal.dialects.volcano.kinship import scene_of
 from shoal.dialects.volcano.manifest import Policy, Spec, Task, default, spec_of
+from shoal.dialects.volcano.minima import Notes
 from shoal.dialects.volcano.plugins.svc import fits_a_variable
 from shoal.dialects.volcano.templates import unknown_fields
 from shoal.kube.errors import Cause
@@ -16,9 +17,11 @@ from shoal.kube.objects import Obj, at_path
 
 
 def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
-    """One patch for all tasks. Minima that asked for all pods go on asking for all; others stay as long as they can.
+    """One patch for all tasks; empty where every task has that size.
 
-    Raises LookupError for a task the Job does not have.
+    Minima that asked for all pods, or for the tasks' minima together, go on asking for that. Others stay as they are,
+    as far as there are so many pods, and come back when there are: an annotation remembers what was meant. Raises
+    LookupError for a task the Job does not have.
     """
     spec = default(manifest)["spec"]
     tasks: list[Obj] = spec.get("tasks") or []
@@ -27,28 +30,26 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
         if name not in known:
             raise LookupError(f"there is no task {name!r}; the tasks are: {', '.join(known)}")
     wanted = [sizes.get(task["name"], task["replicas"]) for task in tasks]
-    minima = [_least(task["minAvailable"], task["replicas"], size) for task, size in zip(tasks, wanted, strict=True)]
-    operations: list[Obj] = []
-    for name, size in sizes.items():
-        place = known[name]
-        path, task = f"/spec/tasks/{place}", tasks[place]
-        operations += [
-            {"op": "test", "path": f"{path}/name", "value": name},
-            {"op": "add", "path": f"{path}/replicas", "value": size},
-            {"op": "add", "path": f"{path}/minAvailable", "value": minima[place]},
-        ]
-        cut = task.get("partitionPolicy")
-        if cut:
-            whole = size // int(cut["partitionSize"])
-            operations.append({"op": "add", "path": f"{path}/partitionPolicy/totalPartitions", "value": whole})
-    before, after = sum(task["replicas"] for task in tasks), sum(wanted)
-    asked_for_minima = spec["minAvailable"] == sum(task["minAvailable"] for task in tasks)
-    least = sum(minima) if asked_for_minima else _least(spec["minAvailable"], before, after)
-    return [*operations, {"op": "add", "path": "/spec/minAvailable", "value": least}]
+    if wanted == [task["replicas"] for task in tasks]:
+        return []
+    notes = Notes(manifest)
+    minima = [
+        notes.kept(task["name"], task["minAvailable"], task["replicas"], size)
+        for task, size in zip(tasks, wanted, strict=True)
+    ]
+    operations = [each for name in sizes for each in _scaled(tasks[known[name]], known[name], sizes[name], minima)]
+    least = notes.kept_of_all(spec["minAvailable"], tasks, minima, wanted)
+    return [*operations, {"op": "add", "path": "/spec/minAvailable", "value": least}, *notes.written()]
 
 
-def _least(minimum: int, before: int, after: int) -> int:
-    return after if minimum == before else min(minimum, after)
+def _scaled(task: Obj, place: int, size: int, minima: list[int]) -> Iterator[Obj]:
+    path = f"/spec/tasks/{place}"
+    yield {"op": "test", "path": f"{path}/name", "value": task["name"]}
+    yield {"op": "add", "path": f"{path}/replicas", "value": size}
+    yield {"op": "add", "path": f"{path}/minAvailable", "value": minima[place]}
+    if cut := task.get("partitionPolicy"):
+        whole = size // int(cut["partitionSize"])
+        yield {"op": "add", "path": f"{path}/partitionPolicy/totalPartitions", "value": whole}
 
 
 def foresee(_: Obj) -> list[Cause]:
