@@ -2,7 +2,10 @@
 SHELL := bash
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# Half of the time tests wait for other processes, so there are two workers for every processor, up to eight.
+WORKERS ?= $(shell workers=$$((2 * $$(nproc))); echo $$((workers < 8 ? workers : 8)))
+# Hundreds of processes of a run import Shoal: each would compile it anew where nothing compiled may be kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check unit disturb bench docs control-plane helm deploy audit clean

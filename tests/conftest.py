@@ -1,18 +1,44 @@
 """What holds for every test: no verdict of hypothesis depends on how busy the machine is, nor, unless chance is asked
 for (`--hypothesis-profile=chance`), on luck.
 
-And what is told after the last: how often scenarios were played with something going wrong.
+In which order several workers take them up (`kit.dealing`). And what is told after the last: how often scenarios were
+played with something going wrong.
 """
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from kit.dealing import dealt
 
 settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("plain", settings.get_profile("chance"), derandomize=True)
 settings.load_profile("plain")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        # Those that wait for processes before those that compute, of which two are enough for two processors.
+        computing_last = sorted(items, key=lambda item: item.get_closest_marker("disturbed") is not None)
+        items[:] = dealt(computing_last, worker["workercount"], is_long)
+
+
+def is_long(item: pytest.Item) -> bool:
+    """Whoever asks for another limit than the common one."""
+    return item.get_closest_marker("timeout") is not None
+
+
+def pytest_collection_finish() -> None:
+    """What was read stays to the end. Looking through it for garbage again and again cost a tenth of the run."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

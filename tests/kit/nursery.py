@@ -9,12 +9,14 @@ test.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 
 from kit.control_plane import ROOT, die_with_parent
@@ -88,27 +90,36 @@ async def nursery() -> AsyncIterator[Nursery]:
 
 # What follows runs in the nursery.
 
+WAY = (
+    "shoal.cli.config", "shoal.cli.main", "shoal.cli.operating", "shoal.cli.operator", "shoal.cli.reaching",
+    "shoal.cli.tidying", "shoal.dialects.framework", "shoal.operator.definitions", "shoal.operator.deployment",
+    "shoal.operator.preflight",
+)  # fmt: skip
+
 
 def breed() -> None:
-    import shoal.cli.operating
-    import shoal.cli.operator
-    import shoal.cli.tidying
-    import shoal.dialects.framework
-    import shoal.operator.definitions
-    import shoal.operator.deployment
-    import shoal.operator.preflight  # noqa: F401
-
+    main = _read()
+    gc.freeze()  # a collection in a child would copy every page it looks at
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
-            _live(**json.loads(line))
+            _live(main, **json.loads(line))
         print(pid, flush=True)
 
 
-def _live(words: Sequence[str], log: str) -> None:
-    from shoal.cli import main
+def _read() -> Callable[[], None]:
+    """What every operator would read on its way; the command itself."""
+    from shoal.cli import main  # before the module of that name takes its place
+    from shoal.kube.schemas import named
 
+    for module in WAY:
+        import_module(module)
+    named("PodTemplateSpec")
+    return main
+
+
+def _live(main: Callable[[], None], words: Sequence[str], log: str) -> None:
     die_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)
