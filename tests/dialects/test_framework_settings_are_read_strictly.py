@@ -18,7 +18,7 @@ def test_nothing_said_means_the_shipped_configuration():
         "kubeConfigFilePath": None,
         "kubeClientQps": 80,
         "kubeClientBurst": 120,
-        "workerNumber": 200,
+        "workerNumber": 16,
         "largeFrameworkCompression": False,
         "crdEstablishedCheckIntervalSec": 1,
         "crdEstablishedCheckTimeoutSec": 60,

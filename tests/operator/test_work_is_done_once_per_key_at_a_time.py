@@ -175,3 +175,54 @@ async def test_what_may_wait_waits_also_after_a_pass_that_was_running() -> None:
     work.gate.set()
     assert await work.after(0) == [A]
     assert await work.after(10) == [A]
+
+
+async def test_news_for_a_key_that_waits_for_its_turn_cost_nothing() -> None:
+    passes: list[Key] = []
+    gate = asyncio.Event()
+
+    async def work(key: Key) -> None:
+        passes.append(key)
+        await gate.wait()
+
+    queue = KeyedWork("test", work, at_once=1)
+    for key in (A, B, B, A, B):
+        queue.add(key)
+    assert queue.depth == 2
+    await asyncio.sleep(0)
+    queue.add(B)
+    gate.set()
+    await queue.idle()
+    assert (passes, queue.depth) == ([A, B], 0)
+
+
+async def test_no_more_keys_are_worked_on_than_there_are_hands() -> None:
+    most = running = 0
+
+    async def work(_: Key) -> None:
+        nonlocal most, running
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    queue = KeyedWork("test", work, at_once=3)
+    for number in range(10):
+        queue.add(Key("ns", str(number)))
+    await queue.idle()
+    assert most == 3
+
+
+async def test_what_comes_as_the_last_hand_rests_is_worked_on() -> None:
+    passes: list[Key] = []
+
+    async def work(key: Key) -> None:
+        passes.append(key)
+        if key == A:  # the very last thing the only hand does
+            asyncio.get_running_loop().call_soon(queue.add, B)
+
+    queue = KeyedWork("test", work, at_once=1)
+    queue.add(A)
+    await queue.idle()
+    await queue.idle()
+    assert passes == [A, B]

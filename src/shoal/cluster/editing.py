@@ -23,6 +23,9 @@ from shoal.kube.schemas import schema_of
 
 Patch = Obj | Sequence[Obj]
 
+_BESIDE_STATUS = ("apiVersion", "kind", "metadata", "status")
+_ENDS = ("path", "from")  # of an operation of a JSON patch
+
 
 class Editor:
     def __init__(self, core: Core, writer: Writer) -> None:
@@ -37,7 +40,11 @@ class Editor:
         warnings: list[str] = []
 
         def make(live: Obj) -> Obj:
-            patched = patched_by(resource, live, patch, patch_type)
+            if subresource == "status" and _speaks_of_status_alone(patch):
+                part = {name: live[name] for name in _BESIDE_STATUS if name in live}
+                patched = _put_back(live, patched_by(resource, part, patch, patch_type))
+            else:
+                patched = patched_by(resource, live, patch, patch_type)
             if resource.kind.custom and subresource == "status":
                 patched = _only_status(live, patched)
             shape = checking.decoded(resource.kind, patched, options.field_validation, patched=True, old=live)
@@ -102,6 +109,25 @@ def patched_by(resource: Resource, live: Obj, patch: Patch, patch_type: PatchTyp
     if not isinstance(result, dict):
         raise checking.patch_refused({}, "the patch leaves no object behind")
     return result
+
+
+def _speaks_of_status_alone(patch: Patch) -> bool:
+    """Then the rest, which is most of an object, need be neither copied nor looked at again."""
+    if isinstance(patch, dict):
+        return patch.keys() <= {*_BESIDE_STATUS}
+    return all(
+        isinstance(one, dict) and all(_is_beside_status(one.get(end, "/status")) for end in _ENDS) for one in patch
+    )
+
+
+def _is_beside_status(path: object) -> bool:
+    return isinstance(path, str) and path.split("/", 2)[1:2] in (["status"], ["metadata"])
+
+
+def _put_back(live: Obj, patched: Obj) -> Obj:
+    """The patched part in its place among the others, which are the very objects of the old version."""
+    kept = {name: value for name, value in live.items() if name not in _BESIDE_STATUS or name in patched}
+    return {**kept, **patched}
 
 
 def _only_status(live: Obj, patched: Obj) -> Obj:

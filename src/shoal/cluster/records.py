@@ -7,7 +7,6 @@ A stored object stays what it was when it was written: encoded JSON. The few val
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -117,6 +116,7 @@ class RawEvent:
     stored_raw: bytes
     revision: int
     _frame: bytes = field(default=b"", repr=False)
+    _object: Any = field(default=None, repr=False)
 
     @property
     def frame(self) -> bytes:
@@ -126,10 +126,7 @@ class RawEvent:
         return self._frame
 
     def object(self) -> Any:
-        """Read only: who watches the same change at the same time is given the same object."""
-        return _decoded(self)
-
-
-@lru_cache(maxsize=64)  # watchers of one table read a batch one after the other; what none reads again must not stay
-def _decoded(event: RawEvent) -> Any:
-    return _decode(event.stored_raw)
+        """Read only: all who watch the same change are given the same object."""
+        if self._object is None:
+            self._object = _decode(self.stored_raw)
+        return self._object

@@ -1,8 +1,10 @@
-"""Work by key: one at a time per key, many keys at once, what arrives meanwhile folded into one more pass.
+"""Work by key: one at a time per key, some keys at once in the order they came, news meanwhile folded into one pass.
 
-A pass that fails is tried again after a growing, jittered pause. Where a pass costs requests to a server far away,
-what usually comes in company may wait a moment for it; nothing else waits. A mistake in a pass is logged with its trace
-and retried like any failure: one bad object never stops the loop for the others.
+While a key waits for its turn, whatever else arrives for it costs nothing: the busier the loop, the fewer passes a key
+needs. What arrives while it is worked on is one more pass. A pass that fails is tried again after a growing, jittered
+pause. Where a pass costs requests to a server far away, what usually comes in company may wait a moment for it; nothing
+else waits. A mistake in a pass is logged with its trace and retried like any failure: one bad object never stops the
+loop for the others.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ log = Logger(__name__)
 
 Work = Callable[[Key], Awaitable[None]]
 
+AT_ONCE = 16
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 60.0
 MOST_DOUBLINGS = 20  # what is longer is cut anyway, and numbers have an end
@@ -43,14 +46,18 @@ class KeyedWork:
         clock: Clock | None = None,
         jitter: random.Random | None = None,
         gathering_seconds: float = 0.0,
+        at_once: int = AT_ONCE,
     ) -> None:
         """`gathering_seconds`: how long what is added "soon" waits for company."""
         self.name = name
+        self._at_once = at_once
         self._gathering_seconds = gathering_seconds
         self._work = work
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
-        self._running: dict[Key, asyncio.Task[None]] = {}
+        self._due: dict[Key, None] = {}  # waiting for their turn, in order
+        self._running: set[Key] = set()
+        self._hands: set[asyncio.Task[None]] = set()
         self._again: set[Key] = set()
         self._soon_again: set[Key] = set()
         self._gathering: dict[Key, Timer] = {}
@@ -60,11 +67,11 @@ class KeyedWork:
 
     @property
     def depth(self) -> int:
-        """Keys that are being worked on, or will be as soon as that is done, or gather company."""
-        return len(self._running) + len(self._gathering)
+        """Keys that are being worked on, or wait for it, or gather company."""
+        return len(self._running) + len(self._due) + len(self._gathering)
 
     def add(self, key: Key) -> None:
-        if self._closed:
+        if self._closed or key in self._due:
             return
         if key in self._running:
             self._again.add(key)
@@ -72,7 +79,9 @@ class KeyedWork:
         for waiting in (self._retries, self._gathering):
             if timer := waiting.pop(key, None):
                 timer.cancel()
-        self._running[key] = asyncio.get_running_loop().create_task(self._pass(key), name=f"{self.name} {key}")
+        self._due[key] = None
+        if len(self._hands) < self._at_once:
+            self._hands.add(asyncio.get_running_loop().create_task(self._work_off(), name=self.name))
 
     def add_soon(self, key: Key) -> None:
         """Within the time of gathering, together with what else comes for the key until then."""
@@ -80,7 +89,7 @@ class KeyedWork:
             self.add(key)
         elif key in self._running:
             self._soon_again.add(key)
-        elif key not in self._gathering and not self._closed:
+        elif key not in self._gathering and key not in self._due and not self._closed:
             self._gathering[key] = self._clock.call_later(self._gathering_seconds, lambda: self.add(key))
 
     async def close(self) -> None:
@@ -88,17 +97,28 @@ class KeyedWork:
         self._closed = True
         for timer in (*self._retries.values(), *self._gathering.values()):
             timer.cancel()
-        tasks = list(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        hands = list(self._hands)
+        for hand in hands:
+            hand.cancel()
+        await asyncio.gather(*hands, return_exceptions=True)
 
     async def idle(self) -> None:
-        """Wait until no pass is running; for tests and orderly ends."""
-        while self._running:
-            await asyncio.wait(self._running.values())
+        """Wait until no pass is running or due; for tests and orderly ends."""
+        while self._hands:
+            await asyncio.wait(list(self._hands))
+
+    async def _work_off(self) -> None:
+        try:
+            while self._due:
+                await self._pass(next(iter(self._due)))
+        finally:
+            hand = asyncio.current_task()
+            assert hand is not None
+            self._hands.discard(hand)
 
     async def _pass(self, key: Key) -> None:
+        del self._due[key]
+        self._running.add(key)
         try:
             await self._work(key)
         except (ApiError, OutcomeUnknown, OSError) as failure:
@@ -109,7 +129,7 @@ class KeyedWork:
         else:
             self._failures.pop(key, None)
         finally:
-            del self._running[key]
+            self._running.discard(key)
         soon = key in self._soon_again
         self._soon_again.discard(key)
         if key in self._again:

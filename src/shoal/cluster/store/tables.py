@@ -20,7 +20,7 @@ from shoal.cluster.store.history import Change, History
 from shoal.cluster.store.journal import Journal, Row
 from shoal.kube.objects import Key
 
-FRESH = 512  # changes whose events stay made: watchers that keep up share them, late ones make them again
+FRESH = 256  # changes before the last batch whose events stay made: watchers that keep up share them
 
 Observer = Callable[["Table", Stored | None, Stored | None], None]
 
@@ -180,7 +180,7 @@ class Store:
             self._past.append((table, change))
             self._past_bytes += change.weight
             self._fresh.append(change)
-        while len(self._fresh) > FRESH:
+        while len(self._fresh) > FRESH + len(batch):
             self._fresh.popleft().forget_events()
         for table in {id(t): t for t, _ in batch}.values():
             table.wake()

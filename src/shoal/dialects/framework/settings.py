@@ -67,7 +67,7 @@ class Settings(StrictModel):
     kube_config_file_path: str | None = None
     kube_client_qps: Annotated[float, Field(gt=0, le=10_000, strict=False)] = 80
     kube_client_burst: Annotated[int, Field(ge=0, le=10_000)] = 120
-    worker_number: Annotated[int, Field(gt=0)] = 200
+    worker_number: Annotated[int, Field(gt=0)] = 16
     large_framework_compression: bool = False
     crd_established_check_interval_sec: Annotated[int, Field(ge=1)] = 1
     crd_established_check_timeout_sec: Annotated[int, Field(ge=10)] = 60

@@ -78,7 +78,9 @@ class Known:
     state: JobState  # the last ledger computed
     stored: JobState  # the last ledger known to be stored
     pauses: Pauses
-    echo: str = ""  # the version that our last ledger write made: when a watch tells of it, it is no news
+    echo: str = ""  # the version that our last write made: when a watch tells of it, it is no news
+    is_writing: bool = False  # a write is under way
+    is_unsure: bool = False  # a copy came meanwhile: whether it is that write's, its answer will tell
     receipts: tuple[Receipt, ...] = ()  # not yet heard by the engine
     births: tuple[Created, ...] = ()  # heard, and not yet part of a stored ledger
     gone: frozenset[str] = frozenset()  # uids the cluster has no more, while a copy still shows them

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -48,7 +47,7 @@ from shoal.operator.jobs.kin import KinCopies
 from shoal.operator.jobs.known import Known, Pauses, is_same_attempt, still_unseen, wishes_of, word_for
 from shoal.operator.jobs.telling import History, Teller, to_log, withholding
 from shoal.operator.metrics import Metrics
-from shoal.operator.queueing import KeyedWork
+from shoal.operator.queueing import AT_ONCE, KeyedWork
 from shoal.operator.trimming import without_bookkeeping
 
 log = Logger(__name__)
@@ -94,11 +93,14 @@ class JobLoop:
         self._selects = bool(labels)
         self._out_of_sight: list[Obj] = []  # jobs that are no longer among ours, gone or not
         self.advance = advance  # the engine; tests look over its shoulder
-        limit = dialect.workers(self._settings) if dialect.workers is not None else None
-        self._workers = asyncio.Semaphore(limit) if limit is not None else nullcontext()
         self._known: dict[Key, Known] = {}
         self._work = KeyedWork(
-            self.name, self._timed_pass, clock=clock, jitter=self._chance, gathering_seconds=gathering_seconds
+            self.name,
+            self._timed_pass,
+            clock=clock,
+            jitter=self._chance,
+            gathering_seconds=gathering_seconds,
+            at_once=dialect.workers(self._settings) if dialect.workers is not None else AT_ONCE,
         )
         self._starting_wait = max(FACTS_WAIT, STARTING_GATHERS * timedelta(seconds=gathering_seconds))
         self._jobs = Reflector(
@@ -182,10 +184,18 @@ class JobLoop:
             else:
                 self._child_gone(change.old)
         known = self._known.get(change.key)
-        if change.new is None or known is None or known.echo != change.new["metadata"]["resourceVersion"]:
+        if change.new is None or known is None:
             self._work.add(change.key)
+        elif known.is_writing:
+            known.is_unsure = True  # most likely a watch that is faster than the answer to our own write
         else:
-            known.saw(change.new)  # one object instead of two that are equal
+            self._take_copy(known, change.new)
+
+    def _take_copy(self, known: Known, job: Obj) -> None:
+        if known.echo == job["metadata"]["resourceVersion"]:
+            known.saw(job)  # one object instead of two that are equal
+        else:
+            self._work.add(key_of(job))
 
     def _child_gone(self, obj: Obj) -> None:
         """A job or pod that is no longer there leaves its last version in the history."""
@@ -197,9 +207,8 @@ class JobLoop:
     async def _timed_pass(self, key: Key) -> None:
         for copies in self._copies:
             await copies.synced.wait()
-        async with self._workers:
-            with self._metrics.timed(self._kind):
-                await self._pass(key)
+        with self._metrics.timed(self._kind):
+            await self._pass(key)
 
     async def _look_after(self, key: Key) -> None:
         """A job that left the selection may merely be somebody else's now: only a live look tells."""
@@ -403,19 +412,34 @@ class JobLoop:
         return known.unwritten_since + (self._starting_wait if _is_starting(state) else FACTS_WAIT)
 
     async def _write_ledger(self, known: Known, job: Job, state: JobState) -> None:
-        key, version = key_of(known.manifest), known.manifest["metadata"]["resourceVersion"]
+        version = known.manifest["metadata"]["resourceVersion"]
         ledger = self._dialect.record(job, state, self._settings)
         condition = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
-        self._metrics.wrote(self._kind, "patch")
         known.is_doubtful = True  # until the answer is here, also where we are cut off before it
-        answer = await self._cluster.patch(
-            self._kind, key.name, key.namespace,
-            patch=[condition, *ledger.patch(known.manifest)], patch_type=PatchType.JSON,
-            subresource=self._served(ledger.subresource),
-        )  # fmt: skip
-        known.manifest, known.stored = without_bookkeeping(answer), state
-        known.echo = answer["metadata"]["resourceVersion"]
+        patch = [condition, *ledger.patch(known.manifest)]
+        known.manifest = await self._patch_job(known, patch, PatchType.JSON, ledger.subresource)
+        known.stored = state
         known.unwritten_since, known.births, known.is_doubtful = None, (), False
+
+    async def _patch_job(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> Obj:
+        """The job as the write leaves it. What a watch tells of the write is no news, even if it comes before the
+        answer; what the write met that we did not know is."""
+        key = key_of(known.manifest)
+        self._metrics.wrote(self._kind, "patch")
+        known.is_writing = True
+        try:
+            answer = await self._cluster.patch(
+                self._kind, key.name, key.namespace, patch=patch, patch_type=form, subresource=self._served(subresource)
+            )
+            if wishes_of(answer) == wishes_of(known.manifest):
+                known.echo = answer["metadata"]["resourceVersion"]
+        finally:
+            known.is_writing = False
+            if known.is_unsure:
+                known.is_unsure = False
+                if (seen := self._jobs.objects.get(key)) is not None:
+                    self._take_copy(known, seen)
+        return without_bookkeeping(answer)
 
     def _served(self, subresource: str) -> str:
         """Definitions of other people may have none: then the status is a field like any other."""
@@ -458,12 +482,7 @@ class JobLoop:
             await self._project(known, [uid, *report.spec], PatchType.JSON, "")
 
     async def _project(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
-        key = key_of(known.manifest)
-        self._metrics.wrote(self._kind, "patch")
-        answer = await self._cluster.patch(
-            self._kind, key.name, key.namespace, patch=patch, patch_type=form, subresource=self._served(subresource)
-        )
-        known.saw(without_bookkeeping(answer))
+        known.saw(await self._patch_job(known, patch, form, subresource))
 
     def _say(self, known: Known, step: Step) -> None:
         """What a ledger says that is not stored yet is not said either."""

@@ -1,0 +1,43 @@
+"""A watch tells of everything, also of what the operator itself wrote, and often before the write is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kit.fates import exits, runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.scenario import SimulatedWorld
+from shoal.kube.kinds import Kind
+
+
+def count_passes(world: SimulatedWorld) -> list[str]:
+    passes: list[str] = []
+    timed = world.metrics.timed
+
+    @contextmanager
+    def counted(kind: Kind) -> Iterator[None]:
+        passes.append(kind.kind)
+        with timed(kind):
+            yield
+
+    world.metrics.timed = counted  # type: ignore[method-assign]
+    return passes
+
+
+async def test_a_ledger_that_comes_back_by_the_watch_wakes_nobody() -> None:
+    async with SimulatedWorld(0) as world:
+        passes = count_passes(world)
+        await world.submit(fw("one", role("worker", 3, fate=exits(0, after=60))))
+        await world.completed("one")
+        await world.rest(1)
+        # There; anchored; bodies made, bound, running; all recorded; ended; bodies gone; anchor leaves, is gone.
+        assert len(passes) == 10
+
+
+async def test_an_edit_that_meets_a_ledger_on_its_way_is_seen() -> None:
+    async with SimulatedWorld(0) as world:
+        await world.submit(fw("one", role("worker", 1, fate=runs())))
+        for size in (2, 3, 1, 4):  # each while the last is still being written down
+            await world.rescale("one", size)
+        await world.running("one", 4)
