@@ -25,12 +25,13 @@ from shoal.engine import Action, Apply, CompanionRef, Create, Group, GroupRef, H
 from shoal.engine.policies import Gate, GroupGate, Reaction
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Obj, annotations_of, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.structural import kinds_of
 
 RECORDED = "shoal.dev/gang-scheduler"  # on a job: whom its gang was handed to
 LEFT_OUT = "shoal.dev/left-out"  # on a group: what of the gang its scheduler cannot be told
 _SLICE = "slice:"
+_OURS = "shoal.dev/"  # on a job: what we remember there ourselves
 _MOST_KNOWN = 1_000
 
 
@@ -65,19 +66,20 @@ def as_recorded(dialect: Dialect, manifest: Obj) -> Dialect:
 
 
 class _Gangs:
-    """What jobs ask for, kept by the version of their spec: every pod of a job asks for the same."""
+    """What jobs ask for, kept by what they are read from: every pod of a job asks for the same."""
 
     def __init__(self, kin: Kin, backend: Backend) -> None:
         assert kin.gangs is not None
         self._gangs = kin.gangs
         self._longest_name = backend.longest_name
-        self._known: dict[tuple[str, object], Mapping[str, Gang]] = {}
+        self._known: dict[tuple[object, ...], Mapping[str, Gang]] = {}
 
     def of(self, manifest: Obj) -> Mapping[str, Gang]:
-        meta = manifest["metadata"]
-        version = (uid_of(manifest), meta.get("generation"))
-        if version[1] is None:
+        generation = manifest["metadata"].get("generation")
+        if generation is None:
             return self._read(manifest)
+        notes = ((key, text) for key, text in annotations_of(manifest).items() if not key.startswith(_OURS))
+        version = (uid_of(manifest), generation, frozenset(notes), frozenset(labels_of(manifest).items()))
         if version not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()

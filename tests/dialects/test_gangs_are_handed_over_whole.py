@@ -1,0 +1,242 @@
+"""A job language whose gangs go to another scheduler: its doors, its objects, its pods and its record follow; and where
+each size of a gang is an object of its own, which of several counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kit.volcano_jobs import policy, task, vcjob
+from shoal.dialects.backends import backend
+from shoal.dialects.backends.handing import LEFT_OUT, RECORDED, as_recorded, handed
+from shoal.dialects.dialect import Dialect, ManifestInvalid
+from shoal.dialects.framework import DIALECT as FRAMEWORK
+from shoal.dialects.relating import relatives
+from shoal.dialects.volcano import DIALECT, settings
+from shoal.engine import (
+    Action,
+    Apply,
+    CompanionRef,
+    Create,
+    Group,
+    GroupRef,
+    Happening,
+    Job,
+    JobState,
+    Seen,
+    Setting,
+    TaskRef,
+)
+from shoal.engine.policies import GroupGate, GroupPlan, Opens
+from shoal.kube.objects import Obj, annotations_of
+
+UID = "0b6cf1de-1111-4222-8333-444455556666"
+
+
+def stored(manifest: Obj, generation: int = 1) -> Obj:
+    made = DIALECT.default(manifest)
+    made["metadata"] |= {"uid": UID, "namespace": "team", "generation": generation}
+    return made
+
+
+def ctr(trainers: int = 2, name: str = "ctr", **more: Any) -> Obj:
+    return stored(vcjob(name, task("pserver", 2), task("trainer", trainers), **more), generation=trainers)
+
+
+def read(dialect: Dialect, manifest: Obj) -> Job:
+    job = dialect.read(manifest, settings())
+    assert job is not None
+    return job
+
+
+def plan_of(dialect: Dialect, manifest: Obj) -> GroupPlan:
+    (gate,) = [gate for gate in read(dialect, manifest).policies.gates if isinstance(gate, GroupGate)]
+    return gate.groups[0]
+
+
+def group_of(dialect: Dialect, manifest: Obj, key: str = "") -> Obj:
+    assert dialect.kin is not None
+    plan = plan_of(dialect, manifest)
+    return dialect.kin.dress(manifest, Apply(GroupRef(key), Setting(), plan.digest), True)
+
+
+# --- doors and records ---------------------------------------------------------------------------------------------
+
+DOORS = {
+    "shoal": (Opens.ADMITTED, True),
+    "coscheduling": (Opens.EXISTS, True),
+    "kueue": (Opens.ADMITTED, True),
+    "native": (Opens.EXISTS, True),
+}
+
+
+@pytest.mark.parametrize(("name", "door"), DOORS.items(), ids=DOORS)
+def test_the_door_is_that_of_the_scheduler(name: str, door: tuple[Opens, bool]):
+    gates = read(handed(DIALECT, backend(name)), ctr()).policies.gates
+    assert [(gate.opens, gate.follows) for gate in gates if isinstance(gate, GroupGate)] == [door]
+
+
+def test_the_first_version_of_kubernetes_own_groups_is_not_followed():
+    gates = read(handed(DIALECT, backend("native", version="v1alpha2")), ctr()).policies.gates
+    assert [gate.follows for gate in gates if isinstance(gate, GroupGate)] == [False]
+
+
+def test_without_a_gang_scheduler_there_is_no_door():
+    alone = handed(DIALECT, backend("none"))
+    assert alone.kin is not None
+    assert read(alone, ctr()).policies.gates == ()
+    assert [child.kind.plural for child in alone.kin.children if child.kind.plural == "podgroups"] == []
+
+
+def test_only_who_takes_back_is_answered():
+    anew = {name: read(handed(DIALECT, backend(name)), ctr()).policies.reactions for name in ("shoal", "kueue")}
+    assert anew["shoal"] == ()
+    assert [(each.action, each.events, each.charged) for each in anew["kueue"]] == [
+        (Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), False)
+    ]
+
+
+def test_what_people_wrote_comes_before_it():
+    job = read(handed(DIALECT, backend("kueue")), ctr(policies=[policy("*", "AbortJob")]))
+    assert [each.action for each in job.policies.reactions] == [Action.HOLD, Action.RESTART_RUN]
+
+
+def test_a_gang_that_cannot_be_handed_over_is_refused_with_the_way_out():
+    many = stored(vcjob("many", *(task(f"t{number}") for number in range(9))))
+    with pytest.raises(ManifestInvalid, match="Kueue takes at most 8 kinds of pods in one gang, and this one has 9"):
+        read(handed(DIALECT, backend("kueue")), many)
+
+
+def test_a_job_remembers_whom_its_gang_was_handed_to():
+    dialect, manifest = handed(DIALECT, backend("kueue", version="v1beta1")), ctr()
+    patch = dialect.record(read(dialect, manifest), JobState(), settings())
+    assert patch.annotations[RECORDED] == "kueue/v1beta1"
+    manifest["metadata"]["annotations"] = dict(patch.annotations)
+    again = as_recorded(DIALECT, manifest)
+    assert again.kin is not None
+    assert again.kin.group.api_version == "kueue.x-k8s.io/v1beta1"
+
+
+def test_a_job_nobody_handed_over_is_told_in_its_own_words():
+    assert as_recorded(DIALECT, ctr()) is DIALECT
+
+
+def test_a_language_without_gangs_stays_as_it_is():
+    assert handed(FRAMEWORK, backend("kueue")) is FRAMEWORK
+
+
+# --- objects -------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_scheduler_cannot_be_told_stands_on_the_group():
+    group = group_of(handed(DIALECT, backend("coscheduling")), ctr(queue="research"))
+    assert annotations_of(group)[LEFT_OUT] == "its queue research"
+
+
+def test_names_fit_into_the_label_that_carries_them():
+    dialect, manifest = handed(DIALECT, backend("coscheduling")), ctr(name="a-name-of-thirty-four-letters-here")
+    pod = dialect.render(manifest, Create(TaskRef("trainer", 0), Setting()))
+    name = pod["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"]
+    assert name == group_of(dialect, manifest)["metadata"]["name"]
+    assert (len(name) <= 63, name.startswith("a-name-of-thirty-four-letters-here-0b6cf1de")) == (True, True)
+
+
+def test_each_stage_of_a_job_is_a_gang_and_its_pods_know_which():
+    dialect = handed(DIALECT, backend("native"))
+    manifest = stored(vcjob("a", task("server"), task("worker", after=["server"])))
+    pods = [dialect.render(manifest, Create(TaskRef(role, 0), Setting())) for role in ("server", "worker")]
+    assert [pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods] == [f"a-{UID}", f"a-{UID}-1"]
+
+
+def test_a_group_of_somebody_elses_kind_is_theirs_to_define():
+    assert handed(DIALECT, backend("kueue")).kin is not None
+    names = {
+        name: [each["metadata"]["name"] for each in kin.definitions()]
+        for name in ("kueue", "shoal")
+        if (kin := handed(DIALECT, backend(name)).kin) is not None
+    }
+    assert set(names["shoal"]) - set(names["kueue"]) == {"podgroups.scheduling.volcano.sh"}
+
+
+# --- one object per size -------------------------------------------------------------------------------------------
+
+KUEUE = handed(DIALECT, backend("kueue"))
+
+
+def workload(trainers: int, **said: bool) -> Obj:
+    made = group_of(KUEUE, ctr(trainers))
+    made["metadata"]["uid"] = f"of-{trainers}"
+    listed = [{"type": name, "status": str(value)} for name, value in said.items()]
+    return {**made, "status": {"conditions": listed}}
+
+
+def digest(trainers: int) -> str:
+    return plan_of(KUEUE, ctr(trainers)).digest
+
+
+def old(trainers: int) -> dict[CompanionRef, Seen]:
+    return {CompanionRef(f"slice::{digest(trainers)}"): Seen(f"of-{trainers}", digest(trainers))}
+
+
+SEEN: dict[str, tuple[list[Obj], Group, dict[CompanionRef, Seen]]] = {
+    "the only one": ([workload(3, Admitted=True)], Group("of-3", "", digest(3), admitted=True), {}),
+    "one of the old size, granted: a new one is asked for": (
+        [workload(2, Admitted=True)],
+        Group("of-2", "", digest(2), admitted=True),
+        {},
+    ),
+    "a new one that waits: the old one stands, and nobody new is made": (
+        [workload(2, Admitted=True), workload(3)],
+        Group("of-2", "", digest(3), admitted=False),
+        {},
+    ),
+    "a new one that is granted: the old one goes": (
+        [workload(2, Admitted=True), workload(3, Admitted=True)],
+        Group("of-3", "", digest(3), admitted=True),
+        old(2),
+    ),
+    "two that wait: the older one goes": ([workload(2), workload(3)], Group("of-3", "", digest(3)), old(2)),
+    "an old one whose quota is taken back while a new one waits": (
+        [workload(2, Evicted=True), workload(3)],
+        Group("of-2", "", digest(3), evicted=True),
+        {},
+    ),
+    "three sizes": (
+        [workload(2, Admitted=True), workload(4), workload(3)],
+        Group("of-2", "", digest(3), admitted=False),
+        old(4),
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "group", "companions"), SEEN.values(), ids=SEEN)
+def test_of_several_sizes_one_counts(objects: list[Obj], group: Group, companions: dict[CompanionRef, Seen]):
+    assert KUEUE.kin is not None
+    for order in (objects, objects[::-1]):
+        assert relatives(KUEUE.kin, order, ctr(3)) == ({"": group}, companions)
+
+
+def test_a_size_is_found_by_its_name():
+    assert KUEUE.kin is not None
+    now, before = ctr(3), ctr(2)
+    places = [KUEUE.kin.place(now, GroupRef("")), KUEUE.kin.place(now, next(iter(old(2))))]
+    assert [name for _, name in places] == [f"ctr-{UID}-{digest(3)[:8]}", f"ctr-{UID}-{digest(2)[:8]}"]
+    assert KUEUE.kin.place(before, GroupRef(""))[1] == places[1][1]
+
+
+def test_a_new_size_names_the_granted_one_it_takes_over_from():
+    assert KUEUE.kin is not None
+    assert KUEUE.kin.succeed is not None
+    fresh = group_of(KUEUE, ctr(4))
+    KUEUE.kin.succeed(fresh, [workload(3), workload(2, Admitted=True)])
+    assert annotations_of(fresh)["kueue.x-k8s.io/workload-slice-replacement-for"] == f"team/ctr-{UID}-{digest(2)[:8]}"
+
+
+def test_a_label_that_changes_is_seen_without_a_change_of_the_spec():
+    asked = []
+    for queue in ("mine", "yours"):
+        manifest = ctr()
+        manifest["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue}
+        asked.append(group_of(KUEUE, manifest)["spec"]["queueName"])
+    assert asked == ["mine", "yours"]
