@@ -7,17 +7,49 @@ from handing what becomes free to those behind it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import insort
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 from shoal.scheduling.cycle import Cycle, Standstill, add_requests, asked_at_least
-from shoal.scheduling.groups import Phase
+from shoal.scheduling.groups import PENDING
 from shoal.scheduling.members import Members
+from shoal.scheduling.placing import Placed
 from shoal.scheduling.possible import could_ever_run
 from shoal.scheduling.requests import Amounts
-from shoal.scheduling.shares import Refusal
 
+NO_ROOM = Standstill("capacity")
 Entry = tuple[tuple[object, ...], Members]
+
+
+class Line:
+    """The groups of one queue that may be placed, in their order; whoever gets something may stand in line again."""
+
+    __slots__ = ("_entries", "_next")
+
+    def __init__(self, entries: list[Entry]) -> None:
+        entries.sort()
+        self._entries = entries
+        self._next = 0  # who was there before is out of the line
+
+    def __bool__(self) -> bool:
+        return self._next < len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries[self._next :])
+
+    def next(self) -> Members:
+        self._next += 1
+        return self._entries[self._next - 1][1]
+
+    def add(self, entry: Entry) -> None:
+        insort(self._entries, entry, lo=self._next)
+
+    def remove(self, entry: Entry) -> None:
+        self._entries.remove(entry)
+
+    def clear(self) -> None:
+        self._next = len(self._entries)
 
 
 def allocate(cycle: Cycle) -> None:
@@ -32,35 +64,39 @@ def allocate(cycle: Cycle) -> None:
             if fresh > order and queues and queues[0][0] < fresh:
                 heappush(queues, (fresh, name))  # somebody below the same parent was served meanwhile
                 continue
-        line = lines[name]
-        _, members = heappop(line)
-        if _serve(cycle, members, alone=not line and not queues):
+        if _serve_next(cycle, name, lines[name], last=not queues):
             order = cycle.shares.order(name)
-            if _has_more(cycle, members):
-                heappush(line, (cycle.order(members), members))
-        else:
-            cycle.lines.setdefault(name, []).append(members)
-            if cycle.view.queues[name].fifo and _holds_the_line(cycle, members):
-                _stop(cycle, members, line)
-        if line:
+        if lines[name]:
             heappush(queues, (order, name))
 
 
-def _lines(cycle: Cycle) -> dict[str, list[Entry]]:
-    """Groups that may be placed, per queue, as heaps."""
+def _serve_next(cycle: Cycle, queue: str, line: Line, *, last: bool) -> bool:
+    """Go down the line to the first who gets something: until then no share changes, and the queue's turn lasts."""
+    while line:
+        members = line.next()
+        if _serve(cycle, members, alone=last and not line):
+            if _has_more(cycle, members):
+                line.add((cycle.order(members), members))
+            return True
+        cycle.lines.setdefault(queue, []).append(members)
+        if cycle.view.queues[queue].fifo and _holds_the_line(cycle, members):
+            _stop(cycle, members, line)
+    return False
+
+
+def _lines(cycle: Cycle) -> dict[str, Line]:
+    """Groups that may be placed, per queue."""
     lines: dict[str, list[Entry]] = {}
     for members in cycle.view.unsettled.values():
         if not members.waiting or members.key in cycle.undone:
             continue
-        if members.known and cycle.phase(members) is Phase.PENDING:
+        if cycle.phase(members) is PENDING and members.known:
             continue
         if (why := _unfit(cycle, members)) is not None:
             cycle.still[members.key] = why
             continue
         lines.setdefault(members.group.queue, []).append((cycle.order(members), members))
-    for line in lines.values():
-        heapify(line)
-    return lines
+    return {name: Line(entries) for name, entries in lines.items()}
 
 
 def _unfit(cycle: Cycle, members: Members) -> Standstill | None:
@@ -81,7 +117,7 @@ def _unfit(cycle: Cycle, members: Members) -> Standstill | None:
     return None
 
 
-def _first_those_with_a_node(cycle: Cycle, lines: dict[str, list[Entry]]) -> None:
+def _first_those_with_a_node(cycle: Cycle, lines: dict[str, Line]) -> None:
     nominated, reserved = cycle.view.nominated, cycle.view.reservations.keys()
     if not nominated and not reserved:
         return
@@ -92,9 +128,8 @@ def _first_those_with_a_node(cycle: Cycle, lines: dict[str, list[Entry]]) -> Non
         if _serve(cycle, members, alone=False) or members.key in cycle.promised:
             line = lines[members.group.queue]
             line.remove(entry)
-            heapify(line)
             if members.key not in cycle.promised and _has_more(cycle, members):
-                heappush(line, (cycle.order(members), members))
+                line.add((cycle.order(members), members))
             if not line:
                 del lines[members.group.queue]
         if members.key not in cycle.promised:
@@ -109,16 +144,16 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
         return _serve_surplus(cycle, members, alone=alone)
     queue = members.group.queue
     asked = asked_at_least(members, cycle.view)
-    refusal, beyond = _refusal(cycle, members, asked)
-    if refusal:
-        cycle.still[members.key] = Standstill("quota", refusal)
+    still, beyond = _refusal(cycle, members, asked)
+    if still:
+        cycle.still[members.key] = still
         is_starving = beyond if cycle.shares.by_weight else cycle.is_starving(members)
         if is_starving and could_ever_run(cycle, members):
             cycle.shares.claim(queue, asked.items())
             cycle.claimants.add(members.key)
         return False
     mark = cycle.room.mark()
-    placed = cycle.gangs.place_minimum(members, cycle.where(members))
+    placed = _try(cycle, members, later=False)
     if placed is not None:
         exact: Amounts = {}
         add_requests(exact, placed, cycle.view)
@@ -130,27 +165,40 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
         cycle.still.pop(members.key, None)
         return True
     if cycle.room.releasing:
-        placed = cycle.gangs.place_minimum(members, cycle.where(members, later=True))
+        placed = _try(cycle, members, later=True)
         if placed is not None:
             cycle.promise(members, placed)
             cycle.still[members.key] = Standstill("leaving")
             return False
-    cycle.still[members.key] = Standstill("capacity")
+    cycle.still[members.key] = NO_ROOM
     return False
 
 
-def _refusal(cycle: Cycle, members: Members, asked: Mapping[str, int]) -> tuple[Refusal | None, bool]:
+def _try(cycle: Cycle, members: Members, *, later: bool) -> list[Placed] | None:
+    """Room is only ever handed out here, so whoever asks for what somebody was refused is refused without a look."""
+    where, kind = cycle.where(members, later=later), cycle.gangs.kind(members)
+    alike = (kind, where.mask is None, later)
+    if alike in cycle.unplaceable:
+        return None
+    placed = cycle.gangs.place_minimum(members, where)
+    if placed is None and kind is not None:
+        cycle.unplaceable.add(alike)
+    return placed
+
+
+def _refusal(cycle: Cycle, members: Members, asked: Mapping[str, int]) -> tuple[Standstill | None, bool]:
     """Whether the queue refuses. A group that waited too long is held to the ceiling only, not to what is deserved."""
     alike = (members.group.queue, members.minimum().alike)
-    refusal = cycle.refusals.get(alike)
-    if refusal is None:
+    still = cycle.refusals.get(alike)
+    if still is None:
         refusal = cycle.shares.refusal(members.group.queue, asked)
         if refusal is None:
             return None, False
-        cycle.refusals[alike] = refusal
+        still = cycle.refusals[alike] = Standstill("quota", refusal)
     if not cycle.shares.by_weight or not cycle.is_starving(members):
-        return refusal, False
-    return cycle.shares.refusal(members.group.queue, asked, beyond_deserved=True), True
+        return still, False
+    refusal = cycle.shares.refusal(members.group.queue, asked, beyond_deserved=True)
+    return None if refusal is None else Standstill("quota", refusal), True
 
 
 def _serve_surplus(cycle: Cycle, members: Members, *, alone: bool) -> bool:
@@ -170,7 +218,7 @@ def _serve_surplus(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     beside = cycle.bound.get(members.key, ())
     placed = cycle.gangs.place_one(members, pods, most, cycle.where(members), beside=beside)
     if not placed:
-        cycle.still[members.key] = Standstill("capacity")
+        cycle.still[members.key] = NO_ROOM
         return False
     cycle.bind(members, placed)
     cycle.still.pop(members.key, None)
@@ -198,9 +246,9 @@ def _holds_the_line(cycle: Cycle, members: Members) -> bool:
     return members.key not in cycle.bound and bool(members.minimum()) and could_ever_run(cycle, members)
 
 
-def _stop(cycle: Cycle, head: Members, line: list[Entry]) -> None:
+def _stop(cycle: Cycle, head: Members, line: Line) -> None:
     """Strictly in order: whoever is behind a group that cannot start waits with it."""
-    for _, members in sorted(line):
+    for _, members in line:
         words = f"{head.name} is ahead of it in queue {head.group.queue}, which serves strictly in order"
         cycle.still[members.key] = Standstill("order", words=words, reason="Behind")
         cycle.lines[head.group.queue].append(members)

@@ -19,7 +19,7 @@ from shoal.scheduling.placing import Placed, Where
 from shoal.scheduling.planning import Evict, Shrink
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import Refusal, Shares
-from shoal.scheduling.snapshot import Pod, State
+from shoal.scheduling.snapshot import RELEASING, Pod
 from shoal.scheduling.view import ClusterView
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Obstacle = Literal["capacity", "quota", "queue", "pods", "order", "leaving", "backoff", "claims"]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Standstill:
     """Why a gang got nothing: the kind of obstacle, and what the sentence needs."""
 
@@ -64,7 +64,8 @@ class Cycle:
         self.lines: dict[str, list[Members]] = {}  # per queue those that could not start, in their order
         self.evictions: list[Evict] = []
         self.shrinks: list[Shrink] = []
-        self.refusals: dict[object, Refusal] = {}  # what a queue refused once it refuses until the plan is made
+        self.refusals: dict[object, Standstill] = {}  # what a queue refused once it refuses until the plan is made
+        self.unplaceable: set[object] = set()  # kinds of gangs for which there was no room, and there only gets less
         self.claimants: set[Key] = set()
         self.undone: set[Key] = set()
         self.given_up: set[Key] = set()  # pods that leave by this plan
@@ -100,10 +101,12 @@ class Cycle:
 
     def is_starving(self, members: Members) -> bool:
         """Waited longer than anybody should."""
-        since = members.group.created
-        if members.group.ran:  # it waits for a replacement: since the last pod found a place
-            since = max((pod.since for pod in members.sitting.values()), default=since)
-        until = min(since + self.settings.starving_seconds, self.deadline(members))
+        until = members.starves_at
+        if until is None:
+            since = members.group.created
+            if members.group.ran:  # it waits for a replacement: since the last pod found a place
+                since = max((pod.since for pod in members.sitting.values()), default=since)
+            until = members.starves_at = min(since + self.settings.starving_seconds, self.deadline(members))
         self.wake(until)
         return self.now >= until
 
@@ -143,7 +146,7 @@ class Cycle:
     def suppose_gone(self, pod: Pod) -> None:
         """Suppose that a pod on a node goes, until the room is rolled back."""
         row = self.room.rows.get(pod.node)
-        if row is not None and pod.state is not State.RELEASING:
+        if row is not None and pod.state is not RELEASING:
             self._suppose(pod, row, self.view.devices.seats(pod))
 
     def suppose_over(self, placed: Placed) -> None:

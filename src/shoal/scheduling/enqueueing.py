@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
 from shoal.scheduling.cycle import Cycle, Standstill
-from shoal.scheduling.groups import Phase
+from shoal.scheduling.groups import INQUEUE, PENDING
 from shoal.scheduling.members import Members
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import SLACK, Refusal
@@ -22,7 +22,7 @@ def send_back(cycle: Cycle) -> None:
     """Admitted, never placed, and its time is over: others may want what it counts for in the accounts."""
     for members in cycle.view.unsettled.values():
         group = members.group
-        if group.phase is not Phase.INQUEUE or members.sitting or group.inqueue_since is None or members.lone:
+        if group.inqueue_since is None or group.phase is not INQUEUE or members.sitting or members.lone:
             continue
         if not group.min_resources or members.key in cycle.view.reservations:
             continue  # keeps nothing from others, or will have its nodes
@@ -34,7 +34,7 @@ def send_back(cycle: Cycle) -> None:
             continue
         record = cycle.record(members)
         pause = min(cycle.settings.backoff_seconds * 2**group.timeouts, LONGEST_BACKOFF_SECONDS)
-        record.phase, record.inqueue_since = Phase.PENDING, None
+        record.phase, record.inqueue_since = PENDING, None
         record.not_before, record.timeouts = cycle.now + pause, group.timeouts + 1
         cycle.wake(record.not_before)
 
@@ -42,8 +42,9 @@ def send_back(cycle: Cycle) -> None:
 def enqueue(cycle: Cycle) -> None:
     pending: dict[str, list[Members]] = {}
     for members in cycle.view.unsettled.values():
-        is_new = members.known and not members.lone and cycle.phase(members) is Phase.PENDING
-        if is_new and not _is_held_back(cycle, members):
+        if cycle.phase(members) is not PENDING or members.lone or not members.known:
+            continue
+        if not _is_held_back(cycle, members):
             pending.setdefault(members.group.queue, []).append(members)
     if not pending:
         return
@@ -58,7 +59,7 @@ def enqueue(cycle: Cycle) -> None:
         refusal = promised.refusal(members) if cycle.settings.enqueue else None
         if refusal is None or cycle.now >= cycle.deadline(members):
             record = cycle.record(members)
-            record.phase, record.inqueue_since = Phase.INQUEUE, cycle.now
+            record.phase, record.inqueue_since = INQUEUE, cycle.now
             promised.add(members)
         else:
             cycle.still[members.key] = refusal
@@ -110,7 +111,7 @@ class _Promised:
         self._namespaces: dict[str, Amounts] = {}
         self._elastic: dict[str, Amounts] = {}
         for members in cycle.view.unsettled.values():
-            if not members.lone and cycle.phase(members) is Phase.INQUEUE:
+            if not members.lone and cycle.phase(members) is INQUEUE:
                 self.add(members)
 
     def add(self, members: Members) -> None:

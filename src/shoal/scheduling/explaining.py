@@ -28,17 +28,33 @@ class Explainer:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._shortages: dict[int, str] = {}
-        self._totals: dict[tuple[int, int], str] = {}
+        self._totals: dict[int, tuple[str, int, str]] = {}
         self._hopeless: dict[tuple[object, ...], bool] = {}
-        self._quotas: dict[tuple[object, ...], str] = {}
+        self._known: dict[object, str] = {}  # causes that many groups share
         self._places = {m.key: place for line in cycle.lines.values() for place, m in enumerate(line)}
 
     def sentence(self, members: Members, still: Standstill) -> str:
-        ahead = 0 if members.lone else self._places.get(members.key, 0)
-        never = ""
-        if still.obstacle == "capacity" and not members.lone and self._is_hopeless(members):
-            never = "; even with nobody else there it would not fit, so make it smaller or add nodes"
-        return f"waiting: {self._cause(members, still)}{never}{_ahead(ahead, members.group.queue)}"
+        shared = self._shared(members, still)
+        cause = None if shared is None else self._known.get(shared)
+        if cause is None:
+            cause = self._cause(members, still)
+            if still.obstacle == "capacity" and not members.lone and self._is_hopeless(members):
+                cause += "; even with nobody else there it would not fit, so make it smaller or add nodes"
+            if shared is not None:
+                self._known[shared] = cause
+        ahead = self._places.get(members.key, 0)
+        if not ahead or members.lone:
+            return f"waiting: {cause}"
+        return f"waiting: {cause}; {ahead} {'job' if ahead == 1 else 'jobs'} ahead in queue {members.group.queue}"
+
+    def _shared(self, members: Members, still: Standstill) -> object:
+        """Groups that say the same here wait for the same; None where a group is not like any other."""
+        if still.obstacle == "quota":
+            return id(still)
+        if still.obstacle != "capacity" or members.key in self._cycle.bound:
+            return None
+        kind = self._cycle.gangs.kind(members)
+        return None if kind is None else (kind, members.lone)
 
     def _is_hopeless(self, members: Members) -> bool:
         minimum = members.minimum()
@@ -52,21 +68,13 @@ class Explainer:
     def _cause(self, members: Members, still: Standstill) -> str:
         match still.obstacle:
             case "quota":
-                return self._quota(still)
+                assert still.refusal is not None, "a quota has its figures"
+                return _quota(still, still.refusal)
             case "leaving":
                 return f"its place is being freed; it starts when {still.words or 'the'} pods have left"
             case "capacity":
                 return self._capacity(members)
         return still.words
-
-    def _quota(self, still: Standstill) -> str:
-        refusal = still.refusal
-        assert refusal is not None, "a quota has its figures"
-        figures = (still.words, refusal.queue, refusal.resource, refusal.need, refusal.used, still.over_cluster)
-        found = self._quotas.get(figures)
-        if found is None:
-            found = self._quotas[figures] = _quota(still, refusal)
-        return found
 
     def _capacity(self, members: Members) -> str:
         minimum = members.minimum()
@@ -92,14 +100,16 @@ class Explainer:
         if fits >= must:
             return ""
         worst = min(shapes, key=lambda shape: shape.fits)
-        why = self._in_all(worst, must) if worst.fits else self.shortage(worst)
+        why = self._short_in_all(worst, must) if worst.fits else self.shortage(worst)
         return f"needs {must} {what} at once, {fits} would fit, {must - fits} missing: {why}"
 
-    def _in_all(self, shape: Shape, must: int) -> str:
-        found = self._totals.get((id(shape), must))
+    def _short_in_all(self, shape: Shape, must: int) -> str:
+        """`needs 4 cpu, 3 of 6 are free, the most on one node is 1 on node a`."""
+        found = self._totals.get(id(shape))
         if found is None:
-            found = self._totals[id(shape), must] = _in_all(shape, must)
-        return found
+            found = self._totals[id(shape)] = _in_all(shape)
+        name, amount, left = found
+        return f"needs {shown(name, must * amount)} {name}, {left}"
 
     def _apart(self, units: Sequence[Unit], total: int) -> str:
         parts = [unit for unit in units if unit.parts]
@@ -139,12 +149,6 @@ class Explainer:
         return found
 
 
-def _ahead(count: int, queue: str) -> str:
-    if not count:
-        return ""
-    return f"; {count} {'job' if count == 1 else 'jobs'} ahead in queue {queue}"
-
-
 def _quota(still: Standstill, refusal: Refusal) -> str:
     name = refusal.resource
     need, used, limit = (shown(name, int(amount)) for amount in (refusal.need, refusal.used, refusal.limit))
@@ -178,21 +182,20 @@ def _shortage(shape: Shape) -> str:
     return "; ".join(parts) or "no node is left that keeps the rules about the pods beside it"
 
 
-def _in_all(shape: Shape, count: int) -> str:
-    """`needs 4 cpu, 3 of 6 are free, the most on one node is 1 on node a`: the resource that is shortest in all."""
-    room, rows = shape.room, np.flatnonzero(shape.eligible)
-    free = {name: np.maximum(room.free[column, rows], 0) for name, column, _ in shape.vector.pairs}
-    name, column, amount = min(shape.vector.pairs, key=lambda pair: (free[pair[0]].sum() / pair[2], pair[0]))
-    whole = int(room.whole[column, rows].sum())
-    best, node = _freest(room, column, rows)
-    shares = f"{shown(name, int(free[name].sum()))} of {shown(name, whole)} are free"
+def _in_all(shape: Shape) -> tuple[str, int, str]:
+    """The resource that is shortest in all, how much of it one pod needs, and how much there is."""
+    room, able = shape.room, shape.eligible
+    free = {name: int(np.maximum(room.free[column], 0) @ able) for name, column, _ in shape.vector.pairs}
+    name, column, amount = min(shape.vector.pairs, key=lambda pair: (free[pair[0]] / pair[2], pair[0]))
+    best, node = _freest(room, column, np.flatnonzero(able))
+    shares = f"{shown(name, free[name])} of {shown(name, int(room.whole[column] @ able))} are free"
     most = f"the most on one node is {shown(name, max(int(room.free[column, best]), 0))} on node {node.name}"
-    return f"needs {shown(name, count * amount)} {name}, {shares}, {most}"
+    return name, amount, f"{shares}, {most}"
 
 
 def _freest(room: Room, column: int, rows: Ints) -> tuple[int, Node]:
     """The row with the most left, the first by name of several."""
-    free = room.free[column, rows]
+    free = room.free[column].take(rows)
     most = rows[free == free.max()]
     best = int(most[np.argmin(room.rank[most])])
     node = room.nodes[best]

@@ -58,12 +58,33 @@ class Gangs:
                 return placed
         return []
 
-    def could_fit(self, minimum: Minimum, *, later: bool) -> bool:
-        """A bound that costs a few comparisons: every shape's free slots in all."""
+    def kind(self, members: Members) -> object:
+        """Gangs of one kind fit or do not fit alike; None where that is not sure.
+
+        It is not where pods beside them count, or where some of the gang have their nodes already.
+        """
+        minimum = members.minimum()
+        if minimum.kind is None:
+            minimum.kind = self._kind(minimum, members) or False
+        return minimum.kind or None
+
+    def _kind(self, minimum: Minimum, members: Members) -> object:
+        shapes = self._shapes_of(minimum)
+        if minimum.units or members.sitting or len(shapes) != 1 or shapes[0].is_careful:
+            return None
+        if any(pod.blocked for pod in minimum.pods):
+            return None
+        return id(shapes[0]), minimum.total, members.group.closeness
+
+    def _shapes_of(self, minimum: Minimum) -> list[Shape]:
         if minimum.shapes is None:
             minimum.shapes = self.shapes(minimum.pods)
+        return minimum.shapes
+
+    def could_fit(self, minimum: Minimum, *, later: bool) -> bool:
+        """A bound that costs a few comparisons: every shape's free slots in all."""
         fits = 0
-        for shape in minimum.shapes:
+        for shape in self._shapes_of(minimum):
             shape.sync()
             fits += shape.fits_later if later else shape.fits
         if minimum.total > fits:

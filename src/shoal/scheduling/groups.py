@@ -23,6 +23,9 @@ class Phase(StrEnum):
     COMPLETED = "Completed"
 
 
+PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = Phase  # asked for very often, and slow to look up in their class
+
+
 @dataclass(frozen=True, slots=True)
 class Closeness:
     """How near to each other the pods must be. Tiers count from 1, the nearest."""

@@ -14,9 +14,19 @@ from typing import TYPE_CHECKING, Literal
 from shoal.kube.objects import Key
 from shoal.kube.times import parse
 from shoal.scheduling.columns import Tally
-from shoal.scheduling.groups import Closeness, Group, Phase, Subgroups
+from shoal.scheduling.groups import (
+    COMPLETED,
+    INQUEUE,
+    PENDING,
+    RUNNING,
+    UNKNOWN,
+    Closeness,
+    Group,
+    Phase,
+    Subgroups,
+)
 from shoal.scheduling.requests import Amounts
-from shoal.scheduling.snapshot import Pod, State
+from shoal.scheduling.snapshot import OVER, RELEASING, SUCCEEDED, Pod
 
 if TYPE_CHECKING:
     from shoal.scheduling.shapes import Shape
@@ -43,6 +53,7 @@ class Minimum:
     asked: Amounts | None = None  # what the least of them request; worked out when first needed
     alike: tuple[tuple[str, int], ...] = ()  # the same as a key: who asks for the same fares the same
     shapes: list[Shape] | None = None  # of all of them, likewise
+    kind: object = None  # see `Gangs.kind`; False where there is none
 
     def __bool__(self) -> bool:
         return bool(self.units) or self.total > 0
@@ -77,6 +88,7 @@ class Members:
         self._minimum: Minimum | None = None
         self._first: Pod | None = None
         self._place_in_line: tuple[object, ...] | None = None
+        self.starves_at: float | None = None  # when it will have waited too long; `Cycle.is_starving` works it out
         self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
 
     @property
@@ -89,16 +101,18 @@ class Members:
 
     def room_of(self, pod: Pod) -> dict[Key, Pod]:
         """The place among the five where a pod in this state is kept."""
-        if pod.state in (State.SUCCEEDED, State.FAILED):
+        state = pod.state
+        if state in OVER:
             return self.finished
         if pod.node:
-            return self.leaving if pod.state is State.RELEASING else self.sitting
-        return self.gated if pod.gated or pod.state is State.RELEASING else self.waiting
+            return self.leaving if state is RELEASING else self.sitting
+        return self.gated if pod.gated or state is RELEASING else self.waiting
 
     def changed(self) -> None:
         self._minimum = None
         self._first = None
         self._place_in_line = None
+        self.starves_at = None
         self._lack = "unasked"
 
     def place_in_line(self, deadline: float) -> tuple[object, ...]:
@@ -119,7 +133,7 @@ class Members:
 
     @property
     def succeeded(self) -> int:
-        return sum(pod.state is State.SUCCEEDED for pod in self.finished.values())
+        return sum(pod.state is SUCCEEDED for pod in self.finished.values())
 
     @property
     def ready(self) -> int:
@@ -171,7 +185,7 @@ class Members:
 
     def _ready_roles(self) -> Counter[str]:
         counted = Counter(pod.role for pod in self.sitting.values())
-        counted.update(pod.role for pod in self.finished.values() if pod.state is State.SUCCEEDED)
+        counted.update(pod.role for pod in self.finished.values() if pod.state is SUCCEEDED)
         return counted
 
     def _subgroups(self, policy: Subgroups, pods: tuple[Pod, ...]) -> Unit:
@@ -217,12 +231,12 @@ class Members:
         group = self.group
         if self.scheduled >= group.min_member and self.scheduled:
             over = not self.sitting and not self.leaving and not self.waiting
-            return Phase.COMPLETED if over else Phase.RUNNING
+            return COMPLETED if over else RUNNING
         if unplaced and self.sitting:
-            return Phase.UNKNOWN
-        if group.phase in (Phase.INQUEUE, Phase.UNKNOWN):
+            return UNKNOWN
+        if group.phase in (INQUEUE, UNKNOWN):
             return group.phase
-        return Phase.INQUEUE if self.sitting else Phase.PENDING
+        return INQUEUE if self.sitting else PENDING
 
 
 def in_line(group: Group, *, ready: bool, broken: bool, deadline: float, share: float) -> tuple[object, ...]:
@@ -241,7 +255,7 @@ def lone_group(pod: Pod) -> Group:
         created=created,
         queue=pod.queue,
         priority=pod.priority,
-        phase=Phase.INQUEUE,
+        phase=INQUEUE,
         generation=pod.generation,
     )
 

@@ -42,7 +42,7 @@ def is_half_bound(members: Members) -> bool:
 
 def undo_half_bound(cycle: Cycle) -> None:
     """Binds are single calls and some may fail. A gang that never ran holds its nodes only so long."""
-    half = [members for members in cycle.view.unsettled.values() if is_half_bound(members)]
+    half = [members for members in cycle.view.unsettled.values() if members.sitting and is_half_bound(members)]
     for members in sorted(half, key=lambda members: members.key):
         ends = min(pod.since for pod in members.sitting.values()) + cycle.settings.hold_seconds
         cycle.wake(ends)

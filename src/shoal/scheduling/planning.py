@@ -70,8 +70,13 @@ class Verdict:
 
     def changes(self, group: Group) -> bool:
         """Whether something is to be remembered that the group does not say yet."""
-        said = (group.phase, group.inqueue_since, group.not_before, group.timeouts, group.ran)
-        return said != (self.phase, self.inqueue_since, self.not_before, self.timeouts, self.ran)
+        return (
+            self.phase is not group.phase
+            or self.inqueue_since != group.inqueue_since
+            or self.not_before != group.not_before
+            or self.timeouts != group.timeouts
+            or self.ran != group.ran
+        )
 
     def applied_to(self, group: Group) -> Group:
         return replace(

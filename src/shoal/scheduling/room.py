@@ -8,6 +8,7 @@ cost of the change. Names decide ties: `rank` is a node's place in alphabetical 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -37,7 +38,7 @@ class Room:
         self.kind: Codes = np.zeros(FIRST_ROWS, dtype=np.int32)  # index into `kinds`; 0 is no node
         self.kinds: list[Node | None] = [None]
         self.labels: dict[str, LabelColumn] = {}
-        self.log: list[int] = []
+        self.log = array("q")
         self.read_to = 0  # how far anybody has read the log
         self._logged = [-1] * FIRST_ROWS  # where in the log a row stands last
         self.epoch = 0  # of the arrays: whoever has another one starts over
@@ -78,8 +79,8 @@ class Room:
         assert node is not None, f"{name} has a row and no node"
         self._count(node, -1)
         self.nodes[row] = None
-        for array in (self.whole, self.free, self.coming, self.fixed):
-            array[:, row] = 0
+        for amounts in (self.whole, self.free, self.coming, self.fixed):
+            amounts[:, row] = 0
         self.releasing.pop(row, None)
         self._names.remove(name)
         self.rank[self.rank > self.rank[row]] -= 1
@@ -110,17 +111,19 @@ class Room:
         return row
 
     def _grow(self) -> None:
-        before, after = len(self.nodes), 2 * len(self.nodes)
-        self._pad(((0, 0), (0, before)))
-        self.rank, self.kind = np.pad(self.rank, (0, before)), np.pad(self.kind, (0, before))
-        self.nodes.extend([None] * before)
+        """By a quarter: whoever looks for the best node looks at the spare rows too."""
+        before, more = len(self.nodes), max(len(self.nodes) // 4, FIRST_ROWS)
+        after = before + more
+        self._pad(((0, 0), (0, more)))
+        self.rank, self.kind = np.pad(self.rank, (0, more)), np.pad(self.kind, (0, more))
+        self.nodes.extend([None] * more)
         for column in self.labels.values():
             column.grow(after)
         self._spare = list(range(after - 1, before - 1, -1))
 
     def _pad(self, more: tuple[tuple[int, int], tuple[int, int]]) -> None:
         arrays = (self.whole, self.free, self.coming, self.fixed)
-        self.whole, self.free, self.coming, self.fixed = (np.pad(array, more) for array in arrays)
+        self.whole, self.free, self.coming, self.fixed = (np.pad(amounts, more) for amounts in arrays)
 
     def _describe(self, row: int, node: Node | None) -> None:
         self.kind[row] = 0 if node is None else self._kind_of(node)
@@ -164,7 +167,7 @@ class Room:
     def start_over(self) -> None:
         """Nothing derived from these arrays holds any longer."""
         self.epoch += 1
-        self.log.clear()
+        del self.log[:]
         self.read_to = 0
         self._logged = [-1] * len(self.nodes)
 

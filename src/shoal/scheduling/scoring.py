@@ -31,7 +31,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class Worth(Protocol):
-    """The worth of each of these rows, given what is free there, for the last of so many pods placed on it."""
+    """The worth of each of these rows, given what is free there, for the last of so many pods placed on it.
+
+    What is free is told for the columns of the shape only, in their order.
+    """
 
     def __call__(self, free: Ints, rows: Rows, *, pods: int = 1) -> Ints: ...
 
@@ -42,19 +45,28 @@ def worth(shape: Shape, room: Room) -> Worth:
     if shape.devices.are_shared:  # pods without devices too: they may leave devices without cores
         return lambda free, rows, **_: _rounded(unspoiled(shape, room, free, rows) + steady[rows])
     weights = packed(shape, room) if shape.packs else spread(room)
-    asked = {column: amount for _, column, amount in shape.vector.pairs}
-    uneven = [weights[room.column(name)] for name in COMMON] if not shape.packs else []
+    weighed = _span([shape.columns.index(column) for column in weights])
+    weight = np.array(list(weights.values())).reshape(len(weights), len(room))
+    known = dict(shape.vector.cells)
+    asked = np.array([known.get(column, 0) for column in weights], dtype=np.int64)[:, None]
 
     def of(free: Ints, rows: Rows, *, pods: int = 1) -> Ints:
         points = steady[rows]
-        used = [(free[column] - pods * asked.get(column, 0)) * weight[rows] for column, weight in weights.items()]
-        for part in used:
+        used = (free[weighed] - pods * asked) * weight[:, rows]
+        for part in used:  # one after the other: sums of fractions depend on their order
             points = points - part if shape.packs else points + part
-        if uneven:
-            points = points - np.abs(used[0] - used[1])
+        if not shape.packs:
+            points = points - np.abs(used[0] - used[1])  # of COMMON, which is all that spreading weighs
         return _rounded(points)
 
     return of
+
+
+def _span(places: list[int]) -> list[int] | slice:
+    """The same places as a slice where they follow each other: a view costs nothing."""
+    if not places or places != list(range(places[0], places[-1] + 1)):
+        return places
+    return slice(places[0], places[-1] + 1)
 
 
 def _rounded(points: Floats) -> Ints:
@@ -86,7 +98,7 @@ def spread(room: Room) -> dict[int, Floats]:
 
 def unspoiled(shape: Shape, room: Room, free: Ints, rows: Rows) -> Floats:
     """Shared devices: how little the pod spoils for the usual pods; a fuller node where that is equal."""
-    cpu, memory = (free[room.column(name)] for name in COMMON)
+    cpu, memory = (free[shape.columns.index(room.column(name))] for name in COMMON)
     devices = shape.devices.free[rows, : shape.devices.most]
     grown, chosen = growth(shape.habits, shape.usual, cpu, memory, devices)
     shape.device[rows] = chosen

@@ -22,7 +22,7 @@ from shoal.scheduling.fragmentation import Habits
 from shoal.scheduling.groups import Settings, Usual
 from shoal.scheduling.neighbours import chooses
 from shoal.scheduling.room import Room
-from shoal.scheduling.scoring import Worth, worth
+from shoal.scheduling.scoring import COMMON, Worth, worth
 from shoal.scheduling.snapshot import Node, Pod
 
 NO_LIMIT = 1 << 20
@@ -40,6 +40,10 @@ class Shape:
         self.room = room
         self.devices = devices
         self.vector = room.vector(pod.requests)
+        self._amounts = self.vector.amounts[:, None]
+        # The resources that matter to it, those it asks for first: all it ever reads of the room.
+        self.columns = list(dict.fromkeys([*self.vector.columns.tolist(), *(room.column(name) for name in COMMON)]))
+        self._across = np.array(self.columns, dtype=np.intp)[:, None]
         self.gpu = next((name for name, _ in self.vector.counted if name in settings.accelerators), None)
         self.gpu_count = 0 if self.gpu is None else max(pod.requests[self.gpu] // 1000, 1)
         self.gpu_milli = pod.gpu_milli
@@ -69,7 +73,7 @@ class Shape:
         if self._stamp != (room.epoch, self.habits.version, room.is_leaving):
             self._start_over()
         elif self._position < len(room.log):
-            rows = np.array(room.log[self._position :], dtype=np.int64)
+            rows = np.frombuffer(room.log[self._position :], dtype=np.int64)
             self._position = room.read_to = len(room.log)
             self._count(rows)
         return self
@@ -91,14 +95,14 @@ class Shape:
 
     def _count(self, rows: Rows) -> None:
         room, able = self.room, self.eligible[rows]
-        free = room.free[:, rows]
+        free = self._of(room.free, rows)
         slots = self._room_for(free, rows, later=False) * able
         points = self._worth(free, rows) * RANKS + (RANKS - 1 - room.rank[rows])
         self.slots[rows] = slots
         self.key[rows] = np.where(slots > 0, points, NOWHERE)
         self.fits = self.fits_later = int(self.slots.sum())
         if room.is_leaving:
-            later = self._room_for(free + room.coming[:, rows], rows, later=True) * able
+            later = self._room_for(free + self._of(room.coming, rows), rows, later=True) * able
             self.later[rows] = later
             # A node that can take the pod at once is better than any that must be waited for.
             self.later_key[rows] = np.where(later > 0, points + (slots > 0) * AT_ONCE, NOWHERE)
@@ -117,14 +121,18 @@ class Shape:
 
     def worth(self, rows: Ints, pods: int) -> Ints:
         """For the last of so many pods placed on each row."""
-        return self._worth(self.room.free[:, rows], rows, pods=pods)
+        return self._worth(self._of(self.room.free, rows), rows, pods=pods)
+
+    def _of(self, amounts: Ints, rows: Rows) -> Ints:
+        """Its own columns, in their order, of one of the room's arrays."""
+        found: Ints = amounts[self.columns] if isinstance(rows, slice) else amounts[self._across, rows]
+        return found
 
     def _room_for(self, free: Ints, rows: Rows, *, later: bool) -> Ints:
-        count: Ints | None = None
-        for _, column, amount in self.vector.pairs:
-            fits = free[column] // amount
-            count = fits if count is None else np.minimum(count, fits, out=count)
-        if count is None:
+        asked = len(self._amounts)
+        if asked:
+            count: Ints = (free[:asked] // self._amounts).min(axis=0)
+        else:
             count = np.full(free.shape[1], NO_LIMIT, dtype=np.int64)
         if self.gpu is not None and self.devices.are_shared:
             np.minimum(count, self.devices.slots(rows, self.gpu_count, self.gpu_milli, later=later), out=count)

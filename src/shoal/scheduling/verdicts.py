@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from shoal.kube.objects import Key
-from shoal.scheduling.cycle import Cycle, Obstacle, Standstill
+from shoal.scheduling.cycle import Cycle, Obstacle, Record, Standstill
 from shoal.scheduling.explaining import Explainer
-from shoal.scheduling.groups import Phase
+from shoal.scheduling.groups import COMPLETED, INQUEUE, PENDING, RUNNING, Group, Phase
 from shoal.scheduling.members import Members
 from shoal.scheduling.planning import Bind, Nominate, Plan, Verdict, Wait
 from shoal.scheduling.view import ClusterView
@@ -28,6 +28,7 @@ REASONS: dict[Obstacle, str] = {
     "leaving": "NotEnoughResources",
     "quota": "QueueQuota",
 }
+BEFORE, STARTED = (INQUEUE, PENDING), (RUNNING, COMPLETED)
 UNDONE = "undone: {} of its pods stayed without a place for too long after the others were bound"
 
 
@@ -104,21 +105,39 @@ def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
     record = cycle.records.get(members.key) or group
     bound = len(cycle.bound.get(members.key, ()))
     still = None if bound else cycle.still.get(members.key)
+    if still is not None and group.phase in BEFORE and not (members.scheduled or cycle.undone):
+        return _waits(members, record, still, explainer)
     phase = _phase(cycle, members, bound)
-    ran = group.ran or phase in (Phase.RUNNING, Phase.COMPLETED)
-    since = None if phase is Phase.PENDING else record.inqueue_since
+    ran = group.ran or phase in STARTED
+    since = None if phase is PENDING else record.inqueue_since
     blocked: Blocked = ""
     if members.key in cycle.undone:
         reason, sentence, blocked = "NotEnoughResources", UNDONE.format(members.minimum().total), "capacity"
-    elif still is not None and (phase not in (Phase.RUNNING, Phase.COMPLETED) or members.waiting):
+    elif still is not None and (phase not in STARTED or members.waiting):
         reason = still.reason or REASONS.get(still.obstacle, "NotEnoughResources")
         sentence, blocked = explainer.sentence(members, still), BLOCKED[still.obstacle]
     else:
         reason, sentence = "Scheduled", _started(members, bound)
-    if phase in (Phase.RUNNING, Phase.COMPLETED) and blocked:
+    if phase in STARTED and blocked:
         reason = "Scheduled"  # it runs; what waits is beyond its minimum
     return Verdict(
         group.key, phase, reason, sentence, blocked, since, record.not_before, 0 if ran else record.timeouts, ran
+    )
+
+
+def _waits(members: Members, record: Record | Group, still: Standstill, explainer: Explainer) -> Verdict:
+    """The verdict on most groups of a full cluster: nobody of it has a node yet, and nobody gets one."""
+    group, phase = members.group, record.phase
+    return Verdict(
+        group.key,
+        phase,
+        still.reason or REASONS.get(still.obstacle, "NotEnoughResources"),
+        explainer.sentence(members, still),
+        BLOCKED[still.obstacle],
+        None if phase is PENDING else record.inqueue_since,
+        record.not_before,
+        0 if group.ran else record.timeouts,
+        group.ran,
     )
 
 
@@ -126,12 +145,12 @@ def _phase(cycle: Cycle, members: Members, bound: int) -> Phase:
     record = cycle.records.get(members.key) or members.group
     least = members.group.min_member
     if members.key in cycle.undone:
-        return Phase.INQUEUE
+        return INQUEUE
     if bound and members.scheduled + bound >= least:
-        return Phase.RUNNING
+        return RUNNING
     phase = members.phase(unplaced=members.key in cycle.still)
-    if phase in (Phase.INQUEUE, Phase.PENDING):
-        return record.phase if record.phase in (Phase.INQUEUE, Phase.PENDING) else Phase.INQUEUE
+    if phase in BEFORE:
+        return record.phase if record.phase in BEFORE else INQUEUE
     return phase
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from shoal.scheduling.cycle import Cycle, asked_at_least
-from shoal.scheduling.groups import Phase
+from shoal.scheduling.groups import COMPLETED
 from shoal.scheduling.members import Members, pod_order
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.snapshot import Pod
@@ -106,7 +106,7 @@ def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
     able = sorted((pod for pod in members.sitting.values() if _is_evictable(cycle, pod)), key=pod_order)
     if not able:
         return
-    broken = members.ready < members.group.min_member and members.group.phase is not Phase.COMPLETED
+    broken = members.ready < members.group.min_member and members.group.phase is not COMPLETED
     spare = [] if broken else _spare(members, able)
     for pod in spare:
         rank = SHRINK if members.group.elastic else SURPLUS

@@ -7,20 +7,22 @@ in any order: a pod before its node or its group waits for it here. Planning rea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 
 from shoal.kube.objects import Key
 from shoal.scheduling.columns import Tally, Vector
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fragmentation import Habits
-from shoal.scheduling.groups import Group, HyperNode, Phase, Queue, Quota, Settings
+from shoal.scheduling.groups import COMPLETED, Group, HyperNode, Queue, Quota, Settings
 from shoal.scheduling.members import LONE, Members, lone_group
 from shoal.scheduling.neighbours import Neighbourhood, has_rules
 from shoal.scheduling.planning import Bind, Plan
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.room import Room
 from shoal.scheduling.shapes import Shape, Shapes, usual
-from shoal.scheduling.snapshot import Node, Pod, State
+from shoal.scheduling.snapshot import BOUND, RELEASING, Node, Pod
 from shoal.scheduling.topology import Topology
 
 
@@ -179,7 +181,7 @@ class ClusterView:
             return
         group = members.group
         settled = members.known and group.phase is members.phase(unplaced=False)
-        if settled and (members.ready >= group.min_member or group.phase is Phase.COMPLETED):
+        if settled and (members.ready >= group.min_member or group.phase is COMPLETED):
             self._unsettled.pop(members.key, None)
         else:
             self._unsettled[members.key] = members
@@ -194,7 +196,8 @@ class ClusterView:
             self._part(known)
         self.pods[pod.key] = pod
         members = self.members_of(pod)
-        members.room_of(pod)[pod.key] = pod
+        place = members.room_of(pod)
+        place[pod.key] = pod
         vector = self._vector_of[pod.key] = self.room.vector(pod.requests)
         account = self.accounts[members.group.queue]
         if pod.holds_node:
@@ -202,10 +205,10 @@ class ClusterView:
             row = self.room.rows.get(pod.node)
             if row is not None:
                 self._sit(pod, row, 1)
-            if pod.state is not State.RELEASING:
+            if pod.state is not RELEASING:
                 members.held.add(vector, 1)
                 account.held.add(vector, 1)
-        elif pod.key in members.waiting:
+        elif place is members.waiting:
             self._shape_of.pop(pod.key, None)
             members.wanted.add(vector, 1)
             account.wanted.add(vector, 1)
@@ -257,7 +260,7 @@ class ClusterView:
             row = self.room.rows.get(pod.node)
             if row is not None:
                 self._sit(pod, row, -1)
-            if pod.state is not State.RELEASING:
+            if pod.state is not RELEASING:
                 members.held.add(vector, -1)
                 account.held.add(vector, -1)
         elif place is members.waiting:
@@ -279,7 +282,7 @@ class ClusterView:
         vector = self._vector_of[pod.key]
         self.room.occupy(row, vector, sign)
         self.neighbours.add(pod, row, sign)
-        if pod.state is State.RELEASING:
+        if pod.state is RELEASING:
             self.room.leave(row, vector, sign)
         elif pod.is_critical:
             self.room.fix(row, vector, sign)
@@ -318,13 +321,13 @@ class ClusterView:
 
     def assume(self, plan: Plan, now: float) -> None:
         """Write the plan's decisions in, as the cluster will show them soon."""
-        for bind in plan.binds:
-            self._seat(bind, now)
+        for members, binds in groupby(plan.binds, key=lambda bind: self.members_of(self.pods[bind.pod])):
+            self._seat(members, binds, now)
         for eviction in plan.evictions:
-            self.set_pod(replace(self.pods[eviction.pod], state=State.RELEASING))
+            self.set_pod(replace(self.pods[eviction.pod], state=RELEASING))
         for shrink in plan.shrinks:
             for key in shrink.pods:
-                self.set_pod(replace(self.pods[key], state=State.RELEASING))
+                self.set_pod(replace(self.pods[key], state=RELEASING))
         for key in self.nominated & self.groups.keys():
             self.groups[key].nominated.clear()
         self.nominated.clear()
@@ -338,19 +341,23 @@ class ClusterView:
                 self.set_group(verdict.applied_to(gang.group))
         self.reservations = dict(plan.reservations)
 
-    def _seat(self, bind: Bind, now: float) -> None:
-        """What `set_pod` does for a waiting pod that now has a node; done for every bind, so by the shortest way."""
-        pod = self.pods[bind.pod]
-        members = self.members_of(pod)
-        if members.waiting.pop(pod.key, None) is None:
-            return  # the watch was quicker
-        pod = pod.moved(node=bind.node, state=State.BOUND, since=now, devices=bind.devices)
-        self.pods[pod.key] = members.sitting[pod.key] = pod
-        self._pods_on.setdefault(pod.node, {})[pod.key] = pod
-        self._sit(pod, self.room.rows[pod.node], 1)
-        self._shape_of.pop(pod.key, None)
-        vector = self._vector_of[pod.key]
+    def _seat(self, members: Members, binds: Iterable[Bind], now: float) -> None:
+        """What `set_pod` does for waiting pods that now have a node; done for every bind, so by the shortest way."""
+        seated: dict[Vector, int] = {}
+        for bind in binds:
+            key, node = bind.pod, bind.node
+            pod = members.waiting.pop(key, None)
+            if pod is None:
+                continue  # the watch was quicker
+            pod = pod.moved(node=node, state=BOUND, since=now, devices=bind.devices)
+            self.pods[key] = members.sitting[key] = pod
+            self._pods_on.setdefault(node, {})[key] = pod
+            self._sit(pod, self.room.rows[node], 1)
+            self._shape_of.pop(key, None)
+            vector = self._vector_of[key]
+            seated[vector] = seated.get(vector, 0) + 1
         for books in (members, self.accounts[members.group.queue]):
-            books.wanted.add(vector, -1)
-            books.held.add(vector, 1)
+            for vector, count in seated.items():
+                books.wanted.add(vector, -count)
+                books.held.add(vector, count)
         self._changed(members)
