@@ -154,3 +154,25 @@ def test_partitions_are_gangs_within_the_gang():
         }
     ]
     assert dressed(manifest, "worker", 3)["metadata"]["labels"]["volcano.sh/partition-id"] == "1"
+
+
+def test_a_pods_identity_is_never_the_templates():
+    worker = task()
+    stamps = {"uid": "t", "resourceVersion": "7", "name": "x", "generateName": "x-", "selfLink": "/x", "generation": 3}
+    worker["template"]["metadata"] |= {
+        **stamps,
+        "namespace": "elsewhere",
+        "creationTimestamp": "2020-01-01T00:00:00Z",
+        "deletionTimestamp": "2020-01-01T00:00:00Z",
+        "managedFields": [],
+        "ownerReferences": [{"kind": "Pod", "name": "x", "uid": "x", "apiVersion": "v1"}],
+        "finalizers": ["example.com/mine"],
+    }
+    metadata = dressed(vcjob("a", worker), "worker")["metadata"]
+    assert sorted(metadata) == ["annotations", "finalizers", "labels", "name", "namespace", "ownerReferences"]
+    assert (metadata["name"], metadata["namespace"], metadata["finalizers"]) == (
+        "a-worker-0",
+        "default",
+        ["example.com/mine"],
+    )
+    assert [owner["kind"] for owner in metadata["ownerReferences"]] == ["Job"]

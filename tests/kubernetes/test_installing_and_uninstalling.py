@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from kit.shoal_command import shoal
 from shoal.cluster.port import PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
-from shoal.kube.objects import Obj
-from shoal.operator.applying import Applied
+from shoal.kube.objects import Obj, name_of
+from shoal.operator.applying import Applied, uninstall
 from shoal.operator.definitions import Unserved, ensure
 from shoal.operator.deployment import definitions
 
@@ -84,6 +85,16 @@ async def test_a_namespace_of_others_or_with_jobs_is_kept(ground: Ground) -> Non
     await ground.admin.create(FRAMEWORK, fw("lives", role(fate=runs())), ground.own)
     kept = await shoal("uninstall", *where, "-n", ground.own)
     assert f"Namespace {ground.own} kept: there are frameworks in it" in kept.out.splitlines()
+
+
+async def test_all_kinds_of_the_languages_that_were_served_go_if_they_are_named(ground: Ground) -> None:
+    """Only tried out: others use these kinds meanwhile."""
+    await ground.install(dialects=("framework", "volcano"))
+    told: list[Applied] = []
+    unsaid = replace(ground.options, dialects=("framework",))
+    await uninstall(ground.admin, unsaid, told.append, crds=True, dry_run=True)
+    kinds = [each.name for each in told if each.kind == "CustomResourceDefinition" and each.action != "kept"]
+    assert kinds == [name_of(each) for each in definitions(("framework", "volcano"))]
 
 
 def renamed(definition: Obj, group: str) -> Obj:

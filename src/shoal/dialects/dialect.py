@@ -35,6 +35,7 @@ from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of
 
 if TYPE_CHECKING:
+    from shoal.dialects.backends.backend import Looks
     from shoal.dialects.backends.gang import Gang
 
 Settings = Any  # each dialect has its own record
@@ -145,6 +146,7 @@ class Kin:
     gangs: Callable[[Obj], Mapping[str, Gang]] | None = None  # what the groups of a job ask for, by key
     among: Callable[[Sequence[Relative], Obj], list[Relative]] | None = None  # where one may hide another: what is seen
     succeed: Callable[[Obj, Iterable[Obj]], None] | None = None  # a new group takes over from those that are there
+    looks: Looks | None = None  # what groups and pods depend on that is nobody's child
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ class Dialect:
     stop_patch: Callable[[Obj], list[Obj]] | None = None
     start_patch: Callable[[Obj], list[Obj]] | None = None
     admit_among: Callable[[Obj, Lookup], list[Cause]] | None = None  # a new one, among what else there is
+    neighbours: tuple[Kind, ...] = ()  # the kinds that `admit_among` looks at
     shown: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
     guard: Guard | None = None
     workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: all

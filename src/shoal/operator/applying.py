@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from shoal.cluster.port import DeleteOptions, PatchType, Propagation
-from shoal.dialects import backends, load
+from shoal.dialects import NAMES, backends, load
 from shoal.dialects.backends.handing import has_gangs
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
-from shoal.kube.objects import Obj, labels_of, name_of, namespace_of
+from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
 from shoal.operator.definitions import MANAGER, Discovering, ensure
-from shoal.operator.deployment import INSTANCE, PART_OF, Options, definitions, render
+from shoal.operator.deployment import DIALECTS, INSTANCE, PART_OF, Options, definitions, render
 from shoal.operator.gang_schedulers import AUTO, choose
 
 
@@ -102,6 +102,7 @@ async def uninstall(
 ) -> None:
     """Everything that carries the name of this installation, the operator first. Kinds and jobs stay without `crds`."""
     found = await _ours(cluster, options)
+    options = replace(options, dialects=tuple(dict.fromkeys((*options.dialects, *_languages(found)))))
     for obj in reversed(found):
         if obj["kind"] != "Namespace":
             tell(await _remove(cluster, obj, dry_run=dry_run))
@@ -111,6 +112,13 @@ async def uninstall(
     for obj in found:
         if obj["kind"] == "Namespace":
             tell(await _remove_namespace(cluster, obj, options, are_jobs_gone=crds, dry_run=dry_run))
+
+
+def _languages(found: Iterable[Obj]) -> list[str]:
+    """Which languages an installation serves, as it was told itself."""
+    containers = [each for obj in found for each in at_path(obj, "spec", "template", "spec", "containers", default=())]
+    said = {each["name"]: each.get("value") or "" for container in containers for each in container.get("env") or ()}
+    return [name for name in said.get(DIALECTS, "").split(",") if name in NAMES]
 
 
 async def _remove_definition(cluster: Discovering, name: str, *, dry_run: bool) -> Applied:

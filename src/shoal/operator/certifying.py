@@ -239,7 +239,7 @@ async def webhook_served(
     """Answer reviews, with whatever certificate the Secret holds."""
     following = asyncio.create_task(certifier.follow(cluster))
     try:
-        async with serving("webhook", address, takes=handlers(dialects), tls=certifier.tls):
+        async with serving("webhook", address, takes=handlers(dialects, cluster), tls=certifier.tls):
             yield
     finally:
         following.cancel()

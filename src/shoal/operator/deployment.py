@@ -20,11 +20,21 @@ from shoal.dialects.backends.handing import handed, has_gangs, without_groups
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.kube.objects import Obj
 from shoal.operator.drawing import filled
-from shoal.operator.rights import group_rights, job_rights, lease_rights, rules, secret_rights, webhook_rights
+from shoal.operator.rights import (
+    group_rights,
+    job_rights,
+    lease_rights,
+    neighbour_rights,
+    rules,
+    secret_rights,
+    webhook_rights,
+)
 
 PART_OF = "app.kubernetes.io/part-of"
 INSTANCE = "app.kubernetes.io/instance"
 CLASS_LABEL = "shoal.dev/class"
+_VARIABLES = "SHOAL_OPERATOR_"
+DIALECTS = f"{_VARIABLES}DIALECTS"  # says in a Deployment which languages it serves
 METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT = 8080, 8081, 9443
 LONGEST_NAME = 53  # a Service has 63 letters, and names are lengthened a little
 _USER = 65532  # as the image has it
@@ -169,8 +179,10 @@ def _own_roles() -> list[Any]:
 
 
 def _webhook_roles() -> list[Any]:
+    looks = {name: rules(neighbour_rights([load(name)])) for name in NAMES}
+    among = [{f"$if dialects={name}": wanted} for name, wanted in looks.items() if wanted]
     return [
-        _role("ClusterRole", "${name}-webhook", rules(webhook_rights("${name}"))),
+        _role("ClusterRole", "${name}-webhook", [*rules(webhook_rights("${name}")), *among]),
         _binding("ClusterRole", "${name}-webhook"),
     ]
 
@@ -257,9 +269,9 @@ def _environment() -> list[Any]:
         "GANG_SCHEDULER": "${gangScheduler}",
         "GANG_SCHEDULER_NAME": "${gangSchedulerName}",
     }
-    serving = {"name": "SHOAL_OPERATOR_WEBHOOK_ADDRESS", "value": f":{WEBHOOK_PORT}"}
+    serving = {"name": f"{_VARIABLES}WEBHOOK_ADDRESS", "value": f":{WEBHOOK_PORT}"}
     return [
-        *({"name": f"SHOAL_OPERATOR_{key}", "value": value} for key, value in said.items()),
+        *({"name": f"{_VARIABLES}{key}", "value": value} for key, value in said.items()),
         {"$if webhook": serving},
     ]
 

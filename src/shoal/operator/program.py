@@ -28,7 +28,7 @@ from shoal.operator.leading import Leadership, Terms
 from shoal.operator.loops import Loop, run_all
 from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import check_rights
-from shoal.operator.rights import Right, job_rights, lease_rights, secret_rights, webhook_rights
+from shoal.operator.rights import Right, job_rights, lease_rights, neighbour_rights, secret_rights, webhook_rights
 from shoal.operator.sharding import Turn, served_by
 
 log = Logger(__name__)
@@ -134,7 +134,8 @@ class Operator:
                 wanted += [(own, right) for right in lease_rights([duties.lease(shard)])]
         if self._beside is not None:
             wanted += [(own, right) for right in secret_rights(f"{duties.name}-webhook")]
-            wanted += [("", right) for right in webhook_rights(duties.name)]
+            among = neighbour_rights(duties.dialects.values())
+            wanted += [("", right) for right in (*webhook_rights(duties.name), *among)]
         return list(dict.fromkeys(wanted))
 
     async def run(self) -> None:

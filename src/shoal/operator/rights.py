@@ -111,6 +111,12 @@ def webhook_rights(configuration: str) -> list[Right]:
     return [right for kind in (VALIDATING, MUTATING) for right in _on(kind, verbs, why, (configuration,))]
 
 
+def neighbour_rights(dialects: Iterable[Dialect]) -> list[Right]:
+    """In the cluster, for the webhook: to see what new jobs are checked against."""
+    why = "to check new jobs against what else there is"
+    return [right for dialect in dialects for kind in dialect.neighbours for right in _on(kind, ("list",), why)]
+
+
 def rules(rights: Iterable[Right]) -> list[Obj]:
     """The rules of a Role: verbs of the same resource together."""
 

@@ -10,6 +10,7 @@
 """
 
 from shoal.dialects.dialect import Dialect
+from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import (
     admission,
     definition,
@@ -45,6 +46,7 @@ DIALECT = Dialect(
     scale_patch=operations.scale_patch,
     admit_change=admission.admit_change,
     admit_among=admission.admit_among,
+    neighbours=(QUEUE,),
     shown=reporting.shown,
 )
 

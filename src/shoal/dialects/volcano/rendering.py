@@ -21,6 +21,7 @@ from shoal.kube.objects import Key, Obj, annotations_of, labels_of, name_of, nam
 from shoal.kube.owners import controller_of
 
 _COPIED_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN, names.REVOCABLE_ZONE)
+_OF_TEMPLATE = ("finalizers",)  # besides labels and annotations: all else of a pod's metadata is made with it
 _COPIED_LABELS = (names.PREEMPTABLE, names.COOLDOWN)
 
 
@@ -41,7 +42,7 @@ def render(manifest: Obj, create: Create) -> Obj:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            **{key: value for key, value in written.items() if key not in ("generateName", "ownerReferences")},
+            **{key: written[key] for key in _OF_TEMPLATE if written.get(key)},
             "name": names.pod_name(name_of(manifest), ref.role, ref.index),
             "namespace": namespace_of(manifest),
             "labels": {**(written.get("labels") or {}), **_labels(manifest, spec, task, ref.index)},
