@@ -135,6 +135,7 @@ class Feed:
             self.unreadable.pop(key, None)
             self._starting.discard(key)
             if key in self.view.groups:
+                self._on_queue(self.view.groups[key].group.queue)
                 self.view.remove_group(key)
                 self._on_news()
             return

@@ -33,7 +33,7 @@ from shoal.operator.scheduler.queues import QueueKeeper
 from shoal.operator.scheduler.scope import HYPER_NODE, Scope
 from shoal.operator.scheduler.telling import AT_ONCE, GroupWords, PodWords
 from shoal.scheduling.groups import Settings
-from shoal.scheduling.planning import Plan, Wait
+from shoal.scheduling.planning import Plan, Verdict, Wait
 
 if TYPE_CHECKING:
     from shoal.scheduling.view import ClusterView
@@ -203,25 +203,37 @@ class Scheduler:
         self._cycles += 1
         with self._metrics.planning():
             made = plan(self.view, self._feed.now)
-        waits = self._waits(made)
+        news = self._group_words.decide(made.groups, self._cycles) if self._group_words is not None else []
+        fleeting, lasting = self._waits(made, news)
         self._feed.assume(made)
         self._carrier.carry_out(made)
-        self._pod_words.tell(waits)
+        self._pod_words.tell(lasting)
+        self._pod_words.tell(fleeting, soon=True)
+        self._count(made, news)
         self._wake_at(made.wake_at)
 
-    def _waits(self, made: Plan) -> tuple[Wait, ...]:
-        """What pods have to hear; groups are told on the way."""
+    def _waits(self, made: Plan, news: list[Verdict]) -> tuple[tuple[Wait, ...], tuple[Wait, ...]]:
+        """What pods have to hear: of what is likely to pass, and of what is not."""
         from shoal.scheduling.verdicts import pod_waits
 
+        short = tuple(verdict for verdict in news if verdict.blocked == "pods")
+        others = tuple(verdict for verdict in news if verdict.blocked != "pods")
+        orphans = tuple(wait for wait in made.waits if self.view.pods[wait.pod].group is not None)
+        lone = tuple(wait for wait in made.waits if self.view.pods[wait.pod].group is None)
+        return (
+            (*orphans, *pod_waits(replace(made, groups=short), self.view)),
+            (*lone, *pod_waits(replace(made, groups=others), self.view)),
+        )
+
+    def _count(self, made: Plan, news: list[Verdict]) -> None:
         if made.warnings != self._warned:
             self._warned = made.warnings
             for warning in made.warnings:
                 log.warning("queues", warning=warning)
-        if self._group_words is None:
-            return made.waits
-        news = self._group_words.decide(made.groups, self._cycles)
-        self._metrics.waits(self._pod_words.waiting, self._group_words.causes())
-        return *made.waits, *pod_waits(replace(made, groups=tuple(news)), self.view)
+        if self._group_words is not None and self._queues is not None:
+            self._metrics.waits(self._pod_words.waiting, self._group_words.causes())
+            for verdict in news:
+                self._queues.touch(self.view.groups[verdict.group].group.queue)
 
     def _wake_at(self, moment: float | None) -> None:
         if self._wake is not None:

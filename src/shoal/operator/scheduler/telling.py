@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
@@ -62,12 +62,13 @@ class PodWords:
     def waiting(self) -> int:
         return len(self._waits)
 
-    def tell(self, waits: Iterable[Wait]) -> None:
+    def tell(self, waits: Iterable[Wait], *, soon: bool = False) -> None:
+        """`soon`: it is likely to be over before anybody reads it."""
         for wait in waits:
             before = self._waits.get(wait.pod)
             self._waits[wait.pod] = wait
             if before is None or (before.uid, before.reason) != (wait.uid, wait.reason):
-                self._work.add(wait.pod)
+                (self._work.add_soon if soon else self._work.add)(wait.pod)
             elif before.sentence != wait.sentence:
                 self._work.add_soon(wait.pod)
 
@@ -150,6 +151,8 @@ class GroupWords:
         self._clock = clock
         self._at_once = at_once
         self._told: dict[Key, Told] = {}
+        self._heard: dict[Key, int] = {}  # how many pods of each waited when they were told
+        self._refused: set[Key] = set()  # written on a version that was no longer the last
         self._unknown: set[str] = set()  # uids of groups that we ourselves called Unknown
         self._work = KeyedWork("pod groups", self._write, clock=clock, gathering_seconds=GROUP_SECONDS)
 
@@ -158,26 +161,22 @@ class GroupWords:
 
     def decide(self, verdicts: Iterable[Verdict], cycle: int) -> list[Verdict]:
         """What a plan says of groups; those whose pods have something new to hear."""
-        news = []
-        for verdict in verdicts:
-            key, members = verdict.group, self._feed.view.groups[verdict.group]
-            before = self._told.get(key)
-            said = (members.group.uid, verdict.phase, verdict.reason, verdict.sentence, verdict.blocked)
-            if before is not None and said == (
-                before.uid,
-                before.phase,
-                before.reason,
-                before.sentence,
-                before.blocked,
-            ):
-                continue
-            self._told[key] = Told(*said, cycle)
-            if before is None or said[:3] != (before.uid, before.phase, before.reason):
-                self._work.add(key)
-            else:
-                self._work.add_soon(key)
-            news.append(verdict)
-        return news
+        return [verdict for verdict in verdicts if self._is_news(verdict, cycle)]
+
+    def _is_news(self, verdict: Verdict, cycle: int) -> bool:
+        key, members = verdict.group, self._feed.view.groups[verdict.group]
+        before = self._told.get(key)
+        fresh = Told(members.group.uid, verdict.phase, verdict.reason, verdict.sentence, verdict.blocked, cycle)
+        heard, self._heard[key] = self._heard.get(key, 0), len(members.waiting)
+        if before is not None and before == replace(fresh, cycle=before.cycle):
+            return heard < len(members.waiting)
+        self._told[key] = fresh
+        same_phase = before is None or before.phase is fresh.phase
+        # Pods of a gang are made one after the other: that some are missing is worth saying if it lasts.
+        fleeting = fresh.blocked == "pods" and same_phase
+        repeats = before is not None and same_phase and (before.uid, before.reason) == (fresh.uid, fresh.reason)
+        (self._work.add_soon if fleeting or repeats else self._work.add)(key)
+        return True
 
     def pods_changed(self, key: Key) -> None:
         """Whether that is worth a write is seen in a moment."""
@@ -188,8 +187,12 @@ class GroupWords:
         self._work.add(key)
 
     def group_changed(self, change: Change) -> None:
-        if change.new is None or change.key in self._told or change.key in self._feed.unreadable:
-            self._work.add(change.key)
+        key = change.key
+        if change.new is None or key in self._refused or key in self._feed.unreadable:
+            self._refused.discard(key)
+            self._work.add(key)
+        elif key in self._told:
+            self._work.add_soon(key)
 
     async def close(self) -> None:
         await self._work.close()
@@ -198,6 +201,7 @@ class GroupWords:
         group = self._groups.objects.get(key)
         if group is None:
             self._told.pop(key, None)
+            self._heard.pop(key, None)
             return
         wanted = self._wanted(key, group)
         if wanted is None:
@@ -215,6 +219,8 @@ class GroupWords:
             async with self._at_once:
                 await self._cluster.patch(kind, key.name, key.namespace, patch=patch, subresource=below)
         except ApiError as refused:
+            if refused.code == 409:
+                self._refused.add(key)
             if refused.code in (404, 409):
                 return
             raise
