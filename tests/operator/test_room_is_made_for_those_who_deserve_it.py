@@ -1,4 +1,4 @@
-"""Preemption, reclaim and shrinking as a program: pods are marked, told and gone, and the room is for whom it was made."""
+"""Preemption, reclaim and shrinking: pods are marked, told why and gone, and the room is for whom it was made."""
 
 from __future__ import annotations
 
