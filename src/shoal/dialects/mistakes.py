@@ -91,6 +91,7 @@ _LIMITS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
     "less_than": lambda context, _: f"must be less than {_plain(context['lt'])}",
     "string_pattern_mismatch": lambda context, _: f"must match {context['pattern']}",
     "too_short": lambda context, _: f"must have {context['min_length']} or more",
+    "too_long": lambda context, _: f"must have {context['max_length']} or fewer",
 }
 
 

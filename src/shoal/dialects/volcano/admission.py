@@ -15,6 +15,7 @@ from shoal.dialects.dialect import Lookup
 from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import lifecycle, names, plugins
 from shoal.dialects.volcano.manifest import DEFAULT_QUEUE, LARGEST_TASK, Spec, Task, Topology, default, spec_of
+from shoal.dialects.volcano.rules import MUTABLE, NO_TASK, SAME_TASKS
 from shoal.dialects.volcano.salvaging import is_doubtful, salvaged
 from shoal.dialects.volcano.stages import NoOrder, stages
 from shoal.dialects.volcano.templates import template_mistakes
@@ -24,11 +25,6 @@ from shoal.kube.objects import Obj, name_of
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.kube.validation.fields import duplicate, forbidden, invalid, required
 
-NO_TASK = "No task specified in job spec"
-MUTABLE = (
-    "job updates may not change fields other than `minAvailable`, `tasks[*].replicas`, `tasks[*].minAvailable`, "
-    "`tasks[*].partitionPolicy.totalPartitions` and `priorityClassName` under spec"
-)
 LONGEST_POD_NAME = 63
 ROOT_QUEUE = "root"
 _MADE_CLAIM = re.compile(r".+-pvc-[0-9a-z]{12}", re.ASCII)
@@ -166,7 +162,7 @@ def admit_change(new: Obj, old: Obj) -> list[Cause]:
         return []
     after, before = ([task.get("name") for task in _tasks(each)] for each in (new, old))
     if after != before:
-        return [forbidden("spec.tasks", "job updates may not add or remove tasks")]
+        return [forbidden("spec.tasks", SAME_TASKS)]
     return [forbidden("spec", MUTABLE)] if _fixed(new) != _fixed(old) else []
 
 

@@ -88,14 +88,21 @@ def mistakes(policies: Sequence[Policy], path: str) -> Iterator[Cause]:
         yield Cause("FieldValueInvalid", "if there is * here, there must be no other event beside it", path)
 
 
+def _places(policy: Policy, path: str) -> Iterator[tuple[str, str]]:
+    """The events it names, each with where it is written."""
+    if policy.event:
+        yield f"{path}.event", policy.event
+    yield from ((f"{path}.events[{place}]", event) for place, event in enumerate(policy.events))
+
+
 def _of_one(policy: Policy, path: str) -> Iterator[Cause]:
     if policy.named and policy.exit_code is not None:
         yield Cause("FieldValueInvalid", "must not specify event and exitCode simultaneously", path)
     elif not policy.named and policy.exit_code is None:
         yield required(path, "either event, events or exitCode must be specified")
-    for event in policy.named:
+    for where, event in _places(policy, path):
         if event not in EVENTS:
-            yield not_supported(f"{path}.event", event, EVENTS)
+            yield not_supported(where, event, EVENTS)
     if policy.exit_code == 0:
         yield invalid(f"{path}.exitCode", 0, "0 is not a valid error code")
     if not policy.action:

@@ -11,10 +11,11 @@ from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from shoal.dialects.mistakes import Model
 from shoal.dialects.schemas import PRESERVED
+from shoal.dialects.volcano import rules
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.patching.values import clone
 
@@ -48,16 +49,34 @@ def _is_duration(text: str) -> str:
 Duration = Annotated[str, AfterValidator(_is_duration), Field(description="A length of time: 10s, 1m30s")]
 
 
+def _ruled(asked: list[Obj], **more: Any) -> dict[str, Any]:
+    """Of a schema: what its rules are."""
+    return {"x-kubernetes-validations": asked, **more}
+
+
 def _number(description: str, *, low: int = 0, high: int = 2**31 - 1) -> Any:
     return Field(ge=low, le=high, json_schema_extra=Int32, description=description)
+
+
+_EVENTS, _ACTIONS = ["", *rules.EVENTS], ["", *rules.ACTIONS]  # what is empty counts as absent
+_Event = Annotated[str, Field(json_schema_extra={"enum": list(rules.EVENTS)})]
 
 
 class Policy(Model):
     """What happens when something happens."""
 
-    action: Annotated[str, Field(description="AbortJob, RestartJob, RestartTask, RestartPod, ...")] = ""
-    event: Annotated[str, Field(description="PodFailed, PodEvicted, TaskCompleted, ... or *")] = ""
-    events: Annotated[list[str], Field(description="Several events with the same action")] = Field(default_factory=list)
+    model_config = ConfigDict(json_schema_extra=_ruled(rules.of_policy()))
+
+    action: Annotated[
+        str,
+        Field(description="AbortJob, RestartJob, RestartTask, RestartPod, ...", json_schema_extra={"enum": _ACTIONS}),
+    ] = ""
+    event: Annotated[
+        str, Field(description="PodFailed, PodEvicted, TaskCompleted, ... or *", json_schema_extra={"enum": _EVENTS})
+    ] = ""
+    events: Annotated[list[_Event], Field(description="Several events with the same action")] = Field(
+        default_factory=list, max_length=rules.MOST_EVENTS
+    )
     exit_code: Annotated[
         int | None,
         Field(json_schema_extra=Int32, description="Instead of events: of the first container of a failed pod"),
@@ -72,6 +91,8 @@ class Policy(Model):
 
 class Topology(Model):
     """How near to each other the pods must be."""
+
+    model_config = ConfigDict(json_schema_extra=_ruled(rules.of_topology()))
 
     mode: Annotated[Literal["hard", "soft"], Field(description="Whether it must be, or should")] = "hard"
     highest_tier_allowed: Annotated[int | None, _number("The widest tier, counted from 1")] = None
@@ -97,7 +118,11 @@ class DependsOn(Model):
 class Task(Model):
     """A group of like pods."""
 
-    name: Annotated[str, Field(description="Part of the names of its pods")] = ""
+    model_config = ConfigDict(json_schema_extra=_ruled(rules.of_task()))
+
+    name: Annotated[
+        str, Field(description="Part of the names of its pods", json_schema_extra={"maxLength": rules.LONGEST_NAME})
+    ] = ""
     replicas: Annotated[int, _number("How many pods; may change at any time", high=LARGEST_TASK)] = 0
     min_available: Annotated[int | None, _number("How many must be placeable together; all where it is not said")] = (
         None
@@ -105,7 +130,9 @@ class Task(Model):
     template: Annotated[dict[str, Any], Field(description="The pod"), WithJsonSchema(dict(PRESERVED))] = Field(
         default_factory=dict
     )
-    policies: Annotated[list[Policy], Field(description="Asked before the job's own")] = Field(default_factory=list)
+    policies: Annotated[list[Policy], Field(description="Asked before the job's own")] = Field(
+        default_factory=list, max_length=rules.MOST_POLICIES, json_schema_extra=_ruled(rules.of_policies())
+    )
     max_retry: Annotated[int, _number("Container restarts of all its pods before TaskFailed; -1: never", low=-1)] = (
         MAX_RETRY
     )
@@ -126,6 +153,8 @@ class Task(Model):
 class Volume(Model):
     """A claim mounted into every container."""
 
+    model_config = ConfigDict(json_schema_extra=_ruled(rules.of_volume()))
+
     mount_path: Annotated[str, Field(description="Where")] = ""
     volume_claim_name: Annotated[str, Field(description="A claim that is there")] = ""
     volume_claim: Annotated[
@@ -136,11 +165,18 @@ class Volume(Model):
 class Spec(Model):
     """What the user wants."""
 
+    model_config = ConfigDict(json_schema_extra=_ruled(rules.of_job()))
+
     scheduler_name: Annotated[str, Field(description="Who places the pods")] = DEFAULT_SCHEDULER
     min_available: Annotated[int, _number("Pods that must be placeable together; 0: the sum over the tasks")] = 0
-    tasks: list[Task] = Field(default_factory=list, description="The groups of pods")
+    tasks: list[Task] = Field(
+        default_factory=list,
+        max_length=rules.MOST_TASKS,
+        description="The groups of pods",
+        json_schema_extra=_ruled(rules.of_tasks()),
+    )
     policies: Annotated[list[Policy], Field(description="What happens when something happens")] = Field(
-        default_factory=list
+        default_factory=list, max_length=rules.MOST_POLICIES, json_schema_extra=_ruled(rules.of_policies())
     )
     plugins: Annotated[dict[str, list[str] | None], Field(description="Plugins with their arguments")] = Field(
         default_factory=dict

@@ -63,5 +63,6 @@ def is_doubtful(cause: Cause, told: list[Cause]) -> bool:
     """Whether a mistake compares with something that is told to be wrong, or lies below it."""
     sized = [match[1] for each in told if (match := _SIZE.fullmatch(each.field))]
     compares = [f"{task}.{field}" for task in sized for field in ("minAvailable", "partitionPolicy")]
-    of_all = ["spec.minAvailable", "metadata.name"] if sized else []
-    return is_below(cause.field, [each.field for each in told]) or cause.field in (*compares, *of_all)
+    places = [each.field for each in told]
+    of_all = ["spec.minAvailable", "metadata.name"] if sized or "spec.tasks" in places else []
+    return is_below(cause.field, places) or cause.field in (*compares, *of_all)
