@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from shoal.dialects.backends import NAMES, backend, remembered
+from shoal.dialects.backends import NAMES, backend, kueue, remembered
 from shoal.dialects.backends.backend import Standing
 from shoal.dialects.backends.gang import Gang, Part, Topology
 from shoal.engine.policies import Opens
+from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj
 
 TEMPLATE: Obj = {
@@ -40,7 +41,10 @@ VOLCANO_SPEC = {
     "priorityClassName": "high",
     "networkTopology": {"mode": "soft", "highestTierAllowed": 2},
 }
-SET = {"metadata": {"labels": {"paddle-job": "ctr"}}, "spec": TEMPLATE["spec"]}
+SET = {
+    "metadata": {"labels": {"paddle-job": "ctr"}},
+    "spec": {**TEMPLATE["spec"], "priorityClassName": "high"},
+}
 SPECS: dict[str, tuple[str, Obj]] = {
     "shoal": ("scheduling.volcano.sh/v1beta1 PodGroup", VOLCANO_SPEC),
     "volcano": ("scheduling.volcano.sh/v1beta1 PodGroup", VOLCANO_SPEC),
@@ -89,7 +93,7 @@ UNSAID: dict[str, tuple[str, ...]] = {
     "shoal": (),
     "volcano": (),
     "coscheduling": ("its queue research", "how many of each task it needs", NEAR),
-    "kueue": ("that fewer pods would do: it waits for the quota of all", "its priority class high", NEAR),
+    "kueue": ("that fewer pods would do: it waits for the quota of all", NEAR),
     "native": ("its queue research", "how many of each task it needs", NEAR),
     "none": ("that its pods belong together",),
 }
@@ -153,6 +157,40 @@ def test_kueue_takes_no_more_than_eight_kinds_of_pods():
     many = Gang("many", 9, tuple(Part(f"role-{number}", 1, 1) for number in range(9)))
     why = "Kueue takes at most 8 kinds of pods in one gang, and this one has 9: join some of them"
     assert [backend(name).refuses(many) for name in ("kueue", "shoal")] == [why, ""]
+
+
+def test_kueue_is_told_a_priority_by_its_number():
+    looks = backend("kueue").looks
+    assert looks is not None
+    made: Obj = {"spec": backend("kueue").spec(GANG)}
+    assert looks.at(made) == ((PRIORITY_CLASS, "high"),)
+    looks.complete(made, {(PRIORITY_CLASS, "high"): {"value": 1000}})
+    assert made["spec"]["priority"] == 1000
+
+
+def test_a_pod_is_fitted_to_the_flavors_that_kueue_granted():
+    looks, spot = backend("kueue").looks, kueue.flavor("v1beta2")
+    assert looks is not None
+    granted: Obj = {
+        "status": {
+            "admission": {
+                "podSetAssignments": [
+                    {"name": "pserver", "flavors": {"cpu": "on-demand"}},
+                    {"name": "trainer", "flavors": {"cpu": "spot", "memory": "spot"}},
+                ]
+            },
+            "admissionChecks": [{"podSetUpdates": [{"name": "trainer", "annotations": {"provisioned": "yes"}}]}],
+        }
+    }
+    taint = {"key": "spot", "operator": "Exists"}
+    sight = {(spot, "spot"): {"spec": {"nodeLabels": {"tier": "spot", "zone": "a"}, "tolerations": [taint]}}}
+    pod: Obj = {"metadata": {"name": "x"}, "spec": {"nodeSelector": {"zone": "b"}}}
+    assert looks.at(granted) == ((spot, "on-demand"), (spot, "spot"))
+    looks.fit(pod, "trainer", granted, sight)
+    assert pod == {
+        "metadata": {"name": "x", "annotations": {"provisioned": "yes"}},
+        "spec": {"nodeSelector": {"zone": "b", "tier": "spot"}, "tolerations": [taint]},
+    }
 
 
 def test_a_gang_without_a_minimum_is_no_gang_to_kubernetes():

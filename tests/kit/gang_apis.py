@@ -50,6 +50,7 @@ _WORKLOAD = _whole(
     _object(
         queueName=_TEXT,
         active={"type": "boolean", "default": True},
+        priority={"type": "integer", "format": "int32"},
         podSets={
             "type": "array",
             "minItems": 1,
@@ -61,6 +62,7 @@ _WORKLOAD = _whole(
     ),
     conditions=_CONDITIONS,
     admission=_ANYTHING,
+    admissionChecks={"type": "array", "items": _ANYTHING},
 )
 _GATHERED = _whole(
     _object(
@@ -84,6 +86,12 @@ _PLACED = _whole(
 NUMA = Kind("nodeinfo.volcano.sh", "v1alpha1", "Numatopology", "numatopologies", namespaced=False)
 SCHEMAS: dict[Kind, Obj] = {
     **{kueue.workload(version): _WORKLOAD for version in kueue.VERSIONS},
+    **{
+        kueue.flavor(version): _object(
+            spec=_object(nodeLabels=_ANYTHING, tolerations={"type": "array", "items": _ANYTHING})
+        )
+        for version in kueue.VERSIONS
+    },
     coscheduling.POD_GROUP: _GATHERED,
     **{native.pod_group(version): _PLACED for version in native.VERSIONS},
     NUMA: _object(spec=_ANYTHING),

@@ -66,6 +66,7 @@ class Admitter:
         self._backend = backend
         self._copies = copies
         self.is_open = False
+        self.more: Obj = {}  # what else is said of one that is let in
         self._answered: set[tuple[str, bool]] = set()
 
     async def run(self) -> None:
@@ -76,7 +77,8 @@ class Admitter:
             await self._copies.until(lambda: bool(self._unanswered(kind)))
             for group in self._unanswered(kind):
                 self._answered.add((uid_of(group), self.is_open))
-                await self.tell(group, answer(self._backend.name, granted=self.is_open))
+                more = self.more if self.is_open else {}
+                await self.tell(group, {**answer(self._backend.name, granted=self.is_open), **more})
 
     def set_open(self, is_open: bool) -> None:
         self.is_open = is_open

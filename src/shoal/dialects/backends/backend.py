@@ -31,6 +31,19 @@ class Standing:
     why: str = ""  # in the scheduler's words, while it waits
 
 
+Sight = Mapping[tuple[Kind, str], Obj]  # objects by kind and name
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Objects of the whole cluster that a group names, and what follows from them."""
+
+    kinds: tuple[Kind, ...]
+    at: Callable[[Obj], tuple[tuple[Kind, str], ...]]  # which, for a group that is granted or about to be made
+    complete: Callable[[Obj, Sight], None]  # the group that is about to be made
+    fit: Callable[[Obj, str, Obj, Sight], None]  # a pod of that role to what its group was granted
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """One gang scheduler."""
@@ -47,6 +60,7 @@ class Backend:
     takes_over: str = ""  # instead, each size of a gang is an object; the annotation that names the one before it
     evicts: bool = False  # what was granted may be taken back
     notes: Mapping[str, str] = field(default_factory=dict)  # annotations of every such object
+    looks: Looks | None = None
     refuses: Callable[[Gang], str] = lambda _: ""  # why such a gang cannot be handed over
     leaves_out: Callable[[Gang], tuple[str, ...]] = lambda _: ()  # what of it cannot be said to this scheduler
 

@@ -173,6 +173,7 @@ def _kin(kin: Kin, backend: Backend, gangs: _Gangs) -> Kin:
         group=backend.kind or kin.group,
         waits=lambda group: backend.standing(group).why.rstrip("."),
         among=partial(_among, backend, gangs) if backend.is_sliced else None,
+        looks=backend.looks,
         succeed=partial(_succeed, backend) if backend.is_sliced else None,
     )
 

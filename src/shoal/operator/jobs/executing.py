@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import groupby
@@ -82,6 +82,7 @@ class Carried:
     withheld: list[TaskRef] = field(default_factory=list)  # not asked for: they would be refused like another
     in_the_way: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
     complaints: list[Sentence] = field(default_factory=list)  # what people should hear of
+    fit: Callable[[Obj, str], None] | None = None  # a body of a role to what its group was granted
     failure: Exception | None = None  # the first request that failed; the pass is tried again
     is_urgent: bool = False  # the engine should hear of it at once: no watch will tell
 
@@ -105,12 +106,27 @@ class Executor:
         carried = Carried()
         for phase, several in groupby(writes, _phase):
             if phase is Phase.BODIES:
-                await self._in_a_growing_stream(manifest, list(several), carried, barred)
+                creates = list(several)
+                if await self._is_fitted(manifest, creates, carried):
+                    await self._in_a_growing_stream(manifest, creates, carried, barred)
             else:
                 await self._side_by_side([self._one(manifest, write, carried) for write in several])
             if carried.failure is not None and phase is Phase.MARKS:
                 break  # nobody is deleted without the mark that says why
         return carried
+
+    async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], carried: Carried) -> bool:
+        """Whether it is known what bodies have to be fitted to; else none is made in this pass."""
+        if self._dialect.kin is None or self._dialect.kin.looks is None:
+            return True
+        targets = (write.target for write in creates if isinstance(write, Create))
+        roles = {target.role for target in targets if isinstance(target, TaskRef)}
+        try:
+            carried.fit = await self._kin_writer.fitting(manifest, roles)
+        except TOUCHING as failure:
+            carried.failure = carried.failure or failure
+            return False
+        return True
 
     async def _in_a_growing_stream(
         self, manifest: Obj, creates: Sequence[Write], carried: Carried, barred: Container[str]
@@ -169,6 +185,8 @@ class Executor:
 
     async def _create(self, manifest: Obj, create: Create, carried: Carried) -> None:
         kind, obj = self._dressed(manifest, create)
+        if carried.fit is not None and isinstance(create.target, TaskRef):
+            carried.fit(obj, create.target.role)
         carried.is_urgent = True
         try:
             made = await self._counted(kind, "create", self._cluster.create(kind, obj, namespace_of(manifest)))

@@ -6,14 +6,14 @@ that a job only waits for wake it when they come or go; an order wakes the job i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.dialects.dialect import Awaited, Dialect
+from shoal.dialects.dialect import Awaited, Dialect, Kin
 from shoal.dialects.relating import opened, relatives
 from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target
 from shoal.kube.errors import ApiError
@@ -202,8 +202,8 @@ class KinWriter:
         """None where it was made; else what stands there already, which our copies do not show yet."""
         assert self._dialect.kin is not None
         made = self._dialect.kin.dress(manifest, apply, True)
-        if self._dialect.kin.succeed is not None and isinstance(apply.target, GroupRef):
-            self._dialect.kin.succeed(made, self._copies.of_kind(kind, key_of(manifest)))
+        if isinstance(apply.target, GroupRef):
+            await self._complete(self._dialect.kin, made, self._copies.of_kind(kind, key_of(manifest)))
         try:
             await self._counted(kind, "create", self._cluster.create(kind, made, where.namespace))
         except ApiError as refused:
@@ -211,6 +211,34 @@ class KinWriter:
                 raise
             return await self._cluster.get(kind, where.name, where.namespace)
         return None
+
+    async def _complete(self, kin: Kin, made: Obj, others: list[Obj]) -> None:
+        """What a new group has to know of others."""
+        if kin.succeed is not None:
+            kin.succeed(made, others)
+        if kin.looks is not None:
+            kin.looks.complete(made, await self._sight(kin.looks.at(made)))
+
+    async def fitting(self, manifest: Obj, roles: Collection[str]) -> Callable[[Obj, str], None] | None:
+        """What fits pods of these roles to what their groups were granted; None where they are made as they are.
+
+        Asked of the cluster itself: copies keep no more of a group than how it stands.
+        """
+        kin = self._dialect.kin
+        if kin is None or kin.looks is None or kin.gangs is None:
+            return None
+        looks, granted, seen = kin.looks, {}, {}
+        for key, gang in kin.gangs(manifest).items():
+            members = [role for role in roles if gang.has(role)]
+            if members:
+                kind, name = kin.place(manifest, GroupRef(key))
+                group = await self._cluster.get(kind, name, namespace_of(manifest))
+                seen.update(await self._sight(looks.at(group)))
+                granted.update(dict.fromkeys(members, group))
+        return lambda pod, role: looks.fit(pod, role, granted[role], seen)
+
+    async def _sight(self, places: tuple[tuple[Kind, str], ...]) -> dict[tuple[Kind, str], Obj]:
+        return {place: await self._cluster.get(*place) for place in places}
 
     def complaint(self, manifest: Obj, target: Target, failure: Exception) -> Sentence:
         """Why a group or companion cannot be had, for people."""
