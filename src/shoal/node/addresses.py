@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection
+from functools import lru_cache
 
 ISOLATED_RANGE = "10.77.0.0/16"
 LOOPBACK_RANGE = "127.77.0.0/16"
@@ -26,11 +27,16 @@ def part_of(pod_range: str, node_index: int) -> ipaddress.IPv4Network:
     return ipaddress.IPv4Network((int(whole.network_address) + ((node_index + 1) << 8), 24))
 
 
+@lru_cache(maxsize=MOST_NODES)
+def _hosts(part: ipaddress.IPv4Network) -> tuple[str, ...]:
+    return tuple(str(address) for address in part.hosts())
+
+
 def next_address(part: ipaddress.IPv4Network, used: Collection[str], after: str = "") -> str:
     """The next free address of the part behind `after`, going round."""
-    hosts = [str(address) for address in part.hosts()]
+    hosts = _hosts(part)
     start = hosts.index(after) + 1 if after in hosts else 0
-    for address in [*hosts[start:], *hosts[:start]]:
-        if address not in used:
+    for number in range(start, start + len(hosts)):
+        if (address := hosts[number % len(hosts)]) not in used:
             return address
     raise NoAddressLeft(f"all {len(hosts)} addresses of {part} are in use")

@@ -109,8 +109,7 @@ def _spec(
     caller = {**config.caller_env, **premises.offered_env}  # the caller's own proxy is out of a pod's reach
     image_env = config.images.env(image, caller.get("PATH", os.defpath))
     uid, gid = _user(pod, container)
-    log_file = folder.log_file(name, attempt)
-    log_file.parent.mkdir(parents=True, exist_ok=True)
+    folder.path.mkdir(parents=True, exist_ok=True)
     cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
     mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
     _check_python(config.images, image, mounts)
@@ -119,7 +118,7 @@ def _spec(
         argv=argv,
         env=environment(variables, caller=caller, image=image_env, around=around),
         cwd=cwd,
-        log_file=log_file,
+        log_file=folder.log_file(name, attempt),
         mounts=(*mounts, *_working_folder(cwd, mounts, folder, name), _message_mount(container, folder, attempt)),
         uid=uid,
         gid=gid,
@@ -149,9 +148,11 @@ def _working_folder(cwd: str, mounts: tuple[Mount, ...], folder: PodFolder, name
 def _message_mount(container: Obj, folder: PodFolder, attempt: int) -> Mount:
     """An empty file where the container may leave its last words."""
     place = folder.message_file(container["name"], attempt)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.touch()
-    place.chmod(0o666)  # containers may run as anybody
+    file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
+    try:
+        os.fchmod(file, 0o666)  # containers may run as anybody
+    finally:
+        os.close(file)
     return Mount(container.get("terminationMessagePath") or MESSAGE_PATH, place)
 
 

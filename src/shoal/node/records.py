@@ -22,6 +22,7 @@ import msgspec
 
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
+from shoal.node.sandbox.kept import remove_folder
 
 log = Logger(__name__)
 
@@ -153,7 +154,8 @@ def new_record(pod: Obj, now: float) -> PodRecord:
 
 
 class PodFolder:
-    """The folder of one pod and the names in it.
+    """The folder of one pod and the names in it. Containers have no dots in their names, so all lies side by side:
+    a folder made costs as much as several files.
 
     The record is written anew at every step of the pod's life, so it is appended as a line, which takes three calls
     of the system where writing beside and moving takes eight. The last whole line holds. A line cut short by a full
@@ -173,10 +175,10 @@ class PodFolder:
         return self.path / "volumes"
 
     def log_file(self, container: str, attempt: int) -> Path:
-        return self.path / "logs" / container / f"{attempt}.log"
+        return self.path / f"{container}.{attempt}.log"
 
     def message_file(self, container: str, attempt: int) -> Path:
-        return self.path / "messages" / f"{container}.{attempt}"
+        return self.path / f"{container}.{attempt}.message"
 
     def save(self, record: PodRecord) -> None:
         """A reader, and an agent after a crash, sees all or nothing."""
@@ -233,13 +235,15 @@ class PodFolder:
 
     def drop_logs_before(self, container: str, attempt: int) -> None:
         """Only the current run and the one before it keep their logs, as on any node."""
-        for old in (self.path / "logs" / container).glob("*.log*"):
-            number = old.name.split(".", 1)[0]
+        if attempt <= 0:
+            return
+        for old in self.path.glob(f"{container}.*.log*"):
+            number = old.name.split(".", 2)[1]
             if number.isdigit() and int(number) < attempt:
                 old.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_folder(self.path)
 
 
 class NodeFolder:

@@ -170,6 +170,10 @@ class Fabric:
         elif message["do"] == "pods":
             self._pods.clear()
             self._pods.update(message["pods"])
+        elif message["do"] == "pod" and message["hosts_file"] is not None:
+            self._pods[message["pod"]] = message["hosts_file"]
+        elif message["do"] == "pod":
+            self._pods.pop(message["pod"], None)
         if "n" in message:
             with suppress(wire.Closed):  # an agent that left does not want the answer
                 agent.send({"n": message["n"], "refused": refused})

@@ -144,7 +144,7 @@ class Keepers:
         await self.fabric.ready()
         sandbox = await self._fork_keeper(spec, folder)
         self._sandboxes[spec.id] = sandbox
-        self._tell_pods()
+        self.fabric.tell_pod(*_told(spec))
         return sandbox
 
     async def _fork_keeper(self, spec: SandboxSpec, folder: Path) -> KeptSandbox:
@@ -182,11 +182,10 @@ class Keepers:
         for name, known in list(self._sandboxes.items()):
             if known is sandbox:
                 del self._sandboxes[name]
-                self._tell_pods()
+                self.fabric.forget_pod(_told(sandbox.spec)[0])
 
     def _tell_pods(self) -> None:
-        specs = [sandbox.spec for sandbox in self._sandboxes.values()]
-        self.fabric.tell_pods({spec.ip or spec.id: str(spec.hosts_file) for spec in specs})
+        self.fabric.tell_pods(dict(_told(sandbox.spec) for sandbox in self._sandboxes.values()))
 
     async def adopt(self) -> tuple[list[KeptSandbox], list[LostSandbox]]:
         kept: list[KeptSandbox] = []
@@ -247,6 +246,11 @@ class Keepers:
         await self.fabric.leave(wait=is_empty)
         await self.zygote.stop()
         os.close(self._lock)
+
+
+def _told(spec: SandboxSpec) -> tuple[str, str]:
+    """What the fabric knows a pod by, and where its hosts file lies."""
+    return spec.ip or spec.id, str(spec.hosts_file)
 
 
 def _take(folder: Path) -> tuple[Path, int]:

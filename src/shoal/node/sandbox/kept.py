@@ -14,15 +14,18 @@ import shutil
 import signal as signals
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.node.sandbox import cgroups, family, journal, wire
 from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.execution import KeptExecution, outcome_of
 from shoal.node.sandbox.hosts import look_up
 from shoal.node.sandbox.port import Exited, KeeperLost, ProcessSpec, ProcessState, SandboxSpec, Started
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class SandboxFailed(Exception):
@@ -40,19 +43,23 @@ def state_of(process: str, told: Mapping[str, Any]) -> ProcessState:
 
 
 def spec_as_json(spec: SandboxSpec) -> dict[str, Any]:
-    return {**asdict(spec), "hosts_file": str(spec.hosts_file), "labels": dict(spec.labels)}
+    return {**_fields(spec), "hosts_file": str(spec.hosts_file), "labels": dict(spec.labels)}
 
 
 def spec_from_json(data: Mapping[str, Any]) -> SandboxSpec:
     return SandboxSpec(**{**data, "hosts_file": Path(data["hosts_file"])})
 
 
+def _fields(record: DataclassInstance) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
 def _process_as_json(process: ProcessSpec) -> dict[str, Any]:
     mounts = [
-        {**asdict(mount), "source": None if mount.source is None else str(mount.source)} for mount in process.mounts
+        {**_fields(mount), "source": None if mount.source is None else str(mount.source)} for mount in process.mounts
     ]
     return {
-        **asdict(process),
+        **_fields(process),
         "argv": list(process.argv),
         "env": dict(process.env),
         "log_file": str(process.log_file),
@@ -270,7 +277,7 @@ class KeptSandbox:
             if record is not None:
                 await until_gone(kill_leftovers(record))
         self.leave()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_folder(self._folder)
         self._on_gone(self)
 
     def leave(self) -> None:
@@ -281,6 +288,20 @@ class KeptSandbox:
         self._met.cancel()
         for future in self._take_awaited():
             future.cancel()
+
+
+def remove_folder(path: Path) -> None:
+    """With all that is in it, as far as that goes. Most folders of pods hold a few files and nothing else."""
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                else:
+                    os.unlink(entry.path)
+        os.rmdir(path)
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def kill_leftovers(record: journal.Record) -> list[int]:

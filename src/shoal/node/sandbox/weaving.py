@@ -43,7 +43,7 @@ class FabricLink:
         self.is_open = False  # whether any TCP connection of a pod finds its way out
         self.namespaces: list[int] = []
         self._services: Services = {}
-        self._pods: Mapping[str, str] = {}
+        self._pods: dict[str, str] = {}
         self._repair: asyncio.Task[None] | None = None
 
     @property
@@ -140,10 +140,21 @@ class FabricLink:
 
     def tell_pods(self, pods: Mapping[str, str]) -> None:
         """Which pods there are, by address, and where their hosts files lie."""
-        self._pods = pods
+        self._pods = dict(pods)
+        self._tell({"do": "pods", "pods": self._pods})
+
+    def tell_pod(self, address: str, hosts_file: str) -> None:
+        self._pods[address] = hosts_file
+        self._tell({"do": "pod", "pod": address, "hosts_file": hosts_file})
+
+    def forget_pod(self, address: str) -> None:
+        self._pods.pop(address, None)
+        self._tell({"do": "pod", "pod": address, "hosts_file": None})
+
+    def _tell(self, message: dict[str, Any]) -> None:
         if self._talk is not None and self._talk.is_open:
             with suppress(wire.Closed):  # its successor will be told
-                self._talk.send({"do": "pods", "pods": dict(pods)})
+                self._talk.send(message)
 
     async def serve(self, services: Services) -> list[str]:
         self._services = dict(services)
