@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from kit.volcano_jobs import task, vcjob
 from shoal.dialects import ledger
@@ -67,6 +69,33 @@ def test_ten_thousand_members_stay_small():
     tasks = tuple(done(index, GOOD if index % 2 else BAD) for index in range(10_000))
     state = JobState(run=Run(started=NOW), roles=(RoleState("worker", tasks=tasks),), stamps=Stamps(started=NOW))
     assert len(ledger.written(job(), state)) < 200 * 1024
+
+
+def leaving(count: int, reason: str = "restart") -> dict[str, Why]:
+    return {str(UUID(int=2**100 + number)): Why("worker", number, reason) for number in range(count)}
+
+
+def test_ten_thousand_pods_on_their_way_out_are_all_remembered():
+    """Of a restart of a whole task, with its pods there and their successors born: below what annotations may hold."""
+    tasks = tuple(TaskState(index, born=True) for index in range(10_000))
+    settled = {**leaving(10_000), "ok:ps": Why("ps", -1, "latched")}
+    state = replace(STATE, roles=(RoleState("worker", tasks=tasks),), settled=settled)
+    text = ledger.written(job(), state)
+    assert len(text) < 208 * 1024
+    restored = ledger.restore(manifest(**{ledger.ANNOTATION: text}))
+    assert restored is not None
+    assert restored.settled == settled
+
+
+def test_two_bodies_of_one_place_are_both_remembered():
+    settled = {**leaving(40), "5c0f2a52-6a0c-4d6b-8c83-0f6c3d4d3b1a": Why("worker", 3, "restart"), **ODD}
+    state = replace(STATE, settled=settled)
+    restored = ledger.restore(manifest(**{ledger.ANNOTATION: ledger.written(job(), state)}))
+    assert restored is not None
+    assert restored.settled == settled
+
+
+ODD = {"5C0F2A52-6A0C-4D6B-8C83-0F6C3D4D3B1B": Why("worker", 4, "restart"), "pod-uid": Why("worker", 5, "retry", False)}
 
 
 def test_a_copied_manifest_brings_no_past():

@@ -1,15 +1,19 @@
 """The ledger of a job whose status has no room for it: one annotation, compact JSON.
 
 Members are written as ranges of indexes, so that ten thousand of them that fare alike cost a few letters. Ends are
-written once per kind of end; of the evidence only as much stays as a person reads. The uid of the job is inside: a
-manifest that was copied, annotations and all, brings no past of its own.
+written once per kind of end; of the evidence only as much stays as a person reads. Bodies on their way out are known by
+uid alone, so that ten thousand of them have to be named: their uids are written as bytes. The uid of the job is inside:
+a manifest that was copied, annotations and all, brings no past of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from base64 import b85decode, b85encode
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +39,8 @@ from shoal.engine import (
 from shoal.kube.objects import Obj, annotations_of, name_of, namespace_of, uid_of
 
 ANNOTATION = "shoal.dev/ledger"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_WORTH_PACKING = 16  # fewer are left to be read by people
 _MOST_ENDS = 16  # kinds of ends told apart within a role
 _MOST_DETAILS = 4
 _LONGEST_TEXT = 500
@@ -54,12 +60,23 @@ class _Role(msgspec.Struct, omit_defaults=True):
     counts: tuple[int, int] = (0, 0)
 
 
+class _Leaving(msgspec.Struct, omit_defaults=True):
+    """Bodies settled for one reason, by rising index, and their uids one after the other."""
+
+    role: str
+    reason: str
+    where: str
+    uids: str
+    ok: bool | None = None
+
+
 class _Ledger(msgspec.Struct, omit_defaults=True):
     uid: str
     run: Run = Run()
     roles: list[_Role] = []
     charges: dict[str, int] = {}
     settled: dict[str, Why] = {}
+    leaving: list[_Leaving] = []
     due: dict[str, Due] = {}
     handled: tuple[str, ...] = ()
     stamps: Stamps = Stamps()
@@ -75,8 +92,9 @@ def record(job: Job, state: JobState) -> LedgerPatch:
 def written(job: Job, state: JobState) -> str:
     """The annotation's text."""
     kept = bare(state, job.policies.embodiment.memory)
+    settled, leaving = _packed(kept.settled)
     ledger = _Ledger(
-        job.uid, kept.run, [_role(role) for role in kept.roles], dict(kept.charges), dict(kept.settled),
+        job.uid, kept.run, [_role(role) for role in kept.roles], dict(kept.charges), settled, leaving,
         dict(kept.due), kept.handled, kept.stamps, kept.round, dict(kept.frozen), kept.memo,
     )  # fmt: skip
     return msgspec.json.encode(_said(msgspec.to_builtins(ledger))).decode()
@@ -89,13 +107,14 @@ def restore(manifest: Obj) -> JobState | None:
         return None
     try:
         ledger = msgspec.json.decode(text, type=_Ledger)
+        state = _state(ledger)
     except (msgspec.DecodeError, ValueError) as problem:
         where = f"{namespace_of(manifest)}/{name_of(manifest)}"
         raise LedgerUnreadable(
             f"the annotation {ANNOTATION} of {where} was not written by an operator: {problem}. The job is left "
             f"alone; remove the annotation to let it be rebuilt from the status, or delete the job to start over."
         ) from None
-    return _state(ledger) if ledger.uid == uid_of(manifest) else None
+    return state if ledger.uid == uid_of(manifest) else None
 
 
 def _said(value: Any) -> Any:
@@ -103,6 +122,40 @@ def _said(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _said(each) for key, each in value.items() if each is not None}
     return [_said(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+# --- bodies that leave ---------------------------------------------------------------------------------------------
+
+
+def _packed(settled: Mapping[str, Why]) -> tuple[dict[str, Why], list[_Leaving]]:
+    """What is written as it is, and what is written as bytes: many bodies of one reason, one for each index."""
+    several: dict[tuple[str, str, bool | None], dict[int, str]] = {}
+    for uid, why in settled.items():
+        if _is_uuid(uid):
+            several.setdefault((why.role, why.reason, why.ok), {}).setdefault(why.index, uid)
+    packed = {key: found for key, found in several.items() if len(found) >= _WORTH_PACKING}
+    inside = {uid for found in packed.values() for uid in found.values()}
+    leaving = [
+        _Leaving(role, reason, ranges(found), _text(found[index] for index in sorted(found)), ok)
+        for (role, reason, ok), found in packed.items()
+    ]
+    return {uid: why for uid, why in settled.items() if uid not in inside}, leaving
+
+
+def _text(uids: Iterable[str]) -> str:
+    return b85encode(b"".join(UUID(uid).bytes for uid in uids)).decode()
+
+
+def _unpacked(leaving: Iterable[_Leaving]) -> Iterator[tuple[str, Why]]:
+    for each in leaving:
+        data = b85decode(each.uids)
+        for place, index in enumerate(indexes(each.where)):
+            yield str(UUID(bytes=data[place * 16 : place * 16 + 16])), Why(each.role, index, each.reason, each.ok)
+
+
+def _is_uuid(uid: str) -> bool:
+    """Whether these are sixteen bytes, written in the usual way."""
+    return _UUID.fullmatch(uid) is not None
 
 
 # --- roles ---------------------------------------------------------------------------------------------------------
@@ -157,7 +210,7 @@ def _state(ledger: _Ledger) -> JobState:
         run=ledger.run,
         roles=tuple(_role_state(role) for role in ledger.roles),
         charges=ledger.charges,
-        settled=ledger.settled,
+        settled={**ledger.settled, **dict(_unpacked(ledger.leaving))},
         due=ledger.due,
         handled=ledger.handled,
         stamps=ledger.stamps,
