@@ -9,7 +9,8 @@ import pytest
 
 from kit.api import Api
 from kit.cluster_objects import config_map
-from kit.restarting import restarting
+from kit.control_plane import Keeper, kept
+from kit.whole_run import needs_a_control_plane
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import Unreachable, opened
 from shoal.cluster.reflecting import Change, Reflector
@@ -24,17 +25,19 @@ OURS = {"app": "ours"}
 @pytest.mark.kubernetes
 async def test_a_copy_stays_true_while_the_api_server_is_restarted(tmp_path: Path) -> None:
     told: asyncio.Queue[Change] = asyncio.Queue()
-    with restarting(tmp_path) as keeper:
+    needs_a_control_plane()
+    with kept(Keeper, tmp_path) as keeper:
         async with opened(from_kubeconfig(Path(keeper.plane.kubeconfig))) as cluster:
             for name in ("stays", "goes"):
                 await cluster.create(CM, config_map(name, labels=OURS), "default")
             copy = Reflector(cluster, CM, "default", labels="app=ours", on_change=told.put_nowait)
             running = asyncio.create_task(copy.run())
             await copy.synced.wait()
-            keeper.kill()
+            keeper.kill_apiserver()
             with pytest.raises(Unreachable, match="cannot be reached: Connection refused"):
                 await cluster.create(CM, config_map("never"), "default")
-            keeper.start_again()
+            keeper.begin_apiserver()
+            keeper.await_apiserver()
             other = Api(keeper.plane.url, keeper.plane.token, keeper.plane.ca_file)
             other.delete(f"{MAPS}/goes").ok()
             other.post(MAPS, {"apiVersion": "v1", "kind": "ConfigMap", **config_map("comes", labels=OURS)}).ok()

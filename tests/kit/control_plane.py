@@ -28,6 +28,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240  # on a busy machine; an idle one needs four
@@ -100,7 +101,9 @@ def _start_keeper(folder: Path, programs: Sequence[str], file: str) -> None:
         raise RuntimeError(f"the control plane did not start:\n{(folder / 'keeper.log').read_text()[-4000:]}")
 
 
-# What follows runs in the keeper.
+# What follows runs in the keeper, or in the test that is one.
+
+AnyKeeper = TypeVar("AnyKeeper", bound="Keeper")
 
 
 def keep(make: type[Keeper], folder: Path, bin_folder: Path, programs: Sequence[str]) -> None:
@@ -114,8 +117,20 @@ def keep(make: type[Keeper], folder: Path, bin_folder: Path, programs: Sequence[
         where.unlink()
 
 
+@contextlib.contextmanager
+def kept(make: type[AnyKeeper], folder: Path, programs: Sequence[str] = ()) -> Iterator[AnyKeeper]:
+    """A control plane that a test has for itself, and of which it may stop parts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        keeper = make(folder, binaries(programs), stack)
+        keeper.plane = keeper.start(programs)
+        yield keeper
+
+
 class Keeper:
     """Starts the programs in order; the exit stack kills them in the opposite one."""
+
+    plane: ControlPlane
 
     def __init__(self, folder: Path, bin_folder: Path, stack: contextlib.ExitStack) -> None:
         self.folder = folder
@@ -147,16 +162,28 @@ class Keeper:
         """What those that start more add to a program's flags."""
         return ()
 
-    def kill(self, program: str) -> None:
-        """At once, with nothing said; for tests that keep a control plane of their own."""
-        process, _ = self.running[program]
+    # For tests that keep a control plane of their own
+
+    def kill_apiserver(self) -> None:
+        """At once, with nothing said."""
+        process, _ = self.running["kube-apiserver"]
         process.kill()
         process.wait()
 
-    def restart_apiserver(self) -> None:
-        """Another one in the place of one that was killed, on what etcd has."""
-        _, flags = self.running["kube-apiserver"]
-        self._wait(f"{self.url}/readyz", self._run("kube-apiserver", flags))
+    def begin_apiserver(self) -> None:
+        """Another one in the place of one that was killed, on what etcd has; it is not ready yet."""
+        self._run("kube-apiserver", self.running["kube-apiserver"][1])
+
+    def await_apiserver(self) -> None:
+        """Blocks until it is ready."""
+        self.deadline = time.monotonic() + START_SECONDS
+        self._wait(f"{self.url}/readyz", self.running["kube-apiserver"][0])
+
+    def pause_etcd(self) -> None:
+        self.running["etcd"][0].send_signal(signal.SIGSTOP)
+
+    def resume_etcd(self) -> None:
+        self.running["etcd"][0].send_signal(signal.SIGCONT)
 
     def _run(self, program: str, flags: Sequence[str]) -> subprocess.Popen[bytes]:
         log = self.stack.enter_context((self.folder / f"{program}.log").open("w"))

@@ -160,7 +160,7 @@ class HollowNodes:
         )
 
     async def _ask(self, request: Callable[[], Awaitable[object]]) -> None:
-        while True:
+        for failures in itertools.count(1):
             try:
                 async with self._at_once:
                     await request()
@@ -170,6 +170,12 @@ class HollowNodes:
                 if self._comes_back is None or is_refusal:
                     raise
                 await self._comes_back()
+                await breathe(failures)
+
+
+async def breathe(failures: int) -> None:
+    """Before the next try after so many in a row: a server that answers badly is not pressed. Two seconds at most."""
+    await asyncio.sleep(min(0.05 * 2 ** min(failures, 6), 2.0))
 
 
 def _containers(pod: Obj, state: Obj) -> list[Obj]:

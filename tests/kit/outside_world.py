@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kit.control_plane import ControlPlane
-from kit.hollow import HollowNodes
+from kit.hollow import HollowNodes, breathe
 from kit.kubernetes_world import GIVEN, WATCHED, KubernetesWorld, Moved
 from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.cluster.port import EventType, OutcomeUnknown, WatchEvent
@@ -59,10 +59,12 @@ class OutsideWorld(KubernetesWorld):
         """Time is dear here, and tests wait for the last picture."""
 
     async def _follow(self, kind: Kind) -> None:
-        version = ""
+        version, failures = "", 0
         while True:
             try:
                 version = await self._follow_on(kind, version)
+                failures = 0
+                continue
             except ApiError as refused:
                 if refused.code == 410:
                     version = ""
@@ -70,6 +72,8 @@ class OutsideWorld(KubernetesWorld):
                     raise
             except (OutcomeUnknown, OSError):
                 await self.answers.wait()
+            failures += 1
+            await breathe(failures)
 
     async def _follow_on(self, kind: Kind, version: str) -> str:
         """One watch, to its end; the version to go on from."""

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kit import defined_plane
-from kit.defined_plane import DefinedKeeper
+from kit.control_plane import kept
+from kit.defined_plane import PROGRAMS, DefinedKeeper
 from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.operators import OperatorProcess, operator
@@ -24,18 +24,20 @@ from kit.outside_world import OutsideWorld
 from kit.whole_run import needs_a_control_plane
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import opened
+from shoal.kube.objects import uid_of
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 
 RETRIES = 8
+HELD = (2, 3)  # attempts that end when they are told to, so that nothing was over before the server went away
 PAUSE_SECONDS = 20
 
 
 @pytest.fixture(scope="module")
 def keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DefinedKeeper]:
     needs_a_control_plane()
-    with defined_plane.kept(tmp_path_factory.mktemp("disturbed")) as kept:
-        yield kept
+    with kept(DefinedKeeper, tmp_path_factory.mktemp("disturbed"), PROGRAMS) as keeper:
+        yield keeper
 
 
 async def test_it_goes_on_when_the_api_server_was_restarted(keeper: DefinedKeeper) -> None:
@@ -74,23 +76,37 @@ async def test_it_goes_on_when_etcd_was_paused(keeper: DefinedKeeper) -> None:
 
 @asynccontextmanager
 async def in_the_middle(keeper: DefinedKeeper) -> AsyncIterator[tuple[OutsideWorld, OperatorProcess]]:
-    """One job has been retried twice and will be again, another runs."""
+    """One job has been retried twice and is about to be again, another runs."""
     kubeconfig = Path(keeper.plane.kubeconfig)
     async with (
         opened(from_kubeconfig(kubeconfig)) as cluster,
         OutsideWorld(keeper.plane, cluster, pace=0.1) as world,
         operator(kubeconfig, "--namespace", world.namespace, "--dialects", "framework") as running,
     ):
-        failing = dict.fromkeys(range(RETRIES), exits(1))
+        failing = {**dict.fromkeys(range(RETRIES), exits(1)), **dict.fromkeys(HELD, runs())}
         await world.submit(fw("stays", role(number=2, fate=runs())))
         await world.submit(fw("busy", role(retry=(False, RETRIES), attempts=failing, fate=exits(0))))
         await world.running("stays", 2)
-        await world.until(lambda: world.task("busy")["attemptStatus"]["id"] >= 2)
+        await tell_to_go(world, HELD[0])
         yield world, running
         assert await running.stop() == 0
 
 
+async def tell_to_go(world: OutsideWorld, attempt: int) -> None:
+    """Once it runs; the next attempt follows."""
+
+    def is_running() -> bool:
+        if not world.are_running("busy", 1):
+            return False
+        told, pod = world.task("busy")["attemptStatus"], world.pods.get("busy-worker-0")
+        return told["id"] == attempt and pod is not None and told["podUID"] == uid_of(pod)
+
+    await world.until(is_running)
+    await world.delete_pod("busy-worker-0")
+
+
 async def ends_well(world: OutsideWorld) -> None:
+    await tell_to_go(world, HELD[1])
     await world.completed("busy")
     assert (world.code("busy"), world.task("busy")["retryPolicyStatus"]["totalRetriedCount"]) == (0, RETRIES)
     kept = {name: list(world.uids[name]) for name in ("stays-worker-0", "stays-worker-1")}

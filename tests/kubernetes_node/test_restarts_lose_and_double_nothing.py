@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from kit import control_plane
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import NODE, WorldKeeper
+from kit.kubernetes_plane import NODE, PROGRAMS, WorldKeeper
 from kit.pods import phase_is, wait_for_pod
 from kit.shore import ended, own_node, pod, reached
 from shoal.cluster.kubernetes import KubernetesCluster
@@ -66,17 +65,14 @@ async def test_an_agent_killed_with_minus_nine_finds_its_pods(kubernetes_plane: 
 
 
 async def test_a_restarted_api_server_finds_the_node_at_work(tmp_path: Path) -> None:
-    folder = tmp_path / "plane"
-    folder.mkdir()
     notes = tmp_path / "notes"
-    with contextlib.ExitStack() as stack:
-        keeper = WorldKeeper(folder, control_plane.binaries(["kube-scheduler"]), stack)
-        plane = keeper.start(("kube-controller-manager", "kube-scheduler"))
-        async with reached(plane) as (cluster, namespace):
+    with control_plane.kept(WorldKeeper, tmp_path / "plane", PROGRAMS) as keeper:
+        async with reached(keeper.plane) as (cluster, namespace):
             pipe = await begin(cluster, namespace, notes, node="")
-            keeper.kill("kube-apiserver")
+            keeper.kill_apiserver()
             pipe.write_text("go\n")  # it ends while nobody can be told
-            keeper.restart_apiserver()
+            keeper.begin_apiserver()
+            keeper.await_apiserver()
             assert await ended(cluster, namespace, "ends") == "Succeeded"
             stays = await cluster.get(POD, "stays", namespace)
             assert (stays["status"]["phase"], restarts(stays), stays["spec"]["nodeName"]) == ("Running", 0, NODE)
