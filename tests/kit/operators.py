@@ -85,12 +85,12 @@ class OperatorProcess:
 
 
 @asynccontextmanager
-async def operator(kubeconfig: Path | str, *options: str) -> AsyncIterator[OperatorProcess]:
-    """Started with its pages on any port, and JSON as its log."""
+async def operator(kubeconfig: Path | str, *options: str, program: str = "operator") -> AsyncIterator[OperatorProcess]:
+    """Started with its pages on any port, and JSON as its log; or `shoal scheduler`, which is started alike."""
     words = ["--kubeconfig", str(kubeconfig), "--log-format", "json"]
     words += ["--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0", *options]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "shoal", "operator", *words,
+        sys.executable, "-m", "shoal", program, *words,
         stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
         env={name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")},
         limit=16 << 20,

@@ -28,6 +28,7 @@ CHOICES = {
     "with a webhook": {"webhook": True, "failurePolicy": "Fail"},
     "for one namespace and class": {"watchNamespace": "team-a", "jobClass": "fast", "webhook": True},
     "sharded": {"replicas": 3, "shards": 3, "name": "fleet"},
+    "with the scheduler": {"scheduler": True},
     "watched by Prometheus": {"serviceMonitor": True, "logFormat": "text"},
     "with gangs placed by Kueue": {"dialects": NAMES, "gangScheduler": "kueue", "gangSchedulerName": "second"},
     "beside an original definition": {"plainStatus": NAMES},

@@ -27,6 +27,7 @@ from shoal.cli.operator import GANG_SCHEDULERS
 )
 @click.option("--gang-scheduler-name", metavar="NAME", help="schedulerName of pods in gangs.")
 @click.option("--service-monitor", is_flag=True, help="For the Prometheus operator.")
+@click.option("--scheduler", is_flag=True, help="Shoal's own gang scheduler too.")
 @click.option(
     "--dry-run", is_flag=True, help="Ask the cluster and change nothing; with -o print what would be applied."
 )

@@ -42,9 +42,11 @@ def progress(applied: Any) -> None:
 def printed(options: Any, output: str) -> str:
     """Everything that would be applied, kinds included; no cluster is asked."""
     from shoal.cli import views
-    from shoal.operator.deployment import definitions, render
+    from shoal.kube.objects import name_of
+    from shoal.operator.deployment import definitions, render, scheduler_definitions
 
-    objects = [*definitions(options.dialects), *render(options)]
+    kinds = [*definitions(options.dialects), *(scheduler_definitions() if options.scheduler else ())]
+    objects = [*{name_of(kind): kind for kind in kinds}.values(), *render(options)]
     return views.printed(objects, "documents" if output == "yaml" else output)
 
 

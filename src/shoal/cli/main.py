@@ -37,6 +37,7 @@ COMMANDS = {
     "install": "Put the operator on a Kubernetes cluster, or upgrade it.",
     "uninstall": "Take the operator off a cluster; kinds and jobs stay.",
     "operator": "Serve jobs on a Kubernetes cluster.",
+    "scheduler": "Place pods on a Kubernetes cluster, gangs whole or not at all.",
     "barrier": "Wait until every task of a Framework has an address.",
     "completion": "Print the tab completion for your shell.",
 }

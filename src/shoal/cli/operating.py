@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from shoal.cluster.kubernetes.shapes import Nameplate, Ordinary
 from shoal.dialects import load
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import JsonLines, KeyValues, Logger
-from shoal.operator.health import Address, Answer, answering, health_pages, metrics_pages, serving
+from shoal.operator.health import Address, Answer, Readiness, answering, health_pages, metrics_pages, serving
 from shoal.operator.history import dropped, to_log_covered
 from shoal.operator.jobs.telling import History, to_log
 from shoal.operator.leading import Terms
@@ -80,9 +80,13 @@ def log_to_stderr(form: str) -> None:
 
 
 async def operate(orders: Orders) -> None:
-    """Until SIGTERM or SIGINT; then the Lease is given back."""
     connection = connection_of(orders)
-    working = asyncio.create_task(_work(orders, connection))
+    await until_stopped(_work(orders, connection))
+
+
+async def until_stopped(work: Coroutine[Any, Any, None]) -> None:
+    """Until SIGTERM or SIGINT; then the Lease is given back."""
+    working = asyncio.create_task(work)
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, working.cancel)
     try:
@@ -96,11 +100,11 @@ async def _work(orders: Orders, connection: Connection) -> None:
     async with _opened(orders, connection, metrics) as cluster, AsyncExitStack() as stack:
         beside = await stack.enter_async_context(_webhook(orders, cluster, connection.namespace))
         operator = Operator(
-            cluster, _duties(orders), _identity(orders, connection),
+            cluster, _duties(orders), identity_of(orders, connection),
             metrics=metrics, history=HISTORIES[orders.history], beside=beside,
             silence=cluster.wire.hearing.silence,
         )  # fmt: skip
-        await stack.enter_async_context(_pages(orders, operator, metrics))
+        await stack.enter_async_context(pages(orders, operator.readiness, metrics))
         await operator.prepare()
         log.info("prepared", cluster=connection.url, namespace=orders.namespace or "all", dialects=orders.dialects)
         await operator.run()
@@ -128,17 +132,17 @@ def _duties(orders: Orders) -> Duties:
     )
 
 
-def _identity(orders: Orders, connection: Connection) -> Identity:
+def identity_of(orders: Orders, connection: Connection) -> Identity:
     name = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     return Identity(name, connection.namespace, elects=orders.elects, terms=Terms.of(orders.lease_duration))
 
 
 @asynccontextmanager
-async def _pages(orders: Orders, operator: Operator, metrics: Metrics) -> AsyncIterator[None]:
+async def pages(orders: Orders, readiness: Callable[[], list[Readiness]], metrics: Metrics) -> AsyncIterator[None]:
     """On two addresses, or on one where they are the same."""
     wanted = (
         ("metrics", orders.metrics_address, metrics_pages(metrics)),
-        ("health", orders.health_address, health_pages(operator.readiness)),
+        ("health", orders.health_address, health_pages(readiness)),
     )
     places: list[tuple[Address, list[str], dict[str, Answer]]] = []
     for what, address, pages in wanted:

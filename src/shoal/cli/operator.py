@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,13 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     return chosen
 
 
-def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
+def listening(option: Callable[..., Any], name: str, default: str, what: str) -> Callable[[Any], Any]:
+    """Where a program serves its pages; `option` makes it."""
     said = f"{what}; `off` for none."
-    return _option(name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=said)
+    made: Callable[[Any], Any] = option(
+        name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=said
+    )
+    return made
 
 
 @click.command("operator")
@@ -117,10 +121,10 @@ def _listening(name: str, default: str, what: str) -> Callable[[Any], Any]:
     show_default=True,
     help="What the log keeps of objects that are retried or deleted; covered: without values of variables.",
 )
-@_listening("--metrics-address", "127.0.0.1:8080", "/metrics")
-@_listening("--health-address", "127.0.0.1:8081", "/healthz and /readyz")
+@listening(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
+@listening(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
 @click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written: --webhook-address :9443.")
-@_listening("--webhook-address", "off", "Where the webhook listens")
+@listening(_option, "--webhook-address", "off", "Where the webhook listens")
 @_option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -149,7 +153,10 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     said["name"] = said["name"] or usual_name(said["namespace"], said["job_class"])
     orders = Orders(settings=_settings(config), **said)
     log_to_stderr(log_format)
-    _run(orders)
+
+    from shoal.cli.operating import operate
+
+    serving(operate(orders))
 
 
 def _settings(config: Path | None) -> Mapping[str, Any]:
@@ -158,11 +165,11 @@ def _settings(config: Path | None) -> Mapping[str, Any]:
     return load(config).settings.dialects if config is not None else {}
 
 
-def _run(orders: Any) -> None:
+def serving(work: Coroutine[Any, Any, None]) -> None:
+    """Run a program of the cluster until it is stopped; what keeps it from working ends it with a sentence."""
     import asyncio
 
     from shoal.cli import tidying
-    from shoal.cli.operating import operate
     from shoal.cli.reaching import ended, sentence_of
     from shoal.cluster.port import OutcomeUnknown
     from shoal.kube.errors import ApiError
@@ -172,7 +179,7 @@ def _run(orders: Any) -> None:
 
     tidying.serve()
     try:
-        asyncio.run(operate(orders))
+        asyncio.run(work)
     except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:
         raise click.ClickException(ended(problem)) from None
     except ApiError as refused:

@@ -17,7 +17,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
 from shoal.operator.definitions import MANAGER, Discovering, ensure
-from shoal.operator.deployment import DIALECTS, INSTANCE, PART_OF, Options, definitions, render
+from shoal.operator.deployment import DIALECTS, INSTANCE, PART_OF, Options, definitions, render, scheduler_definitions
 from shoal.operator.gang_schedulers import AUTO, choose
 
 
@@ -53,6 +53,9 @@ async def install(cluster: Discovering, options: Options, tell: Progress, *, dry
             tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
             if not standing.has_status and standing.name == load(name).kind.resource:
                 plain.append(name)
+    for definition in scheduler_definitions() if options.scheduler else ():
+        standing = await ensure(cluster, definition, dry_run=dry_run)
+        tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
     options = replace(options, plainStatus=tuple(plain), gangScheduler=await _gang_scheduler(cluster, options, tell))
     wanted = render(options)
     for obj in wanted:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shoal import __version__
-from shoal.dialects import NAMES, UNASKED, load
+from shoal.dialects import NAMES, UNASKED, gangs, load
 from shoal.dialects.backends import NAMES as BACKENDS
 from shoal.dialects.backends import backend
 from shoal.dialects.backends.handing import handed, has_gangs, without_groups
@@ -26,6 +26,7 @@ from shoal.operator.rights import (
     lease_rights,
     neighbour_rights,
     rules,
+    scheduler_rights,
     secret_rights,
     webhook_rights,
 )
@@ -41,6 +42,8 @@ _USER = 65532  # as the image has it
 
 _SELECTION = {"app.kubernetes.io/name": "shoal-operator", INSTANCE: "${name}"}
 _LABELS = {**_SELECTION, PART_OF: "shoal", "app.kubernetes.io/version": __version__}
+_SCHEDULER_SELECTION = {**_SELECTION, "app.kubernetes.io/name": "shoal-scheduler"}
+_SCHEDULER_LABELS = {**_LABELS, **_SCHEDULER_SELECTION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class Options:
     webhook: bool = False
     failurePolicy: str = "Ignore"  # noqa: N815
     serviceMonitor: bool = False  # noqa: N815
+    scheduler: bool = False  # Shoal's own, beside the operator
     logFormat: str = "json"  # noqa: N815
     createNamespace: bool = True  # noqa: N815
     gangScheduler: str = "shoal"  # noqa: N815 - of gang_schedulers.WISHES; auto is settled before anything is drawn
@@ -80,6 +84,11 @@ def definitions(dialects: tuple[str, ...]) -> list[Obj]:
     return [marked(each) for name in dialects for each in definitions_of(load(name))]
 
 
+def scheduler_definitions() -> list[Obj]:
+    """The kinds that the scheduler reads, whoever writes them, marked as ours."""
+    return [marked(each) for each in gangs.definitions()]
+
+
 def render(options: Options) -> list[Obj]:
     """Everything but the kinds, in order."""
     made: list[Obj] = filled(drawing(), options.values())
@@ -100,6 +109,7 @@ def drawing() -> list[Any]:
         _deployment(),
         {"$if webhook": _webhooks()},
         {"$if serviceMonitor": _service_monitor()},
+        {"$if scheduler": _scheduler()},
     ]
 
 
@@ -109,9 +119,17 @@ def marked(definition: Obj) -> Obj:
     return {**definition, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), PART_OF: "shoal"}}}
 
 
-def _object(api_version: str, kind: str, name: str = "${name}", *, namespaced: bool = True, **parts: Any) -> Obj:
+def _object(
+    api_version: str,
+    kind: str,
+    name: str = "${name}",
+    *,
+    namespaced: bool = True,
+    labels: Mapping[str, str] = _LABELS,
+    **parts: Any,
+) -> Obj:
     place = {"namespace": "${namespace}"} if namespaced else {}
-    metadata = {"name": name, **place, "labels": dict(_LABELS)}
+    metadata = {"name": name, **place, "labels": dict(labels)}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
 
 
@@ -191,12 +209,12 @@ def _role(kind: str, name: str, wanted: list[Any]) -> Obj:
     return _object("rbac.authorization.k8s.io/v1", kind, name, namespaced=kind == "Role", rules=wanted)
 
 
-def _binding(kind: str, name: str) -> Obj:
+def _binding(kind: str, name: str, *, account: str = "${name}") -> Obj:
     return _object(
         "rbac.authorization.k8s.io/v1", f"{kind}Binding", name,
         namespaced=kind == "Role",
         roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-        subjects=[{"kind": "ServiceAccount", "name": "${name}", "namespace": "${namespace}"}],
+        subjects=[{"kind": "ServiceAccount", "name": account, "namespace": "${namespace}"}],
     )  # fmt: skip
 
 
@@ -303,6 +321,56 @@ def _disruption_budget() -> Obj:
 def _service_monitor() -> Obj:
     spec = {"selector": {"matchLabels": dict(_SELECTION)}, "endpoints": [{"port": "metrics"}]}
     return _object("monitoring.coreos.com/v1", "ServiceMonitor", spec=spec)
+
+
+# --- the scheduler -------------------------------------------------------------------------------------------------
+
+
+def _scheduler() -> list[Any]:
+    """An account, rights and processes of its own: it may place and evict pods, and the operator may not."""
+    name = "${name}-scheduler"
+    wanted = rules(scheduler_rights(gangs.POD_GROUP, gangs.QUEUE))
+    return [
+        _object("v1", "ServiceAccount", name, labels=_SCHEDULER_LABELS, automountServiceAccountToken=False),
+        _role("ClusterRole", name, wanted),
+        _binding("ClusterRole", name, account=name),
+        _role("Role", name, rules(lease_rights([name]))),
+        _binding("Role", name, account=name),
+        _scheduler_deployment(name),
+    ]
+
+
+def _scheduler_deployment(name: str) -> Obj:
+    made = _deployment()
+    spec = made["spec"]
+    pod = spec["template"]["spec"]
+    chosen = {"matchLabels": dict(_SCHEDULER_SELECTION)}
+    pod["serviceAccountName"] = name
+    pod["topologySpreadConstraints"][0]["labelSelector"] = chosen
+    pod["containers"] = [_scheduler_container()]
+    spec["selector"] = chosen
+    spec["template"]["metadata"] = {"labels": dict(_SCHEDULER_LABELS)}
+    return {**made, "metadata": {**made["metadata"], "name": name, "labels": dict(_SCHEDULER_LABELS)}}
+
+
+def _scheduler_container() -> Obj:
+    said = {
+        "NAME": "${name}-scheduler",
+        "METRICS_ADDRESS": f":{METRICS_PORT}",
+        "HEALTH_ADDRESS": f":{HEALTH_PORT}",
+        "LOG_FORMAT": "${logFormat}",
+    }
+    return {
+        **_container(),
+        "name": "scheduler",
+        "args": ["scheduler"],
+        "env": [{"name": f"SHOAL_SCHEDULER_{key}", "value": value} for key, value in said.items()],
+        "ports": [
+            {"name": "metrics", "containerPort": METRICS_PORT},
+            {"name": "health", "containerPort": HEALTH_PORT},
+        ],
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+    }
 
 
 # --- the webhook ---------------------------------------------------------------------------------------------------

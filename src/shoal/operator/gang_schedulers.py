@@ -58,6 +58,10 @@ async def choose(cluster: Discovering, wish: str = AUTO, *, scheduler: str = "")
     return Chosen(_backend(name, found[name], scheduler), why)
 
 
+async def has_volcano(cluster: Discovering) -> bool:
+    return bool(await _served(cluster, "volcano"))
+
+
 async def _asked_for(cluster: Discovering, name: str, scheduler: str) -> Chosen:
     served = await _served(cluster, name) if name in _SIGNS else ""
     if not served and name in _SIGNS and name != "volcano":

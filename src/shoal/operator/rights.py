@@ -12,8 +12,21 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from shoal.dialects.dialect import Dialect
-from shoal.kube.kinds import CONFIG_MAP, EVENT, LEASE, POD, SECRET, Kind
+from shoal.dialects.gangs import COMMAND
+from shoal.kube.kinds import (
+    CONFIG_MAP,
+    EVENT,
+    LEASE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    PRIORITY_CLASS,
+    SECRET,
+    Kind,
+)
 from shoal.kube.objects import Obj
+from shoal.operator.scheduler.scope import HYPER_NODE
 
 VALIDATING = Kind(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
@@ -115,6 +128,27 @@ def neighbour_rights(dialects: Iterable[Dialect]) -> list[Right]:
     """In the cluster, for the webhook: to see what new jobs are checked against."""
     why = "to check new jobs against what else there is"
     return [right for dialect in dialects for kind in dialect.neighbours for right in _on(kind, ("list",), why)]
+
+
+def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> list[Right]:
+    """In the whole cluster: who places pods looks at all of them. `group` and `queue` as the cluster serves them."""
+    seen = (NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, PRIORITY_CLASS)
+    told = f"{group.plural}/status" if "status" in group.subresources else group.plural
+    rights = [
+        *(right for kind in seen for right in _on(kind, _COPIES, "to know what there is room for")),
+        Right("", "pods/binding", "create", "to place pods"),
+        Right("", "pods/status", "patch", "to say why a pod waits, and why it has to go"),
+        *_on(POD, ("delete",), "to make room for those who deserve it"),
+        *_on(group, (*_COPIES, "patch"), "to know gangs, and to ask elastic ones for pods"),
+        Right(group.group, told, "patch", "to say what became of a gang"),
+        *_on(queue, (*_COPIES, "create", "patch"), "to know shares, and to close queues below a closed one"),
+        Right(queue.group, f"{queue.plural}/status", "patch", "to say what a queue holds"),
+        *_on(COMMAND, (*_COPIES, "delete"), "to obey orders to queues, once each"),
+        *_on(EVENT, ("create", "patch"), "to tell what happens"),
+    ]
+    if hypernodes:
+        rights += _on(HYPER_NODE, _COPIES, "to know which nodes are near each other")
+    return list(dict.fromkeys(rights))
 
 
 def rules(rights: Iterable[Right]) -> list[Obj]:

@@ -2,7 +2,7 @@
 
 `root` and `default` are always there. Commands open and close queues by the rules of `shoal.scheduling.opening`, and
 are gone once obeyed; one that is refused says why in an Event about the queue. A queue that closes is closed when the
-last of its groups has gone; where groups of one namespace only are seen, that is left to whoever sees all.
+last of its groups has gone. Where groups of one namespace only are seen, all this is left to whoever sees all.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class QueueKeeper:
                 await self._found(key.name)
             return
         queue = self._feed.view.queues.get(key.name)
-        if queue is None:
-            return
+        if queue is None or self._scope.namespace is not None:
+            return  # whoever sees all groups says what a queue holds
         wanted = self._status(queue)
         before = stored.get("status") or {}
         changes = {name: value for name, value in wanted.items() if (before.get(name) or None) != (value or None)}
@@ -112,10 +112,9 @@ class QueueKeeper:
         counts = Counter(members.group.phase.lower() for members in groups if members.known)
         allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
         self._metrics.queue(queue.name, weight=queue.weight, phases=counts, allocated=allocated)
-        said: Obj = {} if self._scope.namespace is not None else {"state": state(queue, len(groups))}
         words = ("pending", "inqueue", "running", "unknown", "completed")
         return {
-            **said,
+            "state": state(queue, len(groups)),
             **{word: counts[word] for word in words},
             "allocated": {name: _quantity(amount) for name, amount in sorted(allocated.items())},
         }
