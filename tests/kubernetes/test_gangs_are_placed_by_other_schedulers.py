@@ -39,7 +39,7 @@ from shoal.dialects.backends.backend import Backend
 from shoal.dialects.backends.handing import handed
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine.policies import GroupGate, Opens
-from shoal.kube.kinds import NODE, POD
+from shoal.kube.kinds import NODE, POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, uid_of
 
 pytestmark = pytest.mark.kubernetes
@@ -68,7 +68,7 @@ async def admin(plane: ControlPlane) -> AsyncIterator[KubernetesCluster]:
 
 @pytest.fixture
 async def ground(plane: ControlPlane, admin: KubernetesCluster, tmp_path: Path) -> AsyncIterator[Ground]:
-    await define(admin, kueue.workload("v1beta2"), coscheduling.POD_GROUP)
+    await define(admin, kueue.workload("v1beta2"), kueue.flavor("v1beta2"), coscheduling.POD_GROUP)
     made = Ground(plane, admin, tmp_path, secrets.token_hex(4))
     await made.make()
     yield made
@@ -105,7 +105,7 @@ class Play:
     def phase(self) -> str:
         return str(((self.job().get("status") or {}).get("state") or {}).get("phase") or "")
 
-    async def submit(self) -> Obj:
+    async def submit(self, **more: Any) -> Obj:
         """The 2+2 job of the story: servers that never end, trainers whose end completes the job."""
         here = {"nodeSelector": {"kubernetes.io/hostname": self.node}}
         job = vcjob(
@@ -121,6 +121,7 @@ class Play:
             ),
             minAvailable=4,
             policies=[policy("PodEvicted", "RestartJob"), policy("PodFailed", "RestartJob")],
+            **more,
         )
         made = await self.ground.admin.create(JOB, DIALECT.default(job), self.ground.jobs)
         await self.copies.until(lambda: bool(self.copies.of(JOB)))
@@ -278,3 +279,21 @@ async def test_quota_that_is_taken_back_ends_the_run_at_no_cost(ground: Ground) 
         assert not before & {uid_of(pod) for pod in play.copies.of(POD)}
         status = play.job()["status"]
         assert (status["version"], status.get("retryCount", 0)) == (1, 0)
+
+
+async def test_pods_go_to_the_flavor_that_was_granted_and_the_gang_has_the_number_of_its_class(ground: Ground) -> None:
+    spot, tier, taint = f"spot-{ground.jobs}", {"shoal.dev/tier": "spot"}, {"key": "spot", "operator": "Exists"}
+    flavor = {"metadata": {"name": spot}, "spec": {"nodeLabels": tier, "tolerations": [taint]}}
+    await ground.admin.create(kueue.flavor("v1beta2"), flavor)
+    await ground.admin.create(PRIORITY_CLASS, {"metadata": {"name": spot}, "value": 1000})
+    granted = [{"name": role, "flavors": {"cpu": spot}, "count": 2} for role in ("pserver", "trainer")]
+    async with played(ground, "kueue") as (play, _):
+        await ground.admin.patch(NODE, play.node, patch={"metadata": {"labels": tier}})
+        play.admitter.more = {"admission": {"clusterQueue": "any", "podSetAssignments": granted}}
+        play.admitter.set_open(True)
+        await play.submit(priorityClassName=spot)
+        await play.all_run(2)
+        assert [group["spec"]["priority"] for group in play.groups()] == [1000]
+        for pod in play.copies.of(POD):
+            assert pod["spec"]["nodeSelector"] == {"kubernetes.io/hostname": play.node, **tier}
+            assert taint in pod["spec"]["tolerations"]

@@ -25,6 +25,7 @@ from shoal.operator.rights import (
     job_rights,
     lease_rights,
     neighbour_rights,
+    placing_rights,
     rules,
     scheduler_rights,
     secret_rights,
@@ -100,6 +101,7 @@ def drawing() -> list[Any]:
         {"$if createNamespace": _namespace()},
         _account(),
         *_job_roles(),
+        *_placing_roles(),
         *_own_roles(),
         {"$if webhook": _webhook_roles()},
         {"$if webhook": _secret()},
@@ -181,6 +183,19 @@ def _group_rules(dialect: Dialect) -> list[Any]:
         for name in BACKENDS
         if backend(name).kind is not None
     ]
+
+
+def _placing_roles() -> list[Any]:
+    """Of schedulers that speak of objects of the whole cluster, also where one namespace is served."""
+    found: list[Any] = []
+    for name in NAMES:
+        dialect, role = load(name), f"${{name}}-{name}-gangs"
+        for scheduler in BACKENDS:
+            wanted = rules(placing_rights([handed(dialect, backend(scheduler))]))
+            if wanted:
+                pair = [_role("ClusterRole", role, wanted), _binding("ClusterRole", role)]
+                found.append({f"$if dialects={name}": [{f"$if gangScheduler={scheduler}": pair}]})
+    return found
 
 
 def _within(obj: Obj) -> Obj:

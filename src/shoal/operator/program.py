@@ -28,7 +28,15 @@ from shoal.operator.leading import Leadership, Terms
 from shoal.operator.loops import Loop, run_all
 from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import check_rights
-from shoal.operator.rights import Right, job_rights, lease_rights, neighbour_rights, secret_rights, webhook_rights
+from shoal.operator.rights import (
+    Right,
+    job_rights,
+    lease_rights,
+    neighbour_rights,
+    placing_rights,
+    secret_rights,
+    webhook_rights,
+)
 from shoal.operator.sharding import Turn, served_by
 
 log = Logger(__name__)
@@ -129,6 +137,7 @@ class Operator:
     def _rights(self) -> list[tuple[str, Right]]:
         duties, own = self._duties, self._identity.namespace
         wanted = [(duties.namespace or "", right) for right in job_rights(duties.dialects.values())]
+        wanted += [("", right) for right in placing_rights(duties.dialects.values())]
         if self._identity.elects:
             for shard in range(duties.shards):
                 wanted += [(own, right) for right in lease_rights([duties.lease(shard)])]

@@ -99,6 +99,13 @@ def group_rights(dialect: Dialect) -> list[Right]:
     return _on_child(dialect.kin.group) if dialect.kin is not None else []
 
 
+def placing_rights(dialects: Iterable[Dialect]) -> list[Right]:
+    """In the cluster: to see what the scheduler of gangs speaks of. Its objects have no namespace."""
+    kins = [dialect.kin for dialect in dialects if dialect.kin is not None]
+    kinds = dict.fromkeys(kind for kin in kins if kin.looks is not None for kind in kin.looks.kinds)
+    return [right for kind in kinds for right in _on(kind, ("get",), "to place gangs where they were admitted to")]
+
+
 def _on_child(kind: Kind) -> list[Right]:
     return _on(kind, ("create", "delete", "get", "patch", *_COPIES), "to keep what jobs own besides pods")
 
