@@ -63,7 +63,9 @@ def _option(*names: str, **more: Any) -> Callable[[Any], Any]:
     help="Of the log on standard error.",
 )  # fmt: skip
 def command(log_format: str, **said: Any) -> None:
-    """Place pods on a Kubernetes cluster: gangs whole or not at all, by queues, shares and priorities.
+    """Place pods on a Kubernetes cluster, gangs whole or not at all.
+
+    By queues, shares, priorities and the rules that pods and nodes have.
 
     \b
     shoal scheduler                                    # in a pod, or with your kubeconfig
