@@ -48,7 +48,7 @@ def test_the_example_runs_to_its_end() -> None:
     assert made.returncode == 0, made.stderr
     status = json.loads(made.stdout)["status"]
     assert (status["state"]["phase"], status["succeeded"], status.get("retryCount", 0)) == ("Completed", 2, 0)
-    assert "worker-1 | worker 1 knows hello-server-0.hello at " in made.stderr
+    assert "worker-1 | worker 1 knows hello-gang-server-0.hello-gang at " in made.stderr
 
 
 def test_definitions_come_with_what_belongs_to_them() -> None:

@@ -21,7 +21,8 @@ from shoal.cli.run import is_over
 from shoal.cli.stories import headline, story
 from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
 from shoal.dialects.volcano import DIALECT
-from shoal.kube.objects import Obj
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj, uid_of
 
 
 async def seen(world: SimulatedVolcano, name: str = "a") -> Found:
@@ -187,3 +188,31 @@ async def test_what_happened_is_told_as_people_say_it() -> None:
         "The order AbortJob has arrived.",
         "a is held, because somebody ordered it.",
     }
+
+
+async def test_a_name_that_another_job_took_is_waited_for_and_said() -> None:
+    """Both languages call their pods by job, role and index; neither touches what the other owns."""
+    taken = {
+        "metadata": {"name": "a-worker-0", "namespace": NAMESPACE},
+        "spec": {"containers": [{"name": "x", "image": "y"}]},
+    }
+    async with SimulatedVolcano() as world:
+        other = await world.user.create(POD, taken, NAMESPACE)
+        await world.submit(vcjob("a", task(replicas=2, fate=runs())))
+        await world.until(lambda: "a-worker-1" in world.pods)
+        await world.rest(60)
+        page, sights = await told(world), list[tuple[str, str]]()
+        follower = Follower(
+            world.user, [await seen(world)], clock=world.cluster.clock,
+            on_pod=lambda _, name, pod: sights.append((name, pod.why)), on_line=lambda *_: None,
+        )  # fmt: skip
+        following = asyncio.create_task(follower.run())
+        await world.until(lambda: len(sights) >= 2)
+        kept = await world.user.get(POD, "a-worker-0", NAMESPACE)
+        await world.user.delete(POD, "a-worker-0", NAMESPACE)
+        await world.up("a", 2)
+        following.cancel()
+    why = "there is a pod a-worker-0 of somebody else; its own comes when that one is gone, or rename one of the two"
+    assert f"worker-0  waiting, {why}" in page
+    assert (uid_of(kept), "deletionTimestamp" in kept["metadata"]) == (uid_of(other), False)
+    assert list(dict.fromkeys(cause for name, cause in sights if name == "worker-0")) == [why, ""]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shoal.cli.jobs import Found
-from shoal.cli.reasons import why_waiting
+from shoal.cli.reasons import why_taken, why_waiting
 from shoal.cli.waiting import NOT_ALLOWED
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
@@ -99,6 +99,7 @@ class Follower:
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._clock = clock or SystemClock()
         self._logs: dict[tuple[str, int], asyncio.Task[None]] = {}  # by pod and restarts of its container
+        self._endless: set[tuple[str, int]] = set()  # logs that have no last line
         self._heard: dict[str, _Mark] = {}  # by pod
 
     async def run(self) -> list[Found]:
@@ -110,7 +111,8 @@ class Follower:
             tasks += [asyncio.create_task(self._keep_groups(job)) for job in places.values()]
         try:
             await self._over
-            await asyncio.gather(*self._logs.values(), return_exceptions=True)  # the last lines
+            last_lines = [log for life, log in self._logs.items() if life not in self._endless]
+            await asyncio.gather(*last_lines, return_exceptions=True)
         finally:
             for task in (*tasks, *self._logs.values()):
                 task.cancel()
@@ -193,6 +195,7 @@ class Follower:
 
     def _pod_changed(self, change: Change, *, is_late: bool) -> None:
         pod = change.new
+        self._tell_of_another(pod or change.old or {}, is_there=pod is not None)
         job, ref = self._task_of(pod) if pod is not None else (None, None)
         if pod is None or job is None or ref is None:
             return
@@ -202,7 +205,17 @@ class Follower:
         if is_silent or life in self._logs or not self._hears(ref):
             return
         options = replace(self._options, tail_lines=None) if is_late else self._options
+        if job.dialect.endless:
+            self._endless.add(life)
         self._logs[life] = asyncio.create_task(self._listen(job, str(ref), change.key, life, options))
+
+    def _tell_of_another(self, pod: Obj, *, is_there: bool) -> None:
+        """A pod of somebody else under the name of a task's, and when it has gone."""
+        for job in self.jobs.values():
+            body = job.dialect.body(pod, job.manifest)
+            if body is not None and not body.owned:
+                task = str(TaskRef(body.role, body.index or 0))
+                self._on_pod(job, task, Sight("", why=why_taken(pod) if is_there else ""))
 
     def _task_of(self, pod: Obj) -> tuple[Found, TaskRef] | tuple[None, None]:
         for job in self.jobs.values():

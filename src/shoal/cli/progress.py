@@ -78,6 +78,10 @@ class Board:
         if after != before:
             self.paces[key] = after
 
+    def name(self, found: Found) -> str:
+        """With its kind where several have that name."""
+        return found.name if sum(job.name == found.name for job in self.jobs.values()) < 2 else str(found)
+
     def word(self, found: Found) -> str:
         """How a job stands, and why it does nothing if it does not."""
         why = self.why(found)
@@ -142,7 +146,7 @@ class Lines:
         key = uid_of(job.manifest), task
         if self._words.get(key) != word:
             self._words[key] = word
-            who = f"{job.name} {task}".rstrip()
+            who = f"{self._board.name(job)} {task}".rstrip()
             self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: {word}")
 
     def line(self, found: Found, task: str, line: str) -> None:  # noqa: ARG002 - the same face as Screen
@@ -215,7 +219,7 @@ class Screen:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="dim", title_justify="left", title_style="bold")
-        names = ", ".join(f"{job.name} {job_word(job.state)}" for job in self._board.jobs.values())
+        names = ", ".join(f"{self._board.name(job)} {job_word(job.state)}" for job in self._board.jobs.values())
         passed = span((datetime.now(UTC) - self._began).total_seconds())
         table.title = Text(f"{names or 'submitting'}  {passed}")
         rows = list(self.rows())
@@ -227,7 +231,9 @@ class Screen:
         room = max(self._console.size.height - 4, 6)
         for job, view, pace, why in rows[:room]:
             cells = [Text(view.name), _state_cell(view), *map(Text, (str(view.retries or ""), pace.step, pace.loss))]
-            table.add_row(*([Text(job.name)] if several else []), *cells, Text(view.node), *([Text(why)] * some_wait))
+            table.add_row(
+                *([Text(self._board.name(job))] if several else []), *cells, Text(view.node), *([Text(why)] * some_wait)
+            )
         if len(rows) > room:
             table.add_row(f"... and {len(rows) - room} more")
         return table
@@ -236,9 +242,10 @@ class Screen:
         """Why a whole job waits stands beside the first of its tasks that do."""
         said: set[str] = set()
         for job, view, pace, why in self._board.rows():
-            if view.word == "waiting" and not why and job.name not in said:
+            uid = uid_of(job.manifest)
+            if view.word == "waiting" and not why and uid not in said:
                 why = self._board.why(job)
-            said |= {job.name} if why else set()
+            said |= {uid} if why else set()
             yield job, view, pace, why
 
 

@@ -5,10 +5,11 @@ The raw diagnostics, which programs may read, stay in the job's status: `shoal g
 
 from __future__ import annotations
 
+from shoal.dialects import dialects
 from shoal.engine import ContainerEnd, Detail, Job, JobState, Outcome, Stage
 from shoal.engine.policies import WishGate
 from shoal.kube.conditions import condition_of
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Obj, name_of
 
 LAST_LINES = 5  # of what a task said when it ended
 _ORDINARY = (None, "ContainerCreating", "PodInitializing")
@@ -26,6 +27,13 @@ def why_waiting(pod: Obj) -> str:
         if waiting.get("reason") not in _ORDINARY:
             return f"{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
     return ""
+
+
+def why_taken(pod: Obj) -> str:
+    """Why a task has no pod of its own: somebody else's has the name."""
+    owners = ((dialect.kind.kind, dialect.owner(pod)) for dialect in dialects())
+    whose = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "somebody else")
+    return f"there is a pod {name_of(pod)} of {whose}; its own comes when that one is gone, or rename one of the two"
 
 
 def why_at_rest(job: Job | None, state: JobState) -> str:

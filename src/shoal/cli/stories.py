@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 
 from shoal.cli.foretelling import answers, endings
 from shoal.cli.jobs import Found
-from shoal.cli.reasons import last_words, why_at_rest, why_ended, why_waiting, word_with
+from shoal.cli.reasons import last_words, why_at_rest, why_ended, why_taken, why_waiting, word_with
 from shoal.cli.views import job_word, span, tasks_of
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.relating import opened, relatives
-from shoal.engine import Anchor, JobState, Observed
+from shoal.engine import Anchor, JobState, Observed, TaskRef
 from shoal.engine.advance import advance
 from shoal.kube import times
 from shoal.kube.objects import Obj, name_of, uid_of
@@ -45,7 +45,7 @@ def story(found: Found, world: World) -> str:
         headline(found, state, world.now),
         last_lines(state),
         _section("What happened", _history(found, state, world)),
-        _section("Tasks", _tasks(state, world)),
+        _section("Tasks", _tasks(found, state, world)),
         _section("What is next", _next(found, state, world)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -129,12 +129,13 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
 # --- tasks ---------------------------------------------------------------------------------------------------------
 
 
-def _tasks(state: JobState, world: World) -> Iterator[str]:
-    pods = {uid_of(pod): pod for pod in world.pods}
+def _tasks(found: Found, state: JobState, world: World) -> Iterator[str]:
+    pods, whys = _pods(found, world)
     width = max((len(view.name) for view in tasks_of(state)), default=0)
     for view in tasks_of(state):
-        pod = pods.get(view.pod_uid or "")
-        why = why_waiting(pod) if pod is not None else ""
+        pod = pods.get(view.name)
+        is_its = pod is not None and view.pod_uid in (None, uid_of(pod))
+        why = whys.get(view.name, "") if is_its or pod is None else ""
         word = word_with(view.word, why)
         is_plain = view.code is None or (word == "cut off" and not view.code)
         words = [word if is_plain else f"{word} (code {view.code})"]
@@ -142,9 +143,25 @@ def _tasks(state: JobState, world: World) -> Iterator[str]:
             words.append(f"retried {view.retries} times" if view.retries > 1 else "retried once")
         if word == "waiting":
             words.append(why)
-        if view.node and view.word not in ("preparing", "created"):
-            words.append(f"on {view.node}")
+        node = view.node or (pod["spec"].get("nodeName") if pod is not None else "")
+        if node and view.word not in ("preparing", "created", "waiting"):
+            words.append(f"on {node}")
         yield f"{view.name.ljust(width)}  {', '.join(word for word in words if word)}"
+
+
+def _pods(found: Found, world: World) -> tuple[dict[str, Obj], dict[str, str]]:
+    """The pods of the job by task, and why tasks wait: for their pod, or because another's has its name."""
+    pods: dict[str, Obj] = {}
+    whys: dict[str, str] = {}
+    for pod in world.pods:
+        body = found.dialect.body(pod, found.manifest)
+        if body is None:
+            continue
+        name = str(TaskRef(body.role, body.index or 0))
+        whys[name] = why_waiting(pod) if body.owned else why_taken(pod)
+        if body.owned:
+            pods[name] = pod
+    return pods, whys
 
 
 # --- what is next --------------------------------------------------------------------------------------------------
@@ -185,7 +202,7 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
 
 def _left(found: Found, world: World) -> str:
     """Where to look afterwards: some languages take the pods away with the end, others leave them."""
-    count = len(world.pods)
+    count = len(_pods(found, world)[0])
     if not count:
         return f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
     there = "Its pod is" if count == 1 else f"{count} of its pods are"
