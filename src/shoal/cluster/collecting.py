@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from shoal.cluster.core import Core, Resource
 from shoal.cluster.deleting import FOREGROUND, ORPHAN, Remover
 from shoal.cluster.port import DeleteOptions, Propagation
@@ -23,6 +25,19 @@ from shoal.kube.objects import Key, Obj
 SLICE = 100
 
 Place = tuple[str, Key]  # a table's resource and a key
+
+
+class _Metadata(msgspec.Struct):
+    ownerReferences: list[Obj] | None = None  # noqa: N815 - as the API has it
+
+
+class _Owned(msgspec.Struct):
+    """Of an object, its owners: the rest is passed over, not decoded."""
+
+    metadata: _Metadata
+
+
+_decode_owned = msgspec.json.Decoder(_Owned).decode
 
 
 class Collector:
@@ -258,7 +273,7 @@ class Collector:
 
 
 def _references(stored: Stored) -> list[Obj]:
-    return stored.obj()["metadata"].get("ownerReferences") or []
+    return _decode_owned(stored.raw).metadata.ownerReferences or []
 
 
 def _blocks(child: Stored, owner: str) -> bool:

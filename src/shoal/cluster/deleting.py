@@ -49,6 +49,7 @@ class Remover:
             return Deleted(resource.show(stored), gone=False)
         finalizers = _finalizers(obj, options.propagation)
         meta = obj["metadata"]
+        before = dict(meta)
         if finalizers:
             meta["finalizers"] = finalizers
         else:
@@ -59,14 +60,12 @@ class Remover:
             self._mark_now(meta)
         else:
             self._mark(meta, grace.seconds)
-        marked = self._changed(resource, obj, stored, options)
+        marked = stored if meta == before else self._changed(resource, obj, stored, options)
         if finalizers or grace.seconds > 0:
             return Deleted(resource.show(marked), gone=False)
         return Deleted(resource.show(self._gone(resource, marked, options)), gone=True)
 
     def _changed(self, resource: Resource, obj: Obj, stored: Stored, options: DeleteOptions) -> Stored:
-        if obj == resource.live(stored):
-            return stored
         if options.dry_run:
             return self._core.made(resource, obj, 0, stored)
         return self._core.put(resource, obj, stored)

@@ -57,6 +57,9 @@ class Change:
             return self.current.raw
         # The last content the watcher knew, under the version of the deletion: it can resume from there.
         assert self.previous is not None
+        was = b'"resourceVersion":"%d"' % self.previous.revision
+        if self.previous.raw.count(was) == 1:  # in a text its quotes would be escaped: this is the field itself
+            return self.previous.raw.replace(was, b'"resourceVersion":"%d"' % self.revision)
         obj = self.previous.obj()
         obj["metadata"]["resourceVersion"] = str(self.revision)
         return _encode(obj)
