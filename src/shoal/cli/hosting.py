@@ -48,6 +48,7 @@ from shoal.operator.standard import standard_loops
 log = Logger(__name__)
 
 LOOPBACK_SERVICES = IPv4Network("127.96.0.0/16")
+KUBECONFIG_IN_PODS = "SHOAL_KUBECONFIG"
 LONGEST_NODE_NAME = 60  # a label has 63 letters, and `-63` is the last of 64 nodes
 
 
@@ -203,7 +204,10 @@ def _nodes(data: DataFolder, config: HostConfig, known: list[str]) -> list[NodeC
     machine = measure(data.path, host_ip=own_address())
     count = config.nodes or len(known) or 1
     name = node_name(machine.hostname) if count != len(known) else known[0] if count == 1 else known[0][: -len("-0")]
-    return split(NodeConfig(name, data.path, machine, capacity=config.capacity, images=config.images), count)
+    # Whoever asks in a pod which cluster it is in finds this one; it answers where the pod's network reaches it.
+    shown = {**os.environ, KUBECONFIG_IN_PODS: str(data.kubeconfig)}
+    whole = NodeConfig(name, data.path, machine, capacity=config.capacity, images=config.images, caller_env=shown)
+    return split(whole, count)
 
 
 def own_address() -> str:

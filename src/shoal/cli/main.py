@@ -39,6 +39,7 @@ COMMANDS = {
     "operator": "Serve jobs on a Kubernetes cluster.",
     "scheduler": "Place pods on a Kubernetes cluster, gangs whole or not at all.",
     "barrier": "Wait until every task of a Framework has an address.",
+    "muster": "Start a process of a Paddle job once its peers run.",
     "completion": "Print the tab completion for your shell.",
 }
 

@@ -118,10 +118,11 @@ async def _run(
         jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]
         if not jobs:
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
+        some_end = not all(job.dialect.endless for job in jobs)
         follower = Follower(
             hosted.cluster, jobs,
             on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble, on_pod=shown.pod,
-            on_gang=shown.gang, is_over=is_over,
+            on_gang=shown.gang, is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
         with shown.shown(), interruption.heard():
@@ -137,6 +138,7 @@ async def _run(
             task.cancel()
         ended = list(follower.jobs.values())
         _tell_failures(ended, shown)
+        # Servers that were there for the others have done their work when the others have ended.
         return _code(ended, interrupted=interruption.count > 0), ended
 
 
@@ -166,7 +168,7 @@ def _code(ended: Sequence[Found], *, interrupted: bool) -> int:
 
     if interrupted:
         return INTERRUPTED
-    return next((code for code in (exit_code_of(job.state) for job in ended) if code), 0)
+    return next((code for code in (exit_code_of(job.state) for job in ended if not job.dialect.endless) if code), 0)
 
 
 async def _make_namespace(cluster: Cluster, name: str) -> None:

@@ -153,4 +153,5 @@ DIALECT = Dialect(
     report=report,
     scale_patch=scale_patch,
     shown=shown,
+    endless=True,
 )

@@ -1,0 +1,81 @@
+"""`shoal muster`: the start command of a container in a Paddle job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from shoal.cluster.connecting import Connection
+    from shoal.muster.environment import Orders
+
+_STARTS = ("start", "start_fluid")
+
+
+@click.command("muster")
+@click.argument("what", type=click.Choice(_STARTS), default="start")
+def command(what: str) -> None:
+    """Wait until the servers and trainers of a Paddle job run, then start this one.
+
+    For containers whose command is `paddle_k8s start_fluid`. Reads TRAINING_ROLE (PSERVER or TRAINER), PADDLE_JOB_NAME,
+    PADDLE_PSERVERS_NUM, PADDLE_TRAINERS_NUM, PADDLE_PORT, POD_NAME, NAMESPACE and ENTRY. Servers are the pods with the
+    label paddle-job-pserver=JOB, trainers those with paddle-job=JOB. Gives ENTRY, which is run by the shell, their
+    addresses and its own number in PADDLE_PSERVERS, PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_IPS, PADDLE_TRAINER_ID
+    and PADDLE_PSERVER_ID. A trainer does not start where more than one of them has failed.
+
+    Asks the API server of the pod's service account, else that of SHOAL_KUBECONFIG, which every pod of a cluster on
+    this machine has, or KUBECONFIG.
+    """
+    from shoal.cluster.connecting import NoConnection
+    from shoal.muster import environment
+    from shoal.muster.gathering import TooManyFailed
+
+    del what  # both words mean the same
+    try:
+        orders = environment.read(os.environ)
+        told = asyncio.run(_gather(orders))
+    except (environment.EnvironmentInvalid, TooManyFailed, NoConnection) as problem:
+        for line in str(problem).splitlines():
+            _say(line)
+        raise SystemExit(1) from None
+    for name, value in told.items():
+        _say(f"export {name}={value}")
+    _say(orders.entry)
+    os.execvpe("sh", ["sh", "-c", orders.entry], {**os.environ, **told, "PYTHONUNBUFFERED": "1"})  # noqa: S606
+
+
+async def _gather(orders: Orders) -> dict[str, str]:
+    from shoal.cluster.connecting import NoConnection
+    from shoal.cluster.kubernetes import opened
+    from shoal.kube.errors import ApiError
+    from shoal.muster.waiting import wait
+
+    connection = _connection()
+    async with opened(connection) as cluster:
+        try:
+            return await wait(cluster, orders, orders.namespace or connection.namespace, _say)
+        except ApiError as refused:
+            raise NoConnection(
+                f"the pods of {orders.job} cannot be seen: {refused.message}. Let the service account of this pod list "
+                f"and watch pods in its namespace"
+            ) from None
+
+
+def _connection() -> Connection:
+    from shoal.cluster.connecting import NoConnection, from_kubeconfig, in_cluster
+
+    found = in_cluster(os.environ)
+    if found is not None:
+        return found
+    written = os.environ.get("SHOAL_KUBECONFIG") or os.environ.get("KUBECONFIG")
+    if not written:
+        raise NoConnection("this pod was given no service account, and KUBECONFIG is not set: nobody tells who runs")
+    return from_kubeconfig(Path(written))
+
+
+def _say(sentence: str) -> None:
+    click.echo(f"muster: {sentence}", err=True)

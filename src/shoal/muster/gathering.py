@@ -1,0 +1,87 @@
+"""Who is there, in an order everybody agrees on, and what each process is told of it. Pure.
+
+A member counts once its pod runs and nobody has told it to go. Members are numbered by the names of their pods, numbers
+within names as numbers: whoever looks at the same pods gives each of them the same place. Servers have addresses that
+differ in their ports too, so that two of them may share a host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from shoal.kube.objects import Obj, is_leaving, labels_of, name_of
+from shoal.muster.environment import PSERVER, Orders
+
+_NUMBER = re.compile(r"(\d+)")
+
+
+class TooManyFailed(Exception):
+    """Nobody starts among so many that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """What is there of those that are awaited: a line per label that changed is worth saying."""
+
+    counts: tuple[tuple[str, int, int], ...]  # label, there, wanted
+
+    @property
+    def is_complete(self) -> bool:
+        return all(there >= wanted for _, there, wanted in self.counts)
+
+
+def gathered(orders: Orders, pods: Iterable[Obj]) -> Gathering:
+    known = list(pods)
+    return Gathering(tuple((label, len(running(known, label)), wanted) for label, wanted in orders.awaited))
+
+
+def running(pods: Iterable[Obj], label: str) -> list[Obj]:
+    """Those that run, in the order everybody agrees on."""
+    found = [pod for pod in pods if _wears(pod, label) and not is_leaving(pod) and _phase(pod) == "Running"]
+    return sorted(found, key=lambda pod: _by_number(name_of(pod)))
+
+
+def settings(orders: Orders, pods: Iterable[Obj]) -> dict[str, str]:
+    """The variables of the program. Raises TooManyFailed, and LookupError where this pod itself is not seen to run."""
+    known = list(pods)
+    servers, trainers = running(known, orders.server_label), running(known, orders.trainer_label)
+    failed = sum(_wears(pod, orders.trainer_label) and _phase(pod) == "Failed" for pod in known)
+    if orders.role != PSERVER and failed > orders.most_failed:
+        raise TooManyFailed(f"{failed} trainers of {orders.job} have failed, {orders.most_failed} may: not starting")
+    own = [name_of(pod) for pod in (servers if orders.role == PSERVER else trainers)]
+    if orders.pod not in own:
+        raise LookupError(orders.pod)
+    place = own.index(orders.pod)
+    endpoints = [f"{_address(pod)}:{orders.port + number}" for number, pod in enumerate(servers[: orders.servers])]
+    made = {
+        "PADDLE_PSERVERS": ",".join(endpoints),
+        "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(endpoints),
+        "PADDLE_TRAINER_IPS": ",".join(_address(pod) for pod in trainers),
+        "PADDLE_TRAINER_ID": str(place),
+        "PADDLE_PSERVER_ID": str(place),
+        "TRAINING_ROLE": orders.role,
+    }
+    if orders.role == PSERVER:
+        made["PADDLE_PORT"] = str(orders.port + place)
+        made["POD_IP"] = _address(servers[place])
+    return made
+
+
+def _wears(pod: Obj, label: str) -> bool:
+    key, _, value = label.partition("=")
+    return labels_of(pod).get(key) == value
+
+
+def _phase(pod: Obj) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")
+
+
+def _address(pod: Obj) -> str:
+    return str((pod.get("status") or {}).get("podIP") or "")
+
+
+def _by_number(name: str) -> list[tuple[int, int, str]]:
+    parts = _NUMBER.split(name)
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part]

@@ -1,0 +1,119 @@
+"""The start command of a Paddle job: whom it waits for, how peers are numbered, and what it tells the program."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from shoal.cluster.embedded import EmbeddedCluster
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj
+from shoal.muster.environment import EnvironmentInvalid, Orders, read
+from shoal.muster.gathering import Gathering, TooManyFailed, gathered, settings
+from shoal.muster.waiting import wait
+
+VARIABLES = {
+    "TRAINING_ROLE": "TRAINER",
+    "PADDLE_JOB_NAME": "fluid-ctr",
+    "POD_NAME": "ctr-trainer-1",
+    "NAMESPACE": "default",
+    "PADDLE_PSERVERS_NUM": "2",
+    "PADDLE_TRAINERS_NUM": "2",
+    "PADDLE_PORT": "30236",
+    "ENTRY": "python train.py",
+}
+TRAINER = read(VARIABLES)
+SERVER = read({**VARIABLES, "TRAINING_ROLE": "PSERVER", "POD_NAME": "ctr-pserver-10"})
+LABELS = {"pserver": "paddle-job-pserver", "trainer": "paddle-job"}
+
+
+def pod(role: str, index: int, phase: str = "Running", **metadata: Any) -> Obj:
+    labels = {LABELS[role]: "fluid-ctr"}
+    return {
+        "metadata": {"name": f"ctr-{role}-{index}", "labels": labels, **metadata},
+        "status": {"phase": phase, "podIP": f"10.0.{int(role == 'trainer')}.{index}"},
+    }
+
+
+ALL = [pod("trainer", 1), pod("pserver", 10), pod("pserver", 9), pod("trainer", 0)]
+
+
+def test_variables_are_read():
+    assert read(VARIABLES) == Orders("fluid-ctr", "TRAINER", "ctr-trainer-1", "default", 2, 2, 30236, "python train.py")
+
+
+def test_every_mistake_of_the_variables_is_told():
+    with pytest.raises(EnvironmentInvalid) as refused:
+        read({"TRAINING_ROLE": "WORKER", "PADDLE_PORT": "0", "PADDLE_PSERVERS_NUM": "two", "PADDLE_TRAINERS_NUM": "2"})
+    assert str(refused.value).splitlines() == [
+        "TRAINING_ROLE is 'WORKER'; it must be PSERVER or TRAINER",
+        "PADDLE_JOB_NAME is not set; it names the pods of the job by their label",
+        "POD_NAME is not set; take it from the field metadata.name",
+        "ENTRY is not set; it is the command line to run",
+        "PADDLE_PSERVERS_NUM is 'two'; it must be a whole number of 1 or more",
+        "PADDLE_PORT is '0'; it must be a whole number of 1 or more",
+    ]
+
+
+def test_a_trainer_waits_for_everybody_and_a_server_for_servers():
+    pods = [
+        pod("pserver", 9),
+        pod("pserver", 10, "Pending"),
+        pod("trainer", 0, deletionTimestamp="2026-01-01T00:00:00Z"),
+    ]
+    servers = ("paddle-job-pserver=fluid-ctr", 1, 2)
+    assert gathered(TRAINER, pods) == Gathering((servers, ("paddle-job=fluid-ctr", 0, 2)))
+    assert gathered(SERVER, pods) == Gathering((servers,))
+    assert gathered(TRAINER, ALL).is_complete
+
+
+def test_numbers_in_names_order_the_members():
+    assert settings(SERVER, ALL) == {
+        "PADDLE_PSERVERS": "10.0.0.9:30236,10.0.0.10:30237",
+        "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.9:30236,10.0.0.10:30237",
+        "PADDLE_TRAINER_IPS": "10.0.1.0,10.0.1.1",
+        "PADDLE_TRAINER_ID": "1",
+        "PADDLE_PSERVER_ID": "1",
+        "TRAINING_ROLE": "PSERVER",
+        "PADDLE_PORT": "30237",
+        "POD_IP": "10.0.0.10",
+    }
+    assert settings(TRAINER, ALL)["PADDLE_TRAINER_ID"] == "1"
+
+
+def test_nobody_starts_among_many_that_failed():
+    one, two = ([*ALL, *(pod("trainer", index, "Failed") for index in range(2, 2 + count))] for count in (1, 2))
+    assert settings(TRAINER, one)["PADDLE_TRAINER_ID"] == "1"
+    with pytest.raises(TooManyFailed, match="2 trainers of fluid-ctr have failed, 1 may: not starting"):
+        settings(TRAINER, two)
+
+
+async def test_the_last_one_to_run_lets_all_begin():
+    cluster = await EmbeddedCluster.open(":memory:")
+
+    async def run(each: Obj) -> None:
+        made = {"metadata": each["metadata"], "spec": {"containers": [{"name": "main", "image": "local"}]}}
+        await cluster.create(POD, made, "default")
+        patch = {"status": each["status"]}
+        await cluster.patch(POD, each["metadata"]["name"], "default", patch=patch, subresource="status")
+
+    try:
+        for each in ALL[1:]:
+            await run(each)
+        said: list[str] = []
+        is_counted = asyncio.Event()
+
+        def say(sentence: str) -> None:
+            said.append(sentence)
+            is_counted.set() if sentence.endswith("1 of 2 run") else None
+
+        waiting = asyncio.create_task(wait(cluster, TRAINER, "default", say))
+        await is_counted.wait()
+        assert not waiting.done()
+        await run(ALL[0])
+        assert await waiting == settings(TRAINER, ALL)
+        assert said[-2:] == ["paddle-job-pserver=fluid-ctr: 2 of 2 run", "paddle-job=fluid-ctr: 2 of 2 run"]
+    finally:
+        await cluster.close()
