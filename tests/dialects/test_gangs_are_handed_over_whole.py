@@ -181,9 +181,9 @@ def old(trainers: int) -> dict[CompanionRef, Seen]:
 
 SEEN: dict[str, tuple[list[Obj], Group, dict[CompanionRef, Seen]]] = {
     "the only one": ([workload(3, Admitted=True)], Group("of-3", "", digest(3), admitted=True), {}),
-    "one of the old size, granted: a new one is asked for": (
+    "one of the old size: a new one is asked for, and nobody new is made before it is granted": (
         [workload(2, Admitted=True)],
-        Group("of-2", "", digest(2), admitted=True),
+        Group("of-2", "", digest(2), admitted=False),
         {},
     ),
     "a new one that waits: the old one stands, and nobody new is made": (

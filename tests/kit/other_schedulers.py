@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
+from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, PatchType
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.backends.backend import Backend
@@ -26,8 +27,10 @@ FULL = "needs 4 cpu at once, 3 are free"
 class Copies:
     """Of some kinds in one namespace; `until` returns when they are as wanted."""
 
-    def __init__(self, cluster: Cluster, namespace: str, *kinds: Kind) -> None:
-        self._copies = {kind: Reflector(cluster, kind, namespace, on_change=self._changed) for kind in kinds}
+    def __init__(self, cluster: Cluster, namespace: str, *kinds: Kind, clock: Clock | None = None) -> None:
+        self._copies = {
+            kind: Reflector(cluster, kind, namespace, on_change=self._changed, clock=clock) for kind in kinds
+        }
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -242,7 +242,7 @@ def _settled(key: str, groups: list[Group], digest: str) -> Iterator[Relative]:
     elif fresh is not None and granted is not None:
         standing = with_fields(granted, digest=digest, admitted=False)
     else:
-        standing = granted or older[0]
+        standing = with_fields(granted or older[0], admitted=False)
     yield GroupRef(key), standing
     for group in older:
         if group.uid != standing.uid:

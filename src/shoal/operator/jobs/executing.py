@@ -51,6 +51,7 @@ from shoal.operator.metrics import Metrics
 AT_ONCE = 64
 TOUCHING = (ApiError, OutcomeUnknown, OSError)
 FORBIDDEN = 403
+UNAVAILABLE = 503
 QUOTA = "exceeded quota"  # in the words of the admission that keeps quotas
 
 
@@ -116,15 +117,18 @@ class Executor:
         return carried
 
     async def _is_fitted(self, manifest: Obj, creates: Sequence[Write], carried: Carried) -> bool:
-        """Whether it is known what bodies have to be fitted to; else none is made in this pass."""
+        """Whether it is known what bodies have to be fitted to; else each is refused, and asked for again."""
         if self._dialect.kin is None or self._dialect.kin.looks is None:
             return True
-        targets = (write.target for write in creates if isinstance(write, Create))
-        roles = {target.role for target in targets if isinstance(target, TaskRef)}
+        asked = [write for write in creates if isinstance(write, Create)]
+        roles = {create.target.role for create in asked if isinstance(create.target, TaskRef)}
         try:
             carried.fit = await self._kin_writer.fitting(manifest, roles)
         except TOUCHING as failure:
-            carried.failure = carried.failure or failure
+            why = f"what its gang was granted cannot be read: {failure}"
+            carried.refused += asked
+            carried.receipts += [Refused(create.target, UNAVAILABLE, why) for create in asked]
+            carried.is_urgent = True
             return False
         return True
 
