@@ -24,6 +24,8 @@ from shoal.operator.scheduler.scope import Scope
 from shoal.operator.trimming import slim_pod
 from shoal.operator.volumes import VolumesLoop
 
+GATHERING_SECONDS = 0.005  # between two plans for pods that come one after the other
+
 
 def standard_loops(
     cluster: Cluster, *, volumes: Path, clock: Clock, gangs: bool = False, registry: CollectorRegistry | None = None
@@ -38,7 +40,7 @@ def standard_loops(
         lambda: pods,
         lambda: Scheduler(
             cluster, nodes, pods, scope=Scope(gangs=gangs), metrics=counted,
-            recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock,
+            recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock, gathering_seconds=GATHERING_SECONDS,
         ),
         lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),

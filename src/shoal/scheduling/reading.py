@@ -43,7 +43,7 @@ def member_from(obj: Obj) -> Pod:
         index=int(index) if index.isdecimal() else 0,
         queue=notes.get(QUEUE_NAME) or "default",
         node=spec.get("nodeName") or "",
-        state=_state(obj),
+        state=state_of(obj),
         since=_moment((obj.get("status") or {}).get("startTime")),
         gated=bool(spec.get("schedulingGates")),
         preemptable=(notes.get(PREEMPTABLE) or labels.get(PREEMPTABLE)) != "false",
@@ -123,7 +123,7 @@ def _moment(text: str | None) -> float:
     return parse(text).timestamp() if text else 0.0
 
 
-def _state(obj: Obj) -> State:
+def state_of(obj: Obj) -> State:
     phase = (obj.get("status") or {}).get("phase")
     if phase in (State.SUCCEEDED, State.FAILED):
         return State(phase)

@@ -20,7 +20,7 @@ from shoal.operator.scheduler.claims import Claims
 from shoal.operator.scheduler.scope import Scope
 from shoal.scheduling.groups import Group, Phase, Queue
 from shoal.scheduling.planning import Bind, Plan
-from shoal.scheduling.reading import group_from, member_from, queue_from
+from shoal.scheduling.reading import group_from, member_from, queue_from, state_of
 from shoal.scheduling.snapshot import Pod, State, node_from
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Feed:
             known = None
         if obj is None:
             return
-        pod = self._assumed(self._read_pod(obj), known)
+        pod = self._assumed(self._as_before(change, known) or self._read_pod(obj), known)
         if pod.group is not None:
             self._follow(pod.group, obj)
         if pod == known:
@@ -229,6 +229,19 @@ class Feed:
         for key in self.claims.changed(change):
             if key in pods:
                 self.pod_changed(Change(change.kind, key, None, pods[key]))
+
+    def _as_before(self, change: Change, known: Pod | None) -> Pod | None:
+        """Nearly every event is about the node or the state of a pod, and reading all of it takes far longer."""
+        old, new = change.old, change.new
+        if known is None or old is None or new is None or known.blocked or known.gated:
+            return None
+        if any(old["metadata"].get(part) != new["metadata"].get(part) for part in ("uid", "labels", "annotations")):
+            return None
+        before, after = old["spec"], new["spec"]
+        node = after.get("nodeName") or ""
+        if {**before, "nodeName": node} != {**after, "nodeName": node}:
+            return None
+        return known.moved(node=node, state=state_of(new), since=known.since if node else 0.0)
 
     def _read_pod(self, obj: Obj) -> Pod:
         pod = member_from(obj)

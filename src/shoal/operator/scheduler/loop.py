@@ -63,7 +63,7 @@ class Scheduler:
         binds_at_once: int = BINDS_AT_ONCE,
         gathering_seconds: float = 0.0,
     ) -> None:
-        """`gathering_seconds`: how long news waits for company where each plan is dear."""
+        """`gathering_seconds`: how long news so soon after a plan waits for company. The first never waits."""
         self._cluster = cluster
         self._nodes = nodes
         self._pods = pods
@@ -77,6 +77,7 @@ class Scheduler:
         self._news = asyncio.Event()
         self._wake: Timer | None = None
         self._cycles = 0
+        self._planned = 0.0  # when
         self._warned: tuple[str, ...] = ()
         self._copies = self._own_copies()
 
@@ -118,10 +119,11 @@ class Scheduler:
                     self._queues.begin()
                 while True:
                     await self._news.wait()
-                    if self._gathering_seconds:
+                    if self._feed.now - self._planned < self._gathering_seconds:
                         await pause(self._clock, self._gathering_seconds)
                     self._news.clear()
                     self._pass()
+                    self._planned = self._feed.now
                     await asyncio.sleep(0)  # whatever was told meanwhile has its turn before the next plan
             finally:
                 if self._wake is not None:
