@@ -13,6 +13,9 @@ from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema, drop_unknown
 
 
+_HOLDERS = (dict, list)
+
+
 def prune(schema: Schema, obj: Obj) -> Obj:
     """`obj` without the fields the schema does not declare; `obj` itself where there are none."""
     return drop_unknown(schema, obj)
@@ -26,8 +29,10 @@ def apply_defaults(schema: Schema, obj: Any, *, but: Set[str] = frozenset()) -> 
     if isinstance(obj, dict):
         _fill_fields(schema, obj)
         for name, child in obj.items():
+            if type(child) not in _HOLDERS or name in but:
+                continue  # most fields are plain values
             below = schema.field(name)
-            if below is not None and below.custom and name not in but:
+            if below is not None and below.custom:
                 apply_defaults(below, child)
     elif isinstance(obj, list) and schema.items is not None:
         for index, child in enumerate(obj):
