@@ -21,9 +21,11 @@ from shoal.cluster.port import Cluster
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector, Subscriber, bare
 from shoal.dialects.gangs import COMMAND
-from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PRIORITY_CLASS
+from shoal.kube.conditions import is_true
+from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PRIORITY_CLASS
 from shoal.kube.objects import Key
 from shoal.logs import Logger
+from shoal.operator.loops import subscribed
 from shoal.operator.scheduler.carrying import Carrier
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.domains import Domains
@@ -104,10 +106,24 @@ class Scheduler:
         async with asyncio.TaskGroup() as group:
             for copy in self._copies.values():
                 group.create_task(copy.run())
-            await load_planner()
+            if not is_loaded():
+                await self._until_needed()
+                await asyncio.to_thread(load_planner)
             for copy in (self._nodes, self._pods, *self._copies.values()):
                 await copy.synced.wait()
             await self._work()
+
+    async def _until_needed(self) -> None:
+        """A node is ready, or somebody waits already: loading the planner earlier would delay the cluster's start."""
+        needed = asyncio.Event()
+
+        def look(change: Change) -> None:
+            if change.new is not None and (change.kind != NODE or is_true(change.new, "Ready")):
+                needed.set()
+
+        copies = (self._nodes, self._pods, *(copy for name, copy in self._copies.items() if name == "groups"))
+        with subscribed(*((copy, look) for copy in copies)):
+            await needed.wait()
 
     async def _work(self) -> None:
         self._begin()
@@ -253,7 +269,10 @@ class Scheduler:
             await self._queues.close()
 
 
-async def load_planner() -> None:
-    """Beside whatever else this process is starting: it takes as long as everything else together."""
-    if not all(name in sys.modules for name in PLANNER):
-        await asyncio.to_thread(lambda: [import_module(name) for name in PLANNER])
+def is_loaded() -> bool:
+    return all(name in sys.modules for name in PLANNER)
+
+
+def load_planner() -> None:
+    for name in PLANNER:
+        import_module(name)
