@@ -268,6 +268,29 @@ def test_an_answer_is_understood(answer: tuple[str, str, Obj, Any]):
     assert backend(name, version=version).standing(obj) == meaning
 
 
+def said(are_up: bool) -> Obj:
+    words = ("PodsReady", "As many pods are up as the job needs") if are_up else ("PodsMissing", "Pods are missing")
+    claim = {"type": "PodsReady", "status": str(are_up), "reason": words[0], "message": words[1]}
+    return {"conditions": [{**claim, "lastTransitionTime": "now"}]}
+
+
+HEARD: dict[str, tuple[Obj, bool, Obj | None]] = {
+    "one that waits": (conditions(QuotaReserved=("False", FULL)), False, None),
+    "one whose pods start": (conditions(Admitted=("True", "")), False, None),
+    "one whose pods are up": (conditions(Admitted=("True", "")), True, said(are_up=True)),
+    "one that was told so": (conditions(Admitted=("True", ""), PodsReady=("True", "")), True, None),
+    "one that lost a pod": (conditions(Admitted=("True", ""), PodsReady=("True", "")), False, said(are_up=False)),
+    "one that has to go": (conditions(Admitted=("True", ""), Evicted=("True", "")), True, None),
+}
+
+
+@pytest.mark.parametrize(("obj", "are_up", "told"), HEARD.values(), ids=HEARD)
+def test_kueue_hears_once_that_pods_are_up(obj: Obj, are_up: bool, told: Obj | None):
+    answer = backend("kueue").answer
+    assert answer is not None
+    assert answer(obj, are_up, "now") == told
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_label_on_a_job_says_whom_its_gang_was_handed_to(name: str):
     made = remembered(backend(name).label)

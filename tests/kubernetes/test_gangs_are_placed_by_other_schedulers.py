@@ -39,6 +39,7 @@ from shoal.dialects.backends.backend import Backend
 from shoal.dialects.backends.handing import handed
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine.policies import GroupGate, Opens
+from shoal.kube.conditions import is_true
 from shoal.kube.kinds import NODE, POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, uid_of
 
@@ -294,6 +295,8 @@ async def test_pods_go_to_the_flavor_that_was_granted_and_the_gang_has_the_numbe
         await play.submit(priorityClassName=spot)
         await play.all_run(2)
         assert [group["spec"]["priority"] for group in play.groups()] == [1000]
+        await play.copies.until(lambda: all(is_true(group, "PodsReady") for group in play.groups()))
+        assert [is_true(group, "Admitted") for group in play.groups()] == [True]
         for pod in play.copies.of(POD):
             assert pod["spec"]["nodeSelector"] == {"kubernetes.io/hostname": play.node, **tier}
             assert taint in pod["spec"]["tolerations"]

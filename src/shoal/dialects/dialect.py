@@ -147,6 +147,7 @@ class Kin:
     among: Callable[[Sequence[Relative], Obj], list[Relative]] | None = None  # where one may hide another: what is seen
     succeed: Callable[[Obj, Iterable[Obj]], None] | None = None  # a new group takes over from those that are there
     looks: Looks | None = None  # what groups and pods depend on that is nobody's child
+    answer: Callable[[Obj, bool, str], Obj | None] | None = None  # what its scheduler wants to hear of a group's pods
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from shoal.dialects.dialect import Dialect
+from shoal.dialects.dialect import Dialect, Kin
 from shoal.dialects.gangs import COMMAND
 from shoal.kube.kinds import (
     CONFIG_MAP,
@@ -88,7 +88,7 @@ def _of_kin(dialect: Dialect) -> list[Right]:
         rights += _on(kind, ("patch",), "to keep the ledger, and names of claims")
         rights += _on(POD, ("patch",), "to mark pods that the operator itself sends away")
         for child in dialect.kin.children:
-            rights += _on_child(child.kind)
+            rights += _on_groups(dialect.kin) if child.kind == dialect.kin.group else _on_child(child.kind)
     if dialect.orders is not None:
         rights += _on(dialect.orders.kind, ("delete", *_COPIES), "to obey orders to jobs, once each")
     return rights
@@ -96,7 +96,12 @@ def _of_kin(dialect: Dialect) -> list[Right]:
 
 def group_rights(dialect: Dialect) -> list[Right]:
     """On the objects that stand for gangs; part of what the language needs."""
-    return _on_child(dialect.kin.group) if dialect.kin is not None else []
+    return _on_groups(dialect.kin) if dialect.kin is not None else []
+
+
+def _on_groups(kin: Kin) -> list[Right]:
+    told = Right(kin.group.group, f"{kin.group.plural}/status", "patch", "to say that the pods of a gang are up")
+    return [*_on_child(kin.group), *([told] if kin.answer is not None else [])]
 
 
 def placing_rights(dialects: Iterable[Dialect]) -> list[Right]:

@@ -61,6 +61,7 @@ class Backend:
     evicts: bool = False  # what was granted may be taken back
     notes: Mapping[str, str] = field(default_factory=dict)  # annotations of every such object
     looks: Looks | None = None
+    answer: Callable[[Obj, bool, str], Obj | None] | None = None  # the status a group should show: whether all are up
     refuses: Callable[[Gang], str] = lambda _: ""  # why such a gang cannot be handed over
     leaves_out: Callable[[Gang], tuple[str, ...]] = lambda _: ()  # what of it cannot be said to this scheduler
 

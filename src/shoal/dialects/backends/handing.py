@@ -174,6 +174,7 @@ def _kin(kin: Kin, backend: Backend, gangs: _Gangs) -> Kin:
         waits=lambda group: backend.standing(group).why.rstrip("."),
         among=partial(_among, backend, gangs) if backend.is_sliced else None,
         looks=backend.looks,
+        answer=backend.answer,
         succeed=partial(_succeed, backend) if backend.is_sliced else None,
     )
 

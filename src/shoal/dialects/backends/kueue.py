@@ -28,6 +28,7 @@ QUEUE_NAME = f"{GROUP}/queue-name"
 ELASTIC = f"{GROUP}/elastic-job"
 TAKES_OVER = f"{GROUP}/workload-slice-replacement-for"
 MOST_SETS = 8
+READY = "PodsReady"
 
 
 def workload(version: str) -> Kind:
@@ -138,6 +139,15 @@ def _add(pod: Obj, more: Obj) -> None:
         spec["tolerations"] = [*known, *(each for each in more["tolerations"] if each not in known)]
 
 
+def answer(obj: Obj, are_up: bool, now: str) -> Obj | None:
+    """Kueue may be set up to take quota back from gangs whose pods do not come up; None where it knows already."""
+    if not is_true(obj, "Admitted") or is_true(obj, "Evicted") or is_true(obj, READY) == are_up:
+        return None
+    words = ("PodsReady", "As many pods are up as the job needs") if are_up else ("PodsMissing", "Pods are missing")
+    claim = {"type": READY, "status": str(are_up), "reason": words[0], "message": words[1], "lastTransitionTime": now}
+    return {"conditions": [claim]}
+
+
 def kueue(scheduler: str = "", version: str = "") -> Backend:
     spoken = version or VERSIONS[0]
 
@@ -147,5 +157,5 @@ def kueue(scheduler: str = "", version: str = "") -> Backend:
     return Backend(
         "kueue", scheduler, workload(spoken), spec, standing, join,
         opens=Opens.ADMITTED, takes_over=TAKES_OVER, evicts=True, notes={ELASTIC: "true"},
-        looks=_looks(spoken), refuses=refuses, leaves_out=leaves_out,
+        looks=_looks(spoken), answer=answer, refuses=refuses, leaves_out=leaves_out,
     )  # fmt: skip

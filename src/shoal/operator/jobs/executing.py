@@ -280,6 +280,13 @@ class Executor:
 
     # Groups, companions and marks
 
+    async def answer(self, manifest: Obj, carried: Carried, *, are_up: bool, now: str) -> None:
+        """After everything else: what schedulers of gangs are told."""
+        try:
+            await self._kin_writer.answer(manifest, are_up=are_up, now=now)
+        except TOUCHING as failure:
+            carried.failure = carried.failure or failure
+
     async def _apply(self, manifest: Obj, apply: Apply, carried: Carried) -> None:
         if self._dialect.kin is None:
             raise Undressed(f"{self._dialect.kind} has no form for {apply}")

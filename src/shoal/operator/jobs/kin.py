@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.dialect import Awaited, Dialect, Kin
 from shoal.dialects.relating import opened, relatives
@@ -22,6 +22,7 @@ from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, nam
 from shoal.operator.jobs.children import Children, OwnerOf
 
 Place = tuple[Kind, Key]
+MANAGER = "shoal"
 
 
 class InTheWay(OutcomeUnknown):
@@ -236,6 +237,23 @@ class KinWriter:
                 seen.update(await self._sight(looks.at(group)))
                 granted.update(dict.fromkeys(members, group))
         return lambda pod, role: looks.fit(pod, role, granted[role], seen)
+
+    async def answer(self, manifest: Obj, *, are_up: bool, now: str) -> None:
+        """Tell the scheduler of gangs what it wants to hear of their pods, where it does not know yet."""
+        kin = self._dialect.kin
+        if kin is None or kin.answer is None:
+            return
+        for group in self._copies.of_kind(kin.group, key_of(manifest)):
+            status = kin.answer(group, are_up, now) if not is_leaving(group) else None
+            if status is None:
+                continue
+            place = {"name": name_of(group), "namespace": namespace_of(group), "uid": uid_of(group)}
+            whole = {"apiVersion": kin.group.api_version, "kind": kin.group.kind, "metadata": place, "status": status}
+            request = self._cluster.patch(
+                kin.group, place["name"], place["namespace"], patch=whole, patch_type=PatchType.APPLY,
+                field_manager=MANAGER, force=True, subresource="status",
+            )  # fmt: skip
+            await self._counted(kin.group, "patch", request)
 
     async def _sight(self, places: tuple[tuple[Kind, str], ...]) -> dict[tuple[Kind, str], Obj]:
         return {place: await self._cluster.get(*place) for place in places}

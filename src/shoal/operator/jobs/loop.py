@@ -40,6 +40,7 @@ from shoal.engine import (
 from shoal.engine.advance import advance
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
+from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
@@ -252,6 +253,8 @@ class JobLoop:
         said = (*step.sentences, *withholding(carried), *carried.complaints, *known.news_of_doors(step.doors))
         self._say(known, replace(step, sentences=said))
         self._plan_next(key, known, step, again=step.again or carried.is_urgent)  # 7. when to look again
+        are_up = known.state.run.stage is Stage.RUNNING
+        await self._executor.answer(known.manifest, carried, are_up=are_up, now=rfc3339(now))
         if carried.failure is not None:
             raise carried.failure
 
