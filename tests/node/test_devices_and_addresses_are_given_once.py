@@ -13,6 +13,7 @@ from shoal.node.admission import refusal
 from shoal.node.gpus import Gpu, assign, visible
 from shoal.node.machine import capacity_of, devices_of, share_of
 from shoal.node.records import Outcome
+from shoal.scheduling.requests import requests_of
 
 
 def wants(name: str, count: int, **more: object) -> Obj:
@@ -141,7 +142,7 @@ REFUSALS: dict[str, tuple[Obj, list[Obj], Outcome | None]] = {
 @pytest.mark.parametrize("case", REFUSALS, ids=str)
 def test_a_pod_that_does_not_fit_is_refused_by_the_short_resource(case: str) -> None:
     asked, others, expected = REFUSALS[case]
-    assert refusal(asked, others, {"cpu": "2", "pods": "2"}) == expected
+    assert refusal(asked, map(requests_of, others), {"cpu": "2", "pods": "2"}) == expected
 
 
 FOUND = (Gpu(0, "x", 1, "GPU-aa"), Gpu(1, "x", 1, "GPU-bb"), Gpu(2, "x", 1, "GPU-cc"))

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 
 from shoal.kube.objects import Obj
 from shoal.node.records import Outcome
-from shoal.scheduling.requests import add, amounts, requests_of
+from shoal.scheduling.requests import Amounts, add, amounts, requests_of
 
 
-def refusal(pod: Obj, others: Iterable[Obj], allocatable: Mapping[str, str]) -> Outcome | None:
-    """Why the pod does not fit beside the `others` that hold resources here, or None where it does."""
+def refusal(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[str, str]) -> Outcome | None:
+    """Why the pod does not fit beside what others have `held` here, or None where it does."""
     asked = requests_of(pod)
-    used = add(*(requests_of(other) for other in others))
+    used = add(*held)
     capacity = amounts(allocatable)
     for name, amount in sorted(asked.items()):
         if amount and used.get(name, 0) + amount > capacity.get(name, 0):

@@ -219,7 +219,7 @@ class Agent:
         """A record for a new pod with an address and devices, or with the verdict that it cannot be here."""
         record = new_record(pod, self.config.clock())
         holding = [worker for worker in self._workers.values() if not worker.record.finished]
-        record.outcome = refusal(pod, (worker.pod for worker in holding), self.config.allocatable)
+        record.outcome = refusal(pod, (worker.requests for worker in holding), self.config.allocatable)
         if record.outcome is not None:
             return record
         taken = {index for worker in holding for given in worker.record.gpus.values() for index in given}

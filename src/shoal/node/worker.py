@@ -39,6 +39,7 @@ from shoal.node.running import Runs
 from shoal.node.sandbox.kept import SandboxFailed
 from shoal.node.sandbox.port import KeeperLost, Sandbox, SandboxSpec
 from shoal.node.status import Place, pod_status
+from shoal.scheduling.requests import requests_of
 
 log = Logger(__name__)
 
@@ -62,6 +63,7 @@ class PodWorker:
         events: Events,
     ) -> None:
         self.pod = pod
+        self.requests = requests_of(pod)
         self.record = record
         self.folder = folder
         self.is_torn_down = False

@@ -296,7 +296,7 @@ def remove_folder(path: Path) -> None:
         with os.scandir(path) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
+                    remove_folder(Path(entry.path))
                 else:
                     os.unlink(entry.path)
         os.rmdir(path)
