@@ -13,6 +13,7 @@ from shoal.cli.foretelling import answers, endings
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import last_words, why_at_rest, why_ended, why_taken, why_waiting, word_with
 from shoal.cli.views import job_word, span, tasks_of
+from shoal.dialects.backends.handing import left_out
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.relating import opened, relatives
 from shoal.engine import Anchor, JobState, Observed, TaskRef
@@ -234,6 +235,9 @@ def _why_groups_wait(found: Found, world: World) -> Iterator[str]:
         return
     groups = (obj for obj in world.kin if obj.get("kind") == kin.group.kind)
     for group in groups:
-        why = kin.waits(group)
-        if why and kin.recognise(group, found.manifest) is not None:
+        if kin.recognise(group, found.manifest) is None:
+            continue
+        if why := kin.waits(group):
             yield f"{kin.group.kind} {name_of(group)} waits: {why}."
+        if unsaid := left_out(group):
+            yield f"Whoever places its pods cannot be told {unsaid}."

@@ -65,6 +65,11 @@ def as_recorded(dialect: Dialect, manifest: Obj) -> Dialect:
     return dialect if found is None else handed(dialect, found)
 
 
+def left_out(group: Obj) -> str:
+    """What of the gang its scheduler could not be told, as a list for people."""
+    return annotations_of(group).get(LEFT_OUT, "")
+
+
 class _Gangs:
     """What jobs ask for, kept by what they are read from: every pod of a job asks for the same."""
 
@@ -185,7 +190,7 @@ def _dress(kin: Kin, backend: Backend, gangs: _Gangs, manifest: Obj, apply: Appl
         return made
     assert backend.kind is not None
     gang = gangs.of(manifest)[apply.target.key]
-    unsaid = "; ".join(backend.leaves_out(gang))
+    unsaid = ", nor ".join(backend.leaves_out(gang))
     notes = {**annotations_of(made), **backend.notes, **({LEFT_OUT: unsaid} if unsaid else {})}
     metadata = {**made["metadata"], "name": _name(backend, gang), "annotations": notes}
     kind = backend.kind

@@ -1,0 +1,56 @@
+"""The story of a job whose gang another scheduler places: why it waits, in that scheduler's words, and what that
+scheduler was not told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kit.other_schedulers import FULL, answer
+from kit.volcano_jobs import task, vcjob
+from shoal.cli.jobs import Found
+from shoal.cli.stories import World, story
+from shoal.dialects.backends import backend
+from shoal.dialects.backends.handing import as_recorded
+from shoal.dialects.volcano import DIALECT, settings
+from shoal.engine import Apply, GroupRef, JobState, Setting
+from shoal.kube.objects import Obj
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def told(name: str) -> list[str]:
+    """What is next, of a job of two in the queue research that its scheduler has not let in."""
+    placer = backend(name)
+    manifest = DIALECT.default(vcjob("ctr", task(replicas=2), queue="research"))
+    manifest["metadata"] |= {
+        "uid": "u", "namespace": "team", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": {"shoal.dev/gang-scheduler": placer.label},
+    }  # fmt: skip
+    dialect = as_recorded(DIALECT, manifest)
+    assert dialect.kin is not None
+    job = dialect.read(manifest, settings())
+    assert job is not None
+    manifest["metadata"]["annotations"] |= dict(dialect.record(job, JobState(), settings()).annotations)
+    group: Obj = dialect.kin.dress(manifest, Apply(GroupRef(""), Setting(), ""), True)
+    group["metadata"]["uid"] = "g"
+    group["status"] = answer(name, granted=False)
+    page = story(Found(manifest, dialect), World([], [], None, NOW, (group,)))
+    return [line.strip() for line in page.partition("What is next:\n")[2].splitlines()]
+
+
+STORIES: dict[str, list[str]] = {
+    "volcano": ["worker waits for its group to be admitted.", f"PodGroup ctr-u waits: {FULL}."],
+    "coscheduling": [
+        "PodGroup ctr-u waits: its pods wait for each other.",
+        "Whoever places its pods cannot be told its queue research.",
+    ],
+    "kueue": ["worker waits for its group to be admitted.", f"Workload ctr-u-d waits: {FULL}."],
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_it_says_what_it_waits_for(name: str):
+    lines = [line.replace(line.split()[1], "ctr-u-d") if "Workload" in line else line for line in told(name)]
+    assert lines[: len(STORIES[name])] == STORIES[name]
