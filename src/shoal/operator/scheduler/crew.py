@@ -34,18 +34,23 @@ class Crew:
 
     def _go(self) -> None:
         if len(self._workers) < self._at_once:
-            worker = asyncio.get_running_loop().create_task(self._work(), name="scheduler request")
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+            self._workers.add(asyncio.get_running_loop().create_task(self._work(), name="scheduler request"))
 
     async def _work(self) -> None:
-        while self._urgent or self._words:
-            request = self._urgent.popleft() if self._urgent else self._words.popleft()
-            try:
-                await request()
-            except Exception:
-                # One request of many: the others must go out all the same.
-                log.exception("request broke")
+        try:
+            while self._urgent or self._words:
+                await self._one(self._urgent.popleft() if self._urgent else self._words.popleft())
+        finally:  # not in a callback, which would come later than the next request may
+            worker = asyncio.current_task()
+            assert worker is not None
+            self._workers.discard(worker)
+
+    async def _one(self, request: Request) -> None:
+        try:
+            await request()
+        except Exception:
+            # One request of many: the others must go out all the same.
+            log.exception("request broke")
 
     async def close(self) -> None:
         """Stop without finishing: what was not sent is found again by the next life."""

@@ -1,0 +1,49 @@
+"""The crew that carries a plan out: so many at once, the urgent first, nothing left lying."""
+
+from __future__ import annotations
+
+import asyncio
+
+from shoal.operator.scheduler.crew import Crew
+
+
+async def test_what_is_asked_as_the_last_worker_rests_goes_out() -> None:
+    out: list[str] = []
+    both = asyncio.Event()
+
+    async def first() -> None:
+        out.append("first")
+        asyncio.get_running_loop().call_soon(crew.ask, second)
+
+    async def second() -> None:
+        out.append("second")
+        both.set()
+
+    crew = Crew(1)
+    crew.ask(first)
+    await asyncio.wait_for(both.wait(), 10)
+    await crew.close()
+    assert out == ["first", "second"]
+
+
+async def test_words_wait_for_deeds_and_a_broken_request_for_nobody() -> None:
+    out: list[str] = []
+    said = asyncio.Event()
+
+    async def say() -> None:
+        out.append("word")
+        said.set()
+
+    async def deed() -> None:
+        out.append("deed")
+
+    async def broken() -> None:
+        raise KeyError("a mistake of ours")
+
+    crew = Crew(1)
+    crew.say(say)
+    crew.ask(broken)
+    crew.ask(deed)
+    await asyncio.wait_for(said.wait(), 10)
+    await crew.close()
+    assert out == ["deed", "word"]
