@@ -122,6 +122,12 @@ def test_a_job_nobody_handed_over_is_told_in_its_own_words():
     assert as_recorded(DIALECT, ctr()) is DIALECT
 
 
+def test_queues_of_another_scheduler_are_not_looked_for_among_ours():
+    own, foreign = (handed(DIALECT, backend(name)) for name in ("shoal", "kueue"))
+    assert (own.admit_among, own.neighbours) == (DIALECT.admit_among, DIALECT.neighbours)
+    assert (foreign.admit_among, foreign.neighbours) == (None, ())
+
+
 def test_a_language_without_gangs_stays_as_it_is():
     assert handed(FRAMEWORK, backend("kueue")) is FRAMEWORK
 

@@ -168,8 +168,11 @@ async def _webhook(orders: Orders, cluster: KubernetesCluster, namespace: str) -
         yield None
         return
     from shoal.operator.certifying import Certifier, webhook_served
+    from shoal.operator.gang_schedulers import handed_over
 
     certifier = Certifier(orders.name, namespace)
-    dialects = [load(name) for name in orders.dialects]
-    async with webhook_served(cluster, certifier, orders.webhook_address, dialects):
+    dialects = await handed_over(
+        cluster, _duties(orders).dialects, orders.gang_scheduler, scheduler=orders.gang_scheduler_name
+    )
+    async with webhook_served(cluster, certifier, orders.webhook_address, dialects.values()):
         yield certifier

@@ -212,12 +212,19 @@ def _own_roles() -> list[Any]:
 
 
 def _webhook_roles() -> list[Any]:
-    looks = {name: rules(neighbour_rights([load(name)])) for name in NAMES}
-    among = [{f"$if dialects={name}": wanted} for name, wanted in looks.items() if wanted]
+    among = [{f"$if dialects={name}": wanted} for name in NAMES if (wanted := _neighbour_rules(load(name)))]
     return [
         _role("ClusterRole", "${name}-webhook", [*rules(webhook_rights("${name}")), *among]),
         _binding("ClusterRole", "${name}-webhook"),
     ]
+
+
+def _neighbour_rules(dialect: Dialect) -> list[Any]:
+    """On what new jobs are checked against; queues are those of whoever places the gangs."""
+    if not has_gangs(dialect):
+        return list(rules(neighbour_rights([dialect])))
+    spoken = {name: rules(neighbour_rights([handed(dialect, backend(name))])) for name in BACKENDS}
+    return [{f"$if gangScheduler={name}": wanted} for name, wanted in spoken.items() if wanted]
 
 
 def _role(kind: str, name: str, wanted: list[Any]) -> Obj:

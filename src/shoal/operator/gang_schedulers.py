@@ -7,12 +7,18 @@ did. For all others their own API group is the sign; whether the scheduler behin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shoal.dialects import backends
 from shoal.dialects.backends import coscheduling, kueue, native
 from shoal.dialects.backends.backend import Backend
+from shoal.dialects.backends.handing import handed, has_gangs
+from shoal.dialects.dialect import Dialect
+from shoal.logs import Logger
 from shoal.operator.definitions import Discovering, Unserved
+
+log = Logger(__name__)
 
 AUTO = "auto"
 WISHES = (AUTO, *backends.NAMES)
@@ -83,3 +89,14 @@ async def _served(cluster: Discovering, name: str) -> str:
 
 def _backend(name: str, api_version: str, scheduler: str) -> Backend:
     return backends.backend(name, scheduler=scheduler, version=api_version.rpartition("/")[2])
+
+
+async def handed_over(
+    cluster: Discovering, dialects: Mapping[str, Dialect], wish: str = AUTO, *, scheduler: str = ""
+) -> Mapping[str, Dialect]:
+    """The languages, those with gangs as whoever places these wants it. Nobody is asked where none has any."""
+    if not any(has_gangs(dialect) for dialect in dialects.values()):
+        return dialects
+    chosen = await choose(cluster, wish, scheduler=scheduler)
+    log.info("gang scheduler", name=chosen.backend.name, why=chosen.why)
+    return {name: handed(dialect, chosen.backend) for name, dialect in dialects.items()}

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.fencing import Fenced
 from shoal.cluster.port import Cluster
-from shoal.dialects.backends.handing import handed, has_gangs
 from shoal.dialects.dialect import Dialect
 from shoal.kube.objects import Key
 from shoal.logs import Logger
@@ -120,19 +119,13 @@ class Operator:
     async def prepare(self) -> None:
         """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
         await self._cluster.require_supported()
-        spoken = await self._handed_over()
+        duties = self._duties
+        spoken = await gang_schedulers.handed_over(
+            self._cluster, duties.dialects, duties.gang_scheduler, scheduler=duties.scheduler_name
+        )
         ready = {name: await served(self._cluster, dialect) for name, dialect in spoken.items()}
         self._duties = replace(self._duties, dialects=ready)
         await check_rights(self._cluster, self._rights())
-
-    async def _handed_over(self) -> Mapping[str, Dialect]:
-        """The languages, those with gangs as whoever places these wants it."""
-        duties = self._duties
-        if not any(has_gangs(dialect) for dialect in duties.dialects.values()):
-            return duties.dialects
-        chosen = await gang_schedulers.choose(self._cluster, duties.gang_scheduler, scheduler=duties.scheduler_name)
-        log.info("gang scheduler", name=chosen.backend.name, why=chosen.why)
-        return {name: handed(dialect, chosen.backend) for name, dialect in duties.dialects.items()}
 
     def _rights(self) -> list[tuple[str, Right]]:
         duties, own = self._duties, self._identity.namespace

@@ -41,6 +41,9 @@ def handed(dialect: Dialect, backend: Backend) -> Dialect:
     if kin is None or kin.gangs is None:
         return dialect
     gangs = _Gangs(kin, backend)
+    if backend.kind != kin.group:
+        # Its queues are another scheduler's, and nothing that is there says whether a job may enter them.
+        dialect = replace(dialect, admit_among=None, neighbours=())
     return replace(
         dialect,
         kin=_kin(kin, backend, gangs),
