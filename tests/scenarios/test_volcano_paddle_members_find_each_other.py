@@ -1,0 +1,105 @@
+"""Acceptance scenarios of Volcano Jobs: servers and trainers of a Paddle job find each other (31, 33), on a cluster of
+ours whose pods have loopback addresses, with the start command the manifest of the article asks for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.scenario import NAMESPACE
+from kit.volcano_jobs import policy, vcjob
+from kit.volcano_world import RealVolcano
+from shoal.cluster.port import LogOptions
+from shoal.kube.objects import Obj
+from shoal.node.sandbox.port import Network
+
+pytestmark = pytest.mark.processes
+
+CPU = {"cpu": "1"}
+# A server tells whoever connects where it listens; a trainer asks every server, and says what it was told.
+STUB = """
+import json, os, socket, time
+endpoints = os.environ["PADDLE_PSERVERS"].split(",")
+def ask(endpoint):
+    host, port = endpoint.split(":")
+    while True:
+        try:
+            with socket.create_connection((host, int(port))) as connection:
+                return json.loads(connection.makefile().read())
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+if os.environ["TRAINING_ROLE"] == "PSERVER":
+    mine = next(each for each in endpoints if os.environ["POD_IP"] in each)
+    with socket.create_server((mine.split(":")[0], int(mine.split(":")[1]))) as server:
+        while True:
+            connection, _ = server.accept()
+            connection.sendall(json.dumps([os.environ["PADDLE_PSERVER_ID"], *server.getsockname()]).encode())
+            connection.close()
+print(json.dumps([os.environ["PADDLE_TRAINER_ID"], endpoints, [ask(each) for each in endpoints]]))
+"""
+
+
+def ctr(script: Path) -> Obj:
+    """The manifest of the article, with a stub for the training and our start command in its image's place."""
+    return vcjob(
+        "ctr-volcano",
+        _member("pserver", "PSERVER", "paddle-job-pserver", script),
+        {
+            **_member("trainer", "TRAINER", "paddle-job", script),
+            "policies": [policy("TaskCompleted", "CompleteJob")],
+        },
+        minAvailable=4,
+        schedulerName="volcano",
+        policies=[policy("PodEvicted", "RestartJob"), policy("PodFailed", "RestartJob")],
+    )
+
+
+def _member(name: str, role: str, label: str, script: Path) -> Obj:
+    fields = {"NAMESPACE": "metadata.namespace", "POD_NAME": "metadata.name", "POD_IP": "status.podIP"}
+    plain = {
+        "PADDLE_JOB_NAME": "fluid-ctr", "PADDLE_TRAINERS_NUM": "2", "PADDLE_PSERVERS_NUM": "2", "PADDLE_PORT": "30236",
+        "TRAINING_ROLE": role, "ENTRY": f"exec {sys.executable} {script}",
+    }  # fmt: skip
+    env: list[Obj] = [{"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields.items()]
+    container = {
+        "name": name,
+        "image": "volcanosh/edlctr:v1",
+        "command": [sys.executable, "-m", "shoal", "muster", "start_fluid"],
+        "env": [*env, *({"name": key, "value": value} for key, value in plain.items())],
+        "resources": {"requests": CPU},
+    }
+    template = {
+        "metadata": {"labels": {label: "fluid-ctr"}},
+        "spec": {"restartPolicy": "OnFailure", "containers": [container], "terminationGracePeriodSeconds": 1},
+    }
+    return {"name": name, "replicas": 2, "template": template}
+
+
+async def said(world: RealVolcano, pod: str) -> Any:
+    """What a pod printed last, which is JSON."""
+    chunks = [chunk async for chunk in world.user.logs(pod, NAMESPACE, LogOptions())]
+    return json.loads(b"".join(chunks).decode().splitlines()[-1])
+
+
+async def test_31_33_servers_and_trainers_have_addresses_and_numbers_of_their_own(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(STUB)
+    async with RealVolcano(tmp_path, network=Network.LOOPBACK) as world:
+        await world.submit(ctr(script))
+        await world.in_phase("ctr-volcano", "Completed")
+        await world.rest(10)
+        left = world.pods_of("ctr-volcano")
+        told = [await said(world, f"ctr-volcano-trainer-{index}") for index in range(2)]
+        assert (world.counts("ctr-volcano"), world.status("ctr-volcano").get("retryCount", 0)) == ({"succeeded": 2}, 0)
+    assert left == {"ctr-volcano-trainer-0": "Succeeded", "ctr-volcano-trainer-1": "Succeeded"}
+    endpoints = told[0][1]
+    addresses = [endpoint.split(":")[0] for endpoint in endpoints]
+    assert [endpoint.split(":")[1] for endpoint in endpoints] == ["30236", "30237"]
+    assert len(set(addresses)) == 2
+    # In the order of the servers' own numbers, so that everybody means the same one by the same place.
+    servers = [[str(place), address, 30236 + place] for place, address in enumerate(addresses)]
+    assert told == [["0", endpoints, servers], ["1", endpoints, servers]]
