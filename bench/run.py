@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import measure
 
-BENCHES = ("apiserver", "client", "cluster", "engine", "jobs", "kubernetes", "scheduling")
+BENCHES = ("apiserver", "binding", "client", "cluster", "engine", "jobs", "kubernetes", "scheduling")
 
 
 def main() -> None:

@@ -84,7 +84,9 @@ class Carrier:
         else:
             self._metrics.attempted("scheduled")
             self._on_bound(key)
-            self._crew.say(partial(self._tell_placed, bind))
+            known = self._feed.view.pods.get(key)
+            if known is None or known.group is None:  # of a gang the group tells, once for all of them
+                self._crew.say(partial(self._tell_placed, bind))
 
     async def _tell_placed(self, bind: Bind) -> None:
         pod = self._pods.objects.get(bind.pod)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ log = Logger(__name__)
 
 PLANNER = ("shoal.scheduling.view", "shoal.scheduling.planner", "shoal.scheduling.verdicts")
 BINDS_AT_ONCE = 16
+LACKING_SECONDS = 5.0
 
 
 class Scheduler:
@@ -79,6 +81,7 @@ class Scheduler:
         self._news = asyncio.Event()
         self._wake: Timer | None = None
         self._cycles = 0
+        self._lacking: dict[Key, Timer] = {}  # groups some of whose pods do not exist
         self._planned = 0.0  # when
         self._warned: tuple[str, ...] = ()
         self._copies = self._own_copies()
@@ -142,8 +145,8 @@ class Scheduler:
                     self._planned = self._feed.now
                     await asyncio.sleep(0)  # whatever was told meanwhile has its turn before the next plan
             finally:
-                if self._wake is not None:
-                    self._wake.cancel()
+                for timer in (*self._lacking.values(), *((self._wake,) if self._wake else ())):
+                    timer.cancel()
                 await self._close()
 
     def _begin(self) -> None:
@@ -222,26 +225,33 @@ class Scheduler:
         with self._metrics.planning():
             made = plan(self.view, self._feed.now)
         news = self._group_words.decide(made.groups, self._cycles) if self._group_words is not None else []
-        fleeting, lasting = self._waits(made, news)
+        waits = (*made.waits, *self._waits(made, news))
         self._feed.assume(made)
         self._carrier.carry_out(made)
-        self._pod_words.tell(lasting)
-        self._pod_words.tell(fleeting, soon=True)
+        self._pod_words.tell(waits)
         self._count(made, news)
         self._wake_at(made.wake_at)
 
-    def _waits(self, made: Plan, news: list[Verdict]) -> tuple[tuple[Wait, ...], tuple[Wait, ...]]:
-        """What pods have to hear: of what is likely to pass, and of what is not."""
+    def _waits(self, made: Plan, news: list[Verdict]) -> tuple[Wait, ...]:
+        """What pods of gangs have to hear. That others are missing is said when nobody has come for a while: the pods
+        of a large gang come one after the other, and telling all at each would take longer than placing them."""
         from shoal.scheduling.verdicts import pod_waits
 
-        short = tuple(verdict for verdict in news if verdict.blocked == "pods")
+        for verdict in news:
+            if (timer := self._lacking.pop(verdict.group, None)) is not None:
+                timer.cancel()
+            if verdict.blocked == "pods":
+                tell = partial(self._tell_lack, made, verdict)
+                self._lacking[verdict.group] = self._clock.call_later(LACKING_SECONDS, tell)
         others = tuple(verdict for verdict in news if verdict.blocked != "pods")
-        orphans = tuple(wait for wait in made.waits if self.view.pods[wait.pod].group is not None)
-        lone = tuple(wait for wait in made.waits if self.view.pods[wait.pod].group is None)
-        return (
-            (*orphans, *pod_waits(replace(made, groups=short), self.view)),
-            (*lone, *pod_waits(replace(made, groups=others), self.view)),
-        )
+        return pod_waits(replace(made, groups=others), self.view)
+
+    def _tell_lack(self, made: Plan, verdict: Verdict) -> None:
+        from shoal.scheduling.verdicts import pod_waits
+
+        self._lacking.pop(verdict.group, None)
+        if verdict.group in self.view.groups:
+            self._pod_words.tell(pod_waits(replace(made, binds=(), groups=(verdict,)), self.view))
 
     def _count(self, made: Plan, news: list[Verdict]) -> None:
         if made.warnings != self._warned:

@@ -62,13 +62,12 @@ class PodWords:
     def waiting(self) -> int:
         return len(self._waits)
 
-    def tell(self, waits: Iterable[Wait], *, soon: bool = False) -> None:
-        """`soon`: it is likely to be over before anybody reads it."""
+    def tell(self, waits: Iterable[Wait]) -> None:
         for wait in waits:
             before = self._waits.get(wait.pod)
             self._waits[wait.pod] = wait
             if before is None or (before.uid, before.reason) != (wait.uid, wait.reason):
-                (self._work.add_soon if soon else self._work.add)(wait.pod)
+                self._work.add(wait.pod)
             elif before.sentence != wait.sentence:
                 self._work.add_soon(wait.pod)
 
