@@ -1,4 +1,4 @@
-"""The pod-by-pod plan: tables of nodes and pods in, binds and sentences out."""
+"""Pods without a group: tables of nodes and pods in, binds and sentences out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.kube.objects import Key
-from shoal.scheduling import Bind, Node, Plan, Pod, Snapshot, Wait, plan
+from shoal.scheduling.planner import plan
+from shoal.scheduling.planning import Bind, Plan, Wait
 from shoal.scheduling.requests import requests_of
+from shoal.scheduling.snapshot import Node, Pod
+from shoal.scheduling.view import ClusterView
 
 GPU = "nvidia.com/gpu"
 GI = (1 << 30) * 1000
@@ -28,21 +31,26 @@ def pod(name: str, *, cpu: int = 1, gpus: int = 0, **more: Any) -> Pod:
     return Pod(Key("default", name), f"uid-{name}", asked, **more)
 
 
-def planned(nodes: list[Node], pods: list[Pod], placed: list[tuple[str, dict[str, int]]] | None = None) -> Plan:
-    return plan(Snapshot(tuple(nodes), tuple(placed or ()), tuple(pods)))
+def planned(nodes: list[Node], pods: list[Pod]) -> Plan:
+    view = ClusterView()
+    for each in nodes:
+        view.set_node(each)
+    for one in pods:
+        view.set_pod(one)
+    return plan(view, 0.0)
 
 
 def bound(name: str, to: str) -> Bind:
     return Bind(Key("default", name), f"uid-{name}", to)
 
 
-def waiting(name: str, sentence: str) -> Plan:
-    return Plan((), (Wait(Key("default", name), f"uid-{name}", sentence),))
+def waiting(name: str, sentence: str) -> tuple[Wait, ...]:
+    return (Wait(Key("default", name), f"uid-{name}", sentence),)
 
 
 def test_a_pod_goes_to_the_node_it_fills_best() -> None:
     nodes = [node("big", gpus=8), node("small", gpus=2)]
-    assert planned(nodes, [pod("a", gpus=2)]) == Plan((bound("a", "small"),), ())
+    assert planned(nodes, [pod("a", gpus=2)]).binds == (bound("a", "small"),)
 
 
 def test_pods_of_one_plan_share_the_room() -> None:
@@ -94,7 +102,8 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("nodes", "lone", "sentence"), SENTENCES)
 def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, sentence: str) -> None:
-    assert planned(nodes, [lone]) == waiting("p", f"waiting: {sentence}")
+    made = planned(nodes, [lone])
+    assert (made.binds, made.waits) == ((), waiting("p", f"waiting: {sentence}"))
 
 
 TOLERATIONS = [

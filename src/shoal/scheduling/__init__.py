@@ -1,8 +1,8 @@
 """Who runs where, and why not: a view of the cluster goes in, a plan with a sentence for each decision comes out.
 
-Two doors. `plan(Snapshot)` places plain pods of a small cluster one by one and needs nothing but this module. Gangs,
-queues, preemption and topology are planned from a `ClusterView` (`shoal.scheduling.view`) by `planner.plan(view, now)`;
-these two load numpy, so import them where the first plan is made and not where a program starts:
+Pods, gangs, queues, preemption and topology are planned from a `ClusterView` (`shoal.scheduling.view`) by
+`planner.plan(view, now)`; these two load numpy, so import them where the first plan is made and not where a program
+starts:
 
     view = ClusterView(settings)
     view.set_node(...); view.set_pod(...); view.set_group(...); view.set_queue(...)   # from watches, in any order
@@ -14,8 +14,3 @@ these two load numpy, so import them where the first plan is made and not where 
 A watch event that shows what was assumed changes nothing; one that contradicts it (a bind was refused: the pod is still
 without a node) is simply set again. Plan after events, and at `made.wake_at` if nothing happens before.
 """
-
-from shoal.scheduling.planning import Bind, Plan, Wait, plan
-from shoal.scheduling.snapshot import Node, Pod, Snapshot
-
-__all__ = ["Bind", "Node", "Plan", "Pod", "Snapshot", "Wait", "plan"]

@@ -116,13 +116,6 @@ _TAKE = attrgetter(*Pod.__dataclass_fields__)
 _PUT = [getattr(Pod, name).__set__ for name in Pod.__dataclass_fields__]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    nodes: tuple[Node, ...]
-    placed: tuple[tuple[str, Mapping[str, int]], ...]  # node name, what a pod there holds
-    waiting: tuple[Pod, ...]
-
-
 def node_from(obj: Obj) -> Node:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     return Node(
