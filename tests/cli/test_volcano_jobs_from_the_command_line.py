@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.fates import runs
+from kit.fates import exits, runs
 from kit.terminal import Terminal, at_a_cluster
-from kit.volcano_jobs import task, vcjob
+from kit.volcano_jobs import policy, task, vcjob
 
 pytestmark = pytest.mark.processes
 
@@ -49,6 +49,17 @@ def test_the_example_runs_to_its_end() -> None:
     status = json.loads(made.stdout)["status"]
     assert (status["state"]["phase"], status["succeeded"], status.get("retryCount", 0)) == ("Completed", 2, 0)
     assert "worker-1 | worker 1 knows hello-gang-server-0.hello-gang at " in made.stderr
+
+
+def test_a_run_ends_with_an_abort_and_the_code_of_its_cause(tmp_path: Path) -> None:
+    job = vcjob("pet", task("ps", 1, fate=runs()), task(fate=exits(7)), policies=[policy("PodFailed", "AbortJob")])
+    told = Terminal(tmp_path)("run", Terminal(tmp_path).file(job), "--plain", code=7).splitlines()
+    headline, way_out = told[-2:]
+    assert headline.startswith("Job pet in namespace default (ps x 1, worker x 1) is held for ")
+    assert headline.endswith(": worker-0 ended with code 7.")
+    assert way_out.startswith(
+        "`shoal run` ends here. On a cluster that stays (`shoal up`), `shoal start pet` resumes it"
+    )
 
 
 def test_definitions_come_with_what_belongs_to_them() -> None:
