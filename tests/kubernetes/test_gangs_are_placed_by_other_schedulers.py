@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from kit import gang_plane
+from kit import gang_plane, operated
 from kit.control_plane import ControlPlane
 from kit.fates import runs
 from kit.gang_apis import define
 from kit.hollow import HollowNodes
 from kit.installed import Ground
-from kit.operators import OperatorProcess, operator
+from kit.operators import OperatorProcess, operator, user_of
 from kit.other_schedulers import FULL, Admitter, Copies, conditions
 from kit.volcano_jobs import policy, task, vcjob
 from kit.whole_run import folder_of_the_run, needs_a_control_plane
@@ -241,6 +241,22 @@ async def played(ground: Ground, name: str, **hollow: Any) -> AsyncIterator[tupl
         running = await stack.enter_async_context(operator(ground.kubeconfig(), *flags))
         assert (await running.says("gang scheduler"))["name"] == name
         yield Play(ground, placer, copies, admitter), running
+        assert await running.stop() == 0
+        asked = operated.requests(ground.plane, user_of(ground.options.name, ground.own))
+        forbidden = {each["objectRef"]["resource"] for each in asked if each["responseStatus"]["code"] == 403}
+        assert forbidden == {"customresourcedefinitions"}  # it asks, and what the server says it serves has to do
+
+
+async def test_what_is_installed_is_for_whom_the_cluster_has(ground: Ground) -> None:
+    told = await ground.install(dialects=("framework", "volcano"), gangScheduler="auto")
+    assert [str(line) for line in told if line.kind == "gang scheduler"] == [
+        "gang scheduler kueue chosen: gangs go to Kueue: this cluster serves kueue.x-k8s.io/v1beta2. It serves "
+        "scheduling.x-k8s.io/v1alpha1 (coscheduling), scheduling.k8s.io/v1alpha2 (native) too, and --gang-scheduler "
+        "chooses"
+    ]
+    async with operator(ground.kubeconfig(), *ground.flags, "--dialects", "volcano") as running:
+        assert (await running.says("gang scheduler"))["name"] == "kueue"
+        await running.says("prepared")
         assert await running.stop() == 0
 
 

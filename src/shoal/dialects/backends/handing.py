@@ -81,8 +81,15 @@ class _Gangs:
         self._gangs = kin.gangs
         self._longest_name = backend.longest_name
         self._known: dict[tuple[object, ...], Mapping[str, Gang]] = {}
+        self._last: tuple[Obj, Mapping[str, Gang]] = ({}, {})
 
     def of(self, manifest: Obj) -> Mapping[str, Gang]:
+        """Thousands of pods in a row are dressed from one and the same manifest, which nobody changes."""
+        if manifest is not self._last[0]:
+            self._last = (manifest, self._recall(manifest))
+        return self._last[1]
+
+    def _recall(self, manifest: Obj) -> Mapping[str, Gang]:
         generation = manifest["metadata"].get("generation")
         if generation is None:
             return self._read(manifest)
