@@ -7,43 +7,81 @@ room, so that nobody else takes it while the victims leave.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from zlib import crc32
+
 from shoal.kube.objects import Key
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.members import Members
 from shoal.scheduling.placing import Placed
 from shoal.scheduling.planning import Evict, Shrink
+from shoal.scheduling.prospects import Prospects
 from shoal.scheduling.snapshot import Pod
-from shoal.scheduling.victims import SHRINK, Step, held, steps_beyond, steps_of_guests, steps_within
+from shoal.scheduling.victims import SHRINK, Step, has_weaker, held, steps_beyond, steps_of_guests, steps_within
 
 MOST_STEPS = 2000
+SEARCHED_AGAIN_SECONDS = 10.0  # for those for whom there was no search left, even if nothing happens
 SPARED_ONE_BY_ONE = 64
 
 
 def make_room(cycle: Cycle) -> None:
-    settings = cycle.settings
-    left = settings.eviction_attempts
-    hopeless: set[object] = set()
-    for members in _in_order(cycle):
-        if left <= 0:
+    """So many searches in one plan. Half of them go to the head of the line.
+
+    The rest start somewhere behind it, at a place that the moment decides: whoever stands behind many for whom nothing
+    can be done is not left out for as long as those stay.
+    """
+    searches = Searches(cycle)
+    line = searches.down(_in_order(cycle), most=cycle.settings.eviction_attempts // 2)
+    if line:
+        start = crc32(repr(cycle.now).encode()) % len(line)
+        line = searches.down(line[start:] + line[:start], most=cycle.settings.eviction_attempts)
+    if line:
+        cycle.wake(cycle.now + SEARCHED_AGAIN_SECONDS)
+
+
+class Searches:
+    """The searches of one plan: who asks for what somebody looked for in vain need not look."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._prospects = Prospects(cycle)
+        self._hopeless: set[object] = set()
+        self._made = 0
+
+    def down(self, line: list[Members], *, most: int) -> list[Members]:
+        """Search for one after the other until that many searches were made; who is left."""
+        for place, members in enumerate(line):
+            if self._made >= most:
+                return line[place:]
+            self._serve(members)
+        return []
+
+    def _serve(self, members: Members) -> None:
+        cycle, group = self._cycle, members.group
+        asked_at_least(members, cycle.view)
+        alike = (group.queue, group.priority, members.minimum().alike, group.closeness)
+        if alike in self._hopeless and members.key not in cycle.reservations:
             return
-        asked = asked_at_least(members, cycle.view)
-        alike = (members.group.queue, members.group.priority, tuple(sorted(asked.items())), members.group.closeness)
-        if alike in hopeless and members.key not in cycle.reservations:
-            continue
-        searched = [
-            (steps_of_guests, "it was only a guest on nodes kept for", members.key in cycle.reservations),
-            (steps_within, "lower priority than", settings.preempt),
-            (steps_beyond, "its queue holds more than it deserves, and room is needed for", _reclaims(cycle, members)),
-        ]
-        for steps_for, why, wanted in searched:
-            steps = [step for step in steps_for(cycle, members) if _helps(cycle, members, step)] if wanted else []
+        if any(pod.never_preempts for pod in members.waiting.values()):
+            return
+        for steps_for, why in self._ways(members):
+            steps = [step for step in steps_for(cycle, members) if _helps(cycle, members, step)]
             if not steps:
                 continue
-            left -= 1
+            self._made += 1
             if _search(cycle, members, steps[:MOST_STEPS], why):
-                break
-        else:
-            hopeless.add(alike)
+                self._prospects.forget()
+                return
+        self._hopeless.add(alike)
+
+    def _ways(self, members: Members) -> Iterator[tuple[Callable[[Cycle, Members], list[Step]], str]]:
+        cycle, settings = self._cycle, self._cycle.settings
+        if members.key in cycle.reservations:
+            yield steps_of_guests, "it was only a guest on nodes kept for"
+        if settings.preempt and has_weaker(cycle, members) and self._prospects.within(members):
+            yield steps_within, "lower priority than"
+        if settings.reclaim and _reclaims(cycle, members) and self._prospects.beyond(members):
+            yield steps_beyond, "its queue holds more than it deserves, and room is needed for"
 
 
 def _in_order(cycle: Cycle) -> list[Members]:
@@ -61,14 +99,12 @@ def _in_order(cycle: Cycle) -> list[Members]:
                 continue
             if members.group.guest:
                 continue  # who may be evicted at any time drives nobody out: that would go on for ever
-            if members.waiting and not any(pod.never_preempts for pod in members.waiting.values()):
+            if members.waiting:
                 found.append(members)
     return sorted(found, key=cycle.order)
 
 
 def _reclaims(cycle: Cycle, members: Members) -> bool:
-    if not cycle.settings.reclaim:
-        return False
     asked, claims = asked_at_least(members, cycle.view), members.key not in cycle.claimants
     return cycle.shares.may_reclaim(members.group.queue, asked, claims=claims)
 
@@ -183,6 +219,7 @@ def _commit(cycle: Cycle, members: Members, chosen: list[Step], why: str) -> Non
     cycle.given_up |= taken
     for step in chosen:
         cycle.steps.pop(step.members.key, None)
+        cycle.queue_steps.pop(step.members.group.queue, None)
     cycle.promise(members, placed)
     cycle.still[members.key] = Standstill("leaving", words=str(len(taken)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 FEW_ROWS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     pod: Pod
     row: int
     devices: tuple[int, ...] = ()
@@ -86,11 +85,11 @@ class Placer:
         if not len(rows):
             return []
         if shape.packs or len(pods) == 1:
-            counts = np.minimum(slots[rows], np.maximum(len(pods) - _before(slots[rows]), 0))
+            counts = _filled(slots[rows].tolist(), len(pods))
         else:
-            counts = self._evenly(shape, rows, slots[rows], len(pods))
+            counts = self._evenly(shape, rows, slots[rows], len(pods)).tolist()
         placed: list[Placed] = []
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+        for row, count in zip(rows.tolist(), counts, strict=True):
             if count:
                 self._give(shape, row, count, later=where.later)
                 placed += [Placed(pod, row) for pod in pods[len(placed) : len(placed) + count]]
@@ -124,7 +123,7 @@ class Placer:
                 ok &= where.mask
             if not ok.any():
                 break  # the next of this shape fares no better
-            row = int(np.argmax(np.where(ok, key, NOWHERE)))
+            row = int(np.where(ok, key, NOWHERE).argmax())
             placed.append(Placed(pod, row, self._devices(shape, row, later=where.later)))
             self._give(shape, row, 1, later=where.later)
             self._seat(shape, placed[-1])
@@ -169,7 +168,7 @@ def _filling(key: Ints, slots: Ints, wanted: int) -> Ints:
     taken: list[tuple[int, int]] = []
     left = wanted
     while left > 0 and len(taken) < FEW_ROWS and len(key):
-        row = int(np.argmax(key))
+        row = int(key.argmax())
         worth = int(key[row])
         if worth == NOWHERE:
             break
@@ -186,7 +185,7 @@ def _filling(key: Ints, slots: Ints, wanted: int) -> Ints:
 def _best(key: Ints, most: int) -> Ints:
     """The best rows, best first, no more than `most`."""
     if most == 1:
-        row = int(np.argmax(key)) if len(key) else 0
+        row = int(key.argmax()) if len(key) else 0
         return np.array([row] if len(key) and key[row] > NOWHERE else [], dtype=np.int64)
     rows = np.flatnonzero(key > NOWHERE)
     found = key[rows]
@@ -196,5 +195,10 @@ def _best(key: Ints, most: int) -> Ints:
     return rows[np.argsort(-found)]
 
 
-def _before(counts: Ints) -> Ints:
-    return np.cumsum(counts) - counts
+def _filled(slots: list[int], wanted: int) -> list[int]:
+    """How many on each, when each takes all it can before the next gets any."""
+    counts = []
+    for most in slots:
+        counts.append(min(most, wanted))
+        wanted -= counts[-1]
+    return counts

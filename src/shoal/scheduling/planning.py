@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from shoal.kube.objects import Key
 from shoal.scheduling.groups import Group, Phase
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(NamedTuple):
     pod: Key
     uid: str
     node: str
@@ -49,8 +48,7 @@ class Nominate:
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What became of one gang, and what is to be remembered of it. `blocked` says what it waits for, '' if nothing."""
 
     group: Key

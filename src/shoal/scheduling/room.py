@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Room:
         self.nodes: list[Node | None] = [None] * FIRST_ROWS
         self.whole: Ints = np.zeros((FIRST_COLUMNS, FIRST_ROWS), dtype=np.int64)
         self.free: Ints = np.zeros_like(self.whole)
+        self._cells = [memoryview(column) for column in self.free]  # the same memory, for changes to single cells
         self.coming: Ints = np.zeros_like(self.whole)
         self.fixed: Ints = np.zeros_like(self.whole)  # held by pods that nobody may evict and that never end
         self.rank: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
@@ -48,7 +49,7 @@ class Room:
         self._kind_index: dict[Any, int] = {}
         self._spare = list(range(FIRST_ROWS - 1, -1, -1))
         self._names: list[str] = []
-        self._journal: list[Undo | tuple[int, Ints, Ints]] = []
+        self._journal: list[Undo | tuple[int, Ints, Ints] | tuple[int, Vector, int]] = []
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -124,6 +125,7 @@ class Room:
     def _pad(self, more: tuple[tuple[int, int], tuple[int, int]]) -> None:
         arrays = (self.whole, self.free, self.coming, self.fixed)
         self.whole, self.free, self.coming, self.fixed = (np.pad(amounts, more) for amounts in arrays)
+        self._cells = [memoryview(column) for column in self.free]
 
     def _describe(self, row: int, node: Node | None) -> None:
         self.kind[row] = 0 if node is None else self._kind_of(node)
@@ -174,9 +176,9 @@ class Room:
     # What pods hold, outside of a plan
 
     def occupy(self, row: int, vector: Vector, sign: int) -> None:
-        free = self.free
-        for column, amount in vector.cells:  # a few cells: quicker than any array of them
-            free[column, row] -= sign * amount
+        cells = self._cells
+        for column, amount in vector.cells:  # a few of them: quicker than any array
+            cells[column][row] -= sign * amount
         self.touched(row)
 
     def leave(self, row: int, vector: Vector, sign: int) -> None:
@@ -203,10 +205,8 @@ class Room:
     # What is tried within a plan, and taken back
 
     def take(self, row: int, vector: Vector, count: int = 1) -> None:
-        self._note(row)
-        free = self.free
-        for column, amount in vector.cells:
-            free[column, row] -= count * amount
+        self._journal.append((row, vector, count))
+        self.occupy(row, vector, count)
 
     def promise(self, row: int, vector: Vector, count: int = 1) -> None:
         """Given away of what is free and of what is coming; nobody else may have it, nobody starts on it yet."""
@@ -248,8 +248,11 @@ class Room:
             if callable(entry):
                 entry()
                 continue
-            row, free, coming = entry
-            self.free[:, row], self.coming[:, row] = free, coming
+            row, before, more = entry
+            if isinstance(before, Vector):
+                self.occupy(row, before, -cast(int, more))
+                continue
+            self.free[:, row], self.coming[:, row] = before, more
             self.touched(row)
 
     def later(self, rows: Rows = ALL) -> Ints:

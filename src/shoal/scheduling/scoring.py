@@ -27,6 +27,8 @@ TAINT_WEIGHT = 3
 SPOILED_WEIGHT = 0.3  # of one thousandth of a device, against a whole one left over
 OFF_ACCELERATORS = 100  # as much as an empty node is worth over a full one
 
+EMPTY = 100.0  # what an empty node is worth more or less than a full one
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -45,14 +47,15 @@ def worth(shape: Shape, room: Room) -> Worth:
     if shape.devices.are_shared:  # pods without devices too: they may leave devices without cores
         return lambda free, rows, **_: _rounded(unspoiled(shape, room, free, rows) + steady[rows])
     weights = packed(shape, room) if shape.packs else spread(room)
+    differ, level = bool((steady != EMPTY).any()) or not weights, steady[:1]
     weighed = _span([shape.columns.index(column) for column in weights])
     weight = np.array(list(weights.values())).reshape(len(weights), len(room))
     known = dict(shape.vector.cells)
     asked = np.array([known.get(column, 0) for column in weights], dtype=np.int64)[:, None]
 
     def of(free: Ints, rows: Rows, *, pods: int = 1) -> Ints:
-        points = steady[rows]
-        used = (free[weighed] - pods * asked) * weight[:, rows]
+        points = steady[rows] if differ else level
+        used = (free[weighed] - (asked if pods == 1 else pods * asked)) * weight[:, rows]
         for part in used:  # one after the other: sums of fractions depend on their order
             points = points - part if shape.packs else points + part
         if not shape.packs:
@@ -74,8 +77,8 @@ def _rounded(points: Floats) -> Ints:
 
 
 def _steady(shape: Shape, room: Room) -> Floats:
-    """What does not depend on how full a node is. An empty node is worth 100 more or less than a full one."""
-    points: Floats = np.full(len(room), 100.0)
+    """What does not depend on how full a node is."""
+    points: Floats = np.full(len(room), EMPTY)
     if shape.preferred or shape.soft_taints:
         points += liked(shape, room)
     for column in shape.shunned:

@@ -64,6 +64,8 @@ class Shape:
         self.fits = 0  # the sum of slots
         self.fits_later = 0
         self._worth: Worth
+        self._is_choosy = True  # there are nodes that have something and are not for it
+        self._tie: Ints = self.slots
         self._empty: Ints | None = None
         self._stamp = (-1, 0, False)
         self._position = 0
@@ -86,6 +88,8 @@ class Shape:
             t.get("effect") == "PreferNoSchedule" for kind in room.kinds if kind is not None for t in kind.taints
         )
         self.eligible = self._eligible()
+        self._is_choosy = not self._amounts.size or bool((room.whole.any(axis=0) & ~self.eligible).any())
+        self._tie = RANKS - 1 - room.rank
         arrays = [np.zeros(len(room), dtype=np.int64) for _ in range(5)]
         self.slots, self.key, self.device = arrays[:3]
         self.later, self.later_key = arrays[3:] if room.is_leaving else arrays[:2]
@@ -94,15 +98,15 @@ class Shape:
         self._count(ALL)
 
     def _count(self, rows: Rows) -> None:
-        room, able = self.room, self.eligible[rows]
+        room = self.room
         free = self._of(room.free, rows)
-        slots = self._room_for(free, rows, later=False) * able
-        points = self._worth(free, rows) * RANKS + (RANKS - 1 - room.rank[rows])
+        slots = self._room_for(free, rows, later=False)
+        points = self._worth(free, rows) * RANKS + self._tie[rows]
         self.slots[rows] = slots
         self.key[rows] = np.where(slots > 0, points, NOWHERE)
-        self.fits = self.fits_later = int(self.slots.sum())
+        self.fits = self.fits_later = int(np.add.reduce(self.slots))
         if room.is_leaving:
-            later = self._room_for(free + self._of(room.coming, rows), rows, later=True) * able
+            later = self._room_for(free + self._of(room.coming, rows), rows, later=True)
             self.later[rows] = later
             # A node that can take the pod at once is better than any that must be waited for.
             self.later_key[rows] = np.where(later > 0, points + (slots > 0) * AT_ONCE, NOWHERE)
@@ -119,6 +123,11 @@ class Shape:
             self._empty *= self.eligible
         return self._empty
 
+    def fits_with(self, more: Ints) -> int:
+        """How many would fit in all if so much more were free."""
+        free = self._of(self.room.later() + more, ALL)
+        return int(np.add.reduce(self._room_for(free, ALL, later=True)))
+
     def worth(self, rows: Ints, pods: int) -> Ints:
         """For the last of so many pods placed on each row."""
         return self._worth(self._of(self.room.free, rows), rows, pods=pods)
@@ -131,12 +140,14 @@ class Shape:
     def _room_for(self, free: Ints, rows: Rows, *, later: bool) -> Ints:
         asked = len(self._amounts)
         if asked:
-            count: Ints = (free[:asked] // self._amounts).min(axis=0)
+            count: Ints = np.minimum.reduce(free[:asked] // self._amounts, axis=0)
         else:
             count = np.full(free.shape[1], NO_LIMIT, dtype=np.int64)
         if self.gpu is not None and self.devices.are_shared:
             np.minimum(count, self.devices.slots(rows, self.gpu_count, self.gpu_milli, later=later), out=count)
         np.maximum(count, 0, out=count)
+        if self._is_choosy:
+            count *= self.eligible[rows]
         return count
 
     def _eligible(self) -> Mask:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from operator import attrgetter
 from typing import Any
 
 from shoal.kube.conditions import is_true
@@ -95,13 +94,8 @@ class Pod:
     spreads: tuple[Spread, ...] = ()
 
     def moved(self, *, node: str, state: State, since: float, devices: tuple[int, ...] = ()) -> Pod:
-        """The same pod elsewhere. Done for every bind, and so by hand: `replace` would go through the constructor."""
-        found = object.__new__(Pod)
-        for put, value in zip(_PUT, _TAKE(self), strict=True):
-            put(found, value)
-        for name, value in (("node", node), ("state", state), ("since", since), ("devices", devices)):
-            object.__setattr__(found, name, value)
-        return found
+        """The same pod elsewhere. Done for every bind, where `replace` is ten times as slow."""
+        return _moved(self, node, state, since, devices)
 
     @property
     def holds_node(self) -> bool:
@@ -112,8 +106,23 @@ class Pod:
         return self.key.namespace == "kube-system" or self.priority >= CRITICAL_PRIORITY
 
 
-_TAKE = attrgetter(*Pod.__dataclass_fields__)
-_PUT = [getattr(Pod, name).__set__ for name in Pod.__dataclass_fields__]
+def _written_out() -> Callable[[Pod, str, State, float, tuple[int, ...]], Pod]:
+    """A function that copies field by field, written out for all fields as dataclasses write their constructors.
+
+    It fills a draft, which has the same slots and is not frozen, and then declares it a pod.
+    """
+    given = ("node", "state", "since", "devices")
+    names = tuple(Pod.__dataclass_fields__)
+    lines = [f"draft.{name} = {name if name in given else f'pod.{name}'}" for name in names]
+    body = ["draft = Draft()", *lines, "draft.__class__ = Pod", "return draft"]
+    known: dict[str, Any] = {"Pod": Pod, "Draft": type("Draft", (), {"__slots__": names})}
+    source = "\n    ".join([f"def moved(pod, {', '.join(given)}):", *body])
+    exec(source, known)  # noqa: S102 (made of nothing but the names of our own fields)
+    found: Callable[[Pod, str, State, float, tuple[int, ...]], Pod] = known["moved"]
+    return found
+
+
+_moved = _written_out()
 
 
 def node_from(obj: Obj) -> Node:

@@ -8,7 +8,7 @@ lowest priority, and then the least work lost, counted since the last checkpoint
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 
@@ -31,14 +31,30 @@ class Step:
     held: Mapping[str, int]  # what its pods request
 
 
+def has_weaker(cycle: Cycle, members: Members) -> bool:
+    return min(cycle.view.accounts[members.group.queue].priorities) < members.group.priority
+
+
 def steps_within(cycle: Cycle, members: Members) -> list[Step]:
     """Preemption: groups of the same queue with strictly lower priority."""
     account = cycle.view.accounts[members.group.queue]
     mine = members.group.priority
-    if min(account.priorities) >= mine:
-        return []
     weaker = (other for other in account.groups.values() if other.group.priority < mine and other is not members)
     return _ordered(_steps(cycle, weaker), {})
+
+
+def steps_of_queue(cycle: Cycle, name: str) -> list[Step]:
+    """By which the groups of a queue could give way, in their order; worked out once in a plan."""
+    found = cycle.queue_steps.get(name)
+    if found is None:
+        found = cycle.queue_steps[name] = _ordered(_steps(cycle, cycle.view.accounts[name].groups.values()), {})
+    return found
+
+
+def is_losable(cycle: Cycle, name: str, wanted: Collection[str]) -> bool:
+    """Whether others who want such resources may take anything from the queue as it stands."""
+    standing = cycle.shares.standings.get(name)
+    return standing is not None and any(cycle.shares.may_lose(name, {r: 1}, wanted) for r in standing.allocated)
 
 
 def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
@@ -47,15 +63,13 @@ def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
     mine, wanted = shares.standings[members.group.queue].line, asked_at_least(members, cycle.view)
     over: dict[str, tuple[float, ...]] = {}
     found: list[Step] = []
-    for name, account in cycle.view.accounts.items():
-        standing = shares.standings.get(name)
-        if name == members.group.queue or standing is None or not standing.queue.reclaimable:
+    for name in cycle.view.accounts:
+        if name == members.group.queue or not is_losable(cycle, name, wanted):
             continue
-        if not any(shares.may_lose(name, {resource: 1}, wanted) for resource in standing.allocated):
-            continue
+        standing = shares.standings[name]
         common = next((n for n, above in enumerate(standing.line) if above in mine), len(standing.line))
         over[name] = (float(common), float(standing.queue.priority), -shares.share(name))
-        found += _steps(cycle, account.groups.values())
+        found += steps_of_queue(cycle, name)
     return _ordered(found, over)
 
 
