@@ -16,8 +16,11 @@ from shoal.node.resolving import (
     hostname_of,
     hosts_file,
     neighbour,
+    peer,
+    peer_lines,
     service_lines,
     service_table,
+    unfound,
     within_reach,
 )
 
@@ -61,6 +64,40 @@ def test_a_headless_service_is_all_its_ready_pods_by_their_hostnames() -> None:
         "10.77.1.10\th h.default h.default.svc h.default.svc.cluster.local"
         " b.h b.h.default b.h.default.svc b.h.default.svc.cluster.local",
     ]
+
+
+def member(name: str, *, of: str = "h", probe: bool = False, job: str = "a") -> Obj:
+    made = pod(name, container("main", **({"readinessProbe": {"exec": {"command": ["true"]}}} if probe else {})))
+    made["metadata"] |= {"namespace": "default", "labels": {"job": job}}
+    made["spec"] |= {"hostname": name, "subdomain": of}
+    return made
+
+
+def test_members_of_a_gang_are_found_by_name_before_they_are_ready() -> None:
+    """By their own names alone, where a headless Service chooses them, until a slice tells of them."""
+    gang = service("h", clusterIP="None", selector={"job": "a"})
+    peers = {
+        name: found
+        for name, each in {
+            "a-0": member("a-0"),
+            "another's": member("b-0", job="b"),
+            "without a Service": member("c-0", of="nobody"),
+            "a-1": member("a-1"),
+        }.items()
+        if (found := peer(each, f"10.77.1.{len(name)}")) is not None
+    }
+    assert peer_lines(directory([gang], []), peers.values(), "default").splitlines() == [
+        "10.77.1.3\ta-0.h a-0.h.default a-0.h.default.svc a-0.h.default.svc.cluster.local",
+        "10.77.1.3\ta-1.h a-1.h.default a-1.h.default.svc a-1.h.default.svc.cluster.local",
+    ]
+    known = directory([gang], [piece("h", at("10.77.1.3", hostname="a-0"), at("10.77.1.9", ready=False))])
+    assert sorted(unfound(known, peers)) == ["another's", "without a Service"]
+
+
+def test_who_says_himself_when_he_is_ready_is_found_then() -> None:
+    assert peer(member("a-0", probe=True), "10.77.1.3") is None
+    assert peer(member("a-0"), "") is None
+    assert peer(member("a-0", of=""), "10.77.1.3") is None
 
 
 def test_a_service_may_publish_pods_that_are_not_ready() -> None:

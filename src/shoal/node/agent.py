@@ -25,6 +25,7 @@ from shoal.node.heartbeat import Heartbeat
 from shoal.node.host import OWN_LABEL, Found, Host
 from shoal.node.lifecycle import spec_grace
 from shoal.node.records import NodeFolder, Outcome, PodRecord, new_record
+from shoal.node.resolving import peer
 from shoal.node.sandbox.port import Sandbox, Sandboxes
 from shoal.node.services import Services
 from shoal.node.worker import TERMINAL, PodWorker
@@ -202,6 +203,8 @@ class Agent:
             record = self._admit(pod)
         folder = self._folder.pod(uid)
         folder.save(record)
+        if not record.finished and record.outcome is None and (named := peer(pod, record.ip)) is not None:
+            self._host.names.expect(uid, named)
         sandbox = self._found.kept.pop(uid, None)
         worker = PodWorker(pod, record, folder, sandbox, host=self._host, config=self.config, events=self._events)
         self._workers[uid] = worker

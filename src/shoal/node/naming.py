@@ -24,11 +24,14 @@ from shoal.node.environment import API
 from shoal.node.resolving import (
     Directory,
     Neighbour,
+    Peer,
     Table,
     directory,
     hosts_file,
+    peer_lines,
     service_lines,
     service_table,
+    unfound,
     within_reach,
 )
 from shoal.node.sandbox.port import Sandboxes
@@ -76,6 +79,7 @@ class Names:
         self._services = Reflector(cluster, SERVICE, on_change=self._changed, trim=bare)
         self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=bare)
         self._files: dict[str, _Registered] = {}
+        self._peers: dict[str, Peer] = {}
         self._dirty = asyncio.Event()
         self._lines: dict[str, str] = {}
         self._directory: Directory | None = None
@@ -105,8 +109,17 @@ class Names:
         rewrite(path, text)
         self._files[uid] = _Registered(pod, path, text)
 
+    def expect(self, uid: str, pod: Peer) -> None:
+        """Tell the others of a pod that is about to run, until `forget`."""
+        self._peers[uid] = pod
+        self._lines.clear()
+        self._dirty.set()
+
     def forget(self, uid: str) -> None:
         self._files.pop(uid, None)
+        if self._peers.pop(uid, None) is not None:
+            self._lines.clear()
+            self._dirty.set()
 
     def _changed(self, _: Change) -> None:
         self._directory = None
@@ -118,11 +131,15 @@ class Names:
             own = usual_range(self._sandboxes.network)
             pieces = [within_reach(piece, self._here, own) for piece in self._slices.objects.values()]
             self._directory = directory(self._services.objects.values(), pieces)
+            self._peers = unfound(self._directory, self._peers)
         return self._directory
 
     def _lines_for(self, namespace: str) -> str:
         if namespace not in self._lines:
-            self._lines[namespace] = service_lines(self._known(), namespace)
+            known = self._known()
+            self._lines[namespace] = service_lines(known, namespace) + peer_lines(
+                known, self._peers.values(), namespace
+            )
         return self._lines[namespace]
 
     async def _keep_true(self) -> None:

@@ -34,6 +34,17 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """A pod as others with its subdomain see it before it is ready."""
+
+    namespace: str
+    hostname: str
+    subdomain: str
+    ip: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Directory:
     """The Services of the cluster and the slices behind them."""
 
@@ -79,6 +90,14 @@ def neighbour(pod: Obj, ip: str) -> Neighbour:
     )
 
 
+def peer(pod: Obj, ip: str) -> Peer | None:
+    """None of a pod without a name of its own, and of one that says itself when it is ready: it is found then."""
+    spec = pod["spec"]
+    if not ip or not spec.get("subdomain") or any(each.get("readinessProbe") for each in spec["containers"]):
+        return None
+    return Peer(namespace_of(pod), hostname_of(pod), spec["subdomain"], ip, tuple(sorted(labels_of(pod).items())))
+
+
 def hostname_of(pod: Obj) -> str:
     """What the pod calls itself: its own choice or its name, cut to what a hostname may be."""
     return str(pod["spec"].get("hostname") or name_of(pod))[:63].rstrip("-.")
@@ -110,6 +129,43 @@ def hosts_file(pod: Neighbour, services: str) -> str:
 def service_lines(known: Directory, namespace: str) -> str:
     """The part of a hosts file that all pods of a namespace share."""
     return "".join(f"{line}\n" for service in known.services for line in _lines(service, known, namespace))
+
+
+def peer_lines(known: Directory, peers: Iterable[Peer], namespace: str) -> str:
+    """Names of pods of this machine that are about to run and are in no slice yet, for all pods of a namespace.
+
+    A gang starts together, and whoever is first looks for the others. Only the pods' own names: a Service leads to
+    those that are ready.
+    """
+    headless = {(namespace_of(s), name_of(s)): s for s in known.services if _is_headless(s)}
+    lines: list[str] = []
+    for peer in peers:
+        service = headless.get((peer.namespace, peer.subdomain))
+        selector = (service.get("spec") or {}).get("selector") if service is not None else None
+        if service is None or not selector or not selector.items() <= dict(peer.labels).items():
+            continue
+        forms = _forms(name_of(service), namespace_of(service), namespace)
+        lines.append(f"{peer.ip}\t{' '.join(f'{peer.hostname}.{form}' for form in forms)}\n")
+    return "".join(lines)
+
+
+def unfound(known: Directory, peers: Mapping[str, Peer]) -> dict[str, Peer]:
+    """Those that no slice has told of as ready: from then on the slices alone say whether they are."""
+    services = {(namespace_of(service), name_of(service)): service for service in known.services}
+    told: dict[tuple[str, str], set[str]] = {}
+    left: dict[str, Peer] = {}
+    for uid, each in peers.items():
+        key = each.namespace, each.subdomain
+        if key not in told:
+            told[key] = {address for address, _ in _reachable(services[key], known)} if key in services else set()
+        if each.ip not in told[key]:
+            left[uid] = each
+    return left
+
+
+def _is_headless(service: Obj) -> bool:
+    spec = service.get("spec") or {}
+    return spec.get("clusterIP") == "None" and spec.get("type") != "ExternalName"
 
 
 def _lines(service: Obj, known: Directory, namespace: str) -> Iterator[str]:
