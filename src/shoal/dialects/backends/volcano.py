@@ -5,11 +5,11 @@ A group is let in before any of its pods is made (`Inqueue`), and pods name thei
 
 from __future__ import annotations
 
-from shoal.dialects.backends.backend import Backend, Standing, use_scheduler
+from shoal.dialects.backends.backend import Backend, Standing, told, use_scheduler
 from shoal.dialects.backends.gang import Gang, Part, Topology
 from shoal.dialects.gangs import ADMITTED, GROUP_NAME, POD_GROUP
 from shoal.engine.policies import Opens
-from shoal.kube.conditions import condition_of
+from shoal.kube.conditions import is_true
 from shoal.kube.objects import Obj, at_path
 
 ROLE = "volcano.sh/task-spec"  # on a pod: its role
@@ -56,9 +56,8 @@ def _topology(wanted: Topology) -> Obj:
 
 def standing(group: Obj) -> Standing:
     phase = at_path(group, "status", "phase") or ""
-    stuck = condition_of(group, "Unschedulable")
-    why = str(stuck.get("message") or "") if stuck is not None and stuck.get("status") == "True" else ""
-    return Standing(phase in ADMITTED, broken=phase == "Unknown", why="" if phase in ADMITTED else why)
+    is_stuck = phase not in ADMITTED and is_true(group, "Unschedulable")
+    return Standing(phase in ADMITTED, broken=phase == "Unknown", why=told(group, "Unschedulable") if is_stuck else "")
 
 
 def _join(scheduler: str, pod: Obj, gang: Gang) -> None:

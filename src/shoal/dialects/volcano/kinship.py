@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from shoal.dialects.backends.volcano import standing
 from shoal.dialects.dialect import Awaited, Child, Kin
-from shoal.dialects.gangs import ADMITTED, POD_GROUP
+from shoal.dialects.gangs import POD_GROUP
 from shoal.dialects.gangs import definitions as gang_definitions
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano.groups import Gangs, gangs, group_spec, stage_keys
@@ -22,7 +23,6 @@ from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
 from shoal.dialects.volcano.plugins.pods import Scene
 from shoal.engine import Apply, CompanionRef, Group, GroupRef, Seen, Target
 from shoal.engine.policies import Companion, GroupPlan, Life
-from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
@@ -169,11 +169,8 @@ def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[Compani
     notes = annotations_of(obj)
     digest = notes.get(names.DIGEST, "")
     if names.STAGE in notes:
-        phase = (obj.get("status") or {}).get("phase") or ""
-        key = notes[names.STAGE]
-        group = Group(
-            uid_of(obj), key, digest, admitted=phase in ADMITTED, unknown=phase == "Unknown", leaving=is_leaving(obj)
-        )
+        key, seen = notes[names.STAGE], standing(obj)
+        group = Group(uid_of(obj), key, digest, admitted=seen.admitted, unknown=seen.broken, leaving=is_leaving(obj))
         return GroupRef(key), group
     if PART in notes:
         return CompanionRef(notes[PART]), Seen(uid_of(obj), digest, leaving=is_leaving(obj))
@@ -182,10 +179,7 @@ def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[Compani
 
 def waits(group: Obj) -> str:
     """Why a group is not let in, as its scheduler says it."""
-    told = condition_of(group, "Unschedulable")
-    if told is None or told.get("status") != "True" or (group.get("status") or {}).get("phase") in ADMITTED:
-        return ""
-    return str(told.get("message") or told.get("reason") or "").rstrip(".")
+    return standing(group).why.rstrip(".")
 
 
 def gangs_of(manifest: Obj) -> Gangs:
