@@ -43,6 +43,7 @@ from shoal.node.sandbox.port import Network
 from shoal.operator.jobs import JobLoop, job_loops, prepare
 from shoal.operator.loops import run_all
 from shoal.operator.metrics import Metrics
+from shoal.operator.scheduler.admission import admit
 from shoal.operator.standard import standard_loops
 
 log = Logger(__name__)
@@ -133,6 +134,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             _served(data, config, cluster, metrics, await meanwhile) as server,
         ):
             await prepare(cluster)  # 3. the kinds of jobs
+            admit(cluster.machinery)
             nodes = _nodes(data, config, await _known_nodes(cluster))
             await _forget_other_nodes(cluster, {node.name for node in nodes})
             shared = Host(cluster, sandboxes)
