@@ -1,4 +1,4 @@
-"""The crew that carries a plan out: so many at once, the urgent first, nothing left lying."""
+"""The crew that carries a plan out: deeds and words each with hands of their own, and nothing left lying."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ async def test_what_is_asked_as_the_last_worker_rests_goes_out() -> None:
     assert out == ["first", "second"]
 
 
-async def test_words_wait_for_deeds_and_a_broken_request_for_nobody() -> None:
+async def test_deeds_wait_for_no_words_and_nobody_for_a_broken_request() -> None:
     out: list[str] = []
-    said = asyncio.Event()
+    told, done = asyncio.Event(), asyncio.Event()
 
     async def say() -> None:
+        await done.wait()
         out.append("word")
-        said.set()
+        told.set()
 
     async def deed() -> None:
         out.append("deed")
+        done.set()
 
     async def broken() -> None:
         raise KeyError("a mistake of ours")
@@ -44,6 +46,6 @@ async def test_words_wait_for_deeds_and_a_broken_request_for_nobody() -> None:
     crew.say(say)
     crew.ask(broken)
     crew.ask(deed)
-    await asyncio.wait_for(said.wait(), 10)
+    await asyncio.wait_for(told.wait(), 10)
     await crew.close()
     assert out == ["deed", "word"]

@@ -12,7 +12,6 @@ from typing import Any
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema, drop_unknown
 
-
 _HOLDERS = (dict, list)
 
 

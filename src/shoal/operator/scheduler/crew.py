@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 
 from shoal.logs import Logger
 
@@ -29,26 +29,31 @@ class Crew:
     def ask(self, request: Request) -> None:
         self._urgent.append(request)
         if len(self._workers) < self._at_once:
-            self._go(self._work(self._urgent), self._workers)
+            self._go(self._urgent, self._workers)
 
     def say(self, request: Request) -> None:
         self._words.append(request)
         if len(self._speakers) < WORDS_AT_ONCE:
-            self._go(self._work(self._words), self._speakers)
+            self._go(self._words, self._speakers)
 
-    def _go(self, work: Coroutine[None, None, None], crew: set[asyncio.Task[None]]) -> None:
-        task = asyncio.get_running_loop().create_task(work, name="scheduler request")
-        crew.add(task)
-        task.add_done_callback(crew.discard)
+    def _go(self, line: deque[Request], crew: set[asyncio.Task[None]]) -> None:
+        crew.add(asyncio.get_running_loop().create_task(self._work(line, crew), name="scheduler request"))
 
-    async def _work(self, line: deque[Request]) -> None:
-        while line:
-            request = line.popleft()
-            try:
-                await request()
-            except Exception:
-                # One request of many: the others must go out all the same.
-                log.exception("request broke")
+    async def _work(self, line: deque[Request], crew: set[asyncio.Task[None]]) -> None:
+        try:
+            while line:
+                await self._one(line.popleft())
+        finally:  # not in a callback, which would come later than the next request may
+            worker = asyncio.current_task()
+            assert worker is not None
+            crew.discard(worker)
+
+    async def _one(self, request: Request) -> None:
+        try:
+            await request()
+        except Exception:
+            # One request of many: the others must go out all the same.
+            log.exception("request broke")
 
     async def close(self) -> None:
         """Stop without finishing: what was not sent is found again by the next life."""
