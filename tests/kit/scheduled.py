@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -23,6 +23,7 @@ from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.conditions import condition_of
+from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, NODE, POD, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of
 from shoal.operator.scheduler.loop import Scheduler
@@ -45,6 +46,7 @@ class Scheduled:
         self.lives: list[SimulatedCluster] = []
         self.scope = scope or Scope()
         self.settings = Settings(**settings)
+        self.reborn = False  # whether one that died starts again at once
         self.pods_run = True  # as soon as they are bound
         self.pods_leave = True  # as soon as they are told to
         self._faults = faults
@@ -55,6 +57,10 @@ class Scheduled:
     # The scheduler's lives
 
     async def start(self, faults: Faults | None = None) -> None:
+        self.begin(faults)
+        await self.rest()
+
+    def begin(self, faults: Faults | None) -> None:
         program = self._founded.another(faults)
         self.lives.append(program)
         nodes = Reflector(program, NODE, clock=self.clock)
@@ -65,7 +71,6 @@ class Scheduled:
             recorder=Recorder(program, "scheduler", clock=self.clock), metrics=SchedulerMetrics(CollectorRegistry()),
         )  # fmt: skip
         self._tasks = [asyncio.create_task(part.run()) for part in (nodes, pods, self.scheduler)]
-        await self.rest()
 
     async def kill(self) -> None:
         self.lives[-1].is_dead = True
@@ -174,6 +179,10 @@ class Scheduled:
 
     async def _settled(self) -> None:
         await settled()
+        while self.reborn and self.lives[-1].is_dead:
+            await self.kill()
+            self.begin(None)
+            await settled()
 
     # The nodes
 
@@ -198,7 +207,8 @@ class Scheduled:
         await self.cluster.patch(POD, name_of(pod), NS, patch={"status": status}, subresource="status")
 
     async def _leave(self, pod: Obj) -> None:
-        await self.cluster.delete(POD, name_of(pod), NS, DeleteOptions(grace_seconds=0))
+        with suppress(ApiError):  # it was told to go twice, and has gone
+            await self.cluster.delete(POD, name_of(pod), NS, DeleteOptions(grace_seconds=0))
 
     async def opened(self) -> None:
         await self.cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, NS)
