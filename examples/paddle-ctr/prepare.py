@@ -31,9 +31,7 @@ PACKAGES = (
 
 def main() -> None:
     if sys.version_info[:2] != (3, 11):
-        sys.exit(
-            "prepare: Paddle 2.6.2 has wheels for Python 3.11; run me with that: python3.11 prepare.py"
-        )
+        sys.exit("prepare: Paddle 2.6.2 has wheels for Python 3.11; run me with that: python3.11 prepare.py")
     place = environment()
     with locked(place.with_suffix(".lock")):
         if not (place / ".ready").exists():

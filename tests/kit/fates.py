@@ -66,8 +66,8 @@ def fate_of(pod: Obj) -> Fate:
 
 # Index, attempt and run, as each job language writes them down.
 _STAMPS = (
-    ("FC_TASK_INDEX", "volcano.sh/task-index"),
-    ("FC_TASK_ATTEMPT_ID",),
+    ("FC_TASK_INDEX", "volcano.sh/task-index", "shoal.dev/slot"),
+    ("FC_TASK_ATTEMPT_ID", "batch.kubernetes.io/job-index-failure-count"),
     ("FC_FRAMEWORK_ATTEMPT_ID", "volcano.sh/job-version"),
 )
 

@@ -14,7 +14,7 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.store import MemoryJournal, Row
-from shoal.dialects import load
+from shoal.dialects import dialects
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
@@ -54,7 +54,7 @@ def founded(seed: int, dialect: Dialect = DIALECT) -> SimulatedCluster:
 
 @cache
 def _rows(resource: str) -> list[Row]:
-    dialect = next(each for each in map(load, ("framework", "volcano")) if each.kind.resource == resource)
+    dialect = next(each for each in dialects() if each.kind.resource == resource)
     journal = Kept()
     machinery = Machinery(journal, clock=VirtualClock(), chance=random.Random(0))
     for definition in definitions_of(dialect):

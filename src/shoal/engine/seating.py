@@ -61,7 +61,8 @@ def _seated(role: RoleState, bodies: list[Body], scene: Scene) -> RoleState:
             index = next((t.index for t in role.tasks if _is_free(t, held)), None)
         if index is None:
             index = max(slots, default=-1) + 1
-        if (role.name, index) in scene.bodies or (index in slots and slots[index].is_done):
+        is_over = index in slots and slots[index].is_done
+        if (role.name, index) in scene.bodies or (is_over and not body.is_finished):
             scene.strays.append(body)  # a second body of one index
             continue
         held.add(index)

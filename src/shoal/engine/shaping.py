@@ -97,11 +97,15 @@ def force_due(state: JobState, body: Body) -> datetime | None:
 
 
 def _marks(job: Job, state: JobState, scene: Scene, going: list[Delete]) -> Iterator[Write]:
-    """Before a body goes: the mark that says who sent it away, and our finalizer once it is counted."""
+    """Before a body goes: the mark that says who sent it away; and our finalizer once it is counted, or on its way: a
+    body that is free and not told to go yet would be forgotten by whoever starts after a crash."""
     doomed = {write.uid for write in going}
-    freed = {*state.settled, *(body.uid for body in scene.strays)}
+    freed = {uid for uid, why in state.settled.items() if why.reason == "counted"}
+    freed.update(_counted(state, scene))
+    sent_away = {*state.settled, *(body.uid for body in scene.strays)}
     if not state.run.is_open:
-        freed.update(body.uid for body in scene.bodies.values() if body.leaving)
+        sent_away.update(body.uid for body in scene.bodies.values())
+    freed.update(body.uid for body in scene.observed.bodies if body.leaving and body.uid in sent_away)
     marks, tracked = job.policies.shrink.mark is DropMark.POD, job.policies.embodiment.memory is Memory.FINALIZER
     if not marks and not tracked and not job.policies.embodiment.orphans:
         return
@@ -110,8 +114,17 @@ def _marks(job: Job, state: JobState, scene: Scene, going: list[Delete]) -> Iter
             yield Adopt(_ref(body), body.uid)
         elif marks and body.uid in doomed and not body.marked:
             yield Mark(_ref(body), body.uid)
-        elif tracked and body.finalizer and body.owned and (body.uid in freed or body.uid in doomed):
+        elif tracked and body.finalizer and body.owned and body.uid in freed:
             yield Free(_ref(body), body.uid)
+
+
+def _counted(state: JobState, scene: Scene) -> Iterator[str]:
+    """Bodies whose end stands in the record of their task."""
+    for role in state.roles:
+        for task in role.tasks:
+            body = scene.bodies.get((role.name, task.index)) if task.is_done else None
+            if body is not None and body.is_finished:
+                yield body.uid
 
 
 def _anchor(job: Job, state: JobState, scene: Scene, setting: Setting) -> Iterator[Write]:

@@ -7,6 +7,7 @@ Times move when what they stand for changes, and at no other moment.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -120,13 +121,17 @@ def _failed(state: JobState, bodies: list[Body], before: Obj) -> int:
     counted = state.charged + _failed_for_good(state)
     outcome = state.run.outcome
     if state.run.intent is Intent.END and outcome is not None and not outcome.is_ok:
-        cut = [body for body in bodies if body.uid not in state.settled and _is_cut(body)]
+        done = {task.index for role in state.roles for task in role.tasks if task.is_done}
+        cut = [body for body in bodies if body.uid not in state.settled and _is_cut(body, done)]
         counted = max(counted + len(cut), int(before.get("failed") or 0))
     return counted
 
 
-def _is_cut(body: Body) -> bool:
-    return body.finalizer or body.leaving or body.phase in (Phase.PENDING, Phase.RUNNING)
+def _is_cut(body: Body, done: Container[int | None]) -> bool:
+    """Gone with the job: nobody had counted it before."""
+    if body.is_finished:
+        return body.finalizer and body.index not in done
+    return body.leaving or body.phase in (Phase.PENDING, Phase.RUNNING)
 
 
 def _failed_for_good(state: JobState) -> int:

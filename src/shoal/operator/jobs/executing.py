@@ -11,6 +11,7 @@ Every answer becomes a receipt for the next pass; a request whose fate is unknow
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,9 +39,11 @@ from shoal.engine import (
     Receipt,
     Refused,
     Sentence,
+    Target,
     TaskRef,
     Write,
 )
+from shoal.kube import names
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, key_of, namespace_of, uid_of
@@ -91,8 +94,18 @@ class Carried:
 class Executor:
     """Carries out the writes of one dialect's jobs."""
 
-    def __init__(self, cluster: Cluster, dialect: Dialect, pods: Children, kin: KinCopies, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        dialect: Dialect,
+        pods: Children,
+        kin: KinCopies,
+        metrics: Metrics,
+        chance: random.Random,
+    ) -> None:
         self._cluster = cluster
+        self._chance = chance
+        self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names asked for, and no answer heard
         self._dialect = dialect
         self._pods = pods
         self._kin = kin
@@ -172,7 +185,7 @@ class Executor:
                         carried.receipts.append(await self._delete(manifest, write))
                         carried.is_urgent |= write.confirm
                     case PatchBody(uid, patch):
-                        name = self._named(uid)
+                        name = self._name_of(uid)
                         await self._patch(POD, manifest, name, {**patch, "metadata": _with_uid(patch, uid)})
                     case Apply():
                         await self._apply(manifest, write, carried)
@@ -192,8 +205,9 @@ class Executor:
         if carried.fit is not None and isinstance(create.target, TaskRef):
             carried.fit(obj, create.target.role)
         carried.is_urgent = True
+        asked = self._named(manifest, create, obj)
         try:
-            made = await self._counted(kind, "create", self._cluster.create(kind, obj, namespace_of(manifest)))
+            made = await self._made(kind, obj, manifest, asked_before=create.target in asked)
         except ApiError as refused:
             carried.refused.append(create)
             answer = Refused(create.target, refused.code, refused.message)
@@ -201,14 +215,45 @@ class Executor:
             if refused.code == FORBIDDEN and isinstance(create.target, TaskRef):
                 same = carried.full if QUOTA in refused.message else carried.barred
                 same.setdefault(create.target.role, answer)
+            if refused.reason == "AlreadyExists":
+                asked.pop(create.target, None)  # somebody else's
             if refused.reason == "AlreadyExists" and kind == POD:
                 carried.in_the_way.append(Key(namespace_of(manifest), obj["metadata"]["name"]))
         except (OutcomeUnknown, OSError) as unknown:
+            if obj["metadata"].get("generateName"):
+                asked[create.target] = obj["metadata"]["name"]
             carried.refused.append(create)
             carried.receipts.append(Refused(create.target, 0, str(unknown)))
         else:
+            asked.pop(create.target, None)
             carried.made.append(create)
             carried.receipts.append(Created(create.target, uid_of(made)))
+
+    def _named(self, manifest: Obj, create: Create, obj: Obj) -> dict[Target, str]:
+        """Draw the rest of a name here and not at the server: a request whose answer got lost is then made again under
+        the same name, and finds out whether there is a body already. Gives the names of such requests."""
+        asked = self._unanswered.setdefault(uid_of(manifest), {})
+        meta = obj["metadata"]
+        if meta.get("generateName") and not meta.get("name"):
+            meta["name"] = asked.get(create.target) or names.generate(meta["generateName"], self._chance)
+        return asked
+
+    async def _made(self, kind: Kind, obj: Obj, manifest: Obj, *, asked_before: bool) -> Obj:
+        namespace, name = namespace_of(manifest), obj["metadata"]["name"]
+        try:
+            return await self._counted(kind, "create", self._cluster.create(kind, obj, namespace))
+        except ApiError as refused:
+            found = None
+            if asked_before and refused.reason == "AlreadyExists":
+                found = await find(self._cluster, kind, name, namespace)
+            owner = self._dialect.owner(found) if found is not None else None
+            if found is None or owner is None or owner.uid != uid_of(manifest):
+                raise
+            return found
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        self._unanswered.pop(uid, None)
 
     def _dressed(self, manifest: Obj, create: Create) -> tuple[Kind, Obj]:
         if isinstance(create.target, TaskRef):
@@ -324,7 +369,7 @@ class Executor:
 
     # Small ones
 
-    def _named(self, uid: str) -> str:
+    def _name_of(self, uid: str) -> str:
         name = self._pods.name_of(uid)
         if name is None:
             raise OutcomeUnknown(f"the pod with uid {uid} has gone meanwhile")

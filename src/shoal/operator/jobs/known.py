@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from shoal.cluster.clock import Timer
 from shoal.engine import (
     Create,
@@ -21,6 +23,7 @@ from shoal.engine import (
     Job,
     JobState,
     Receipt,
+    RoleState,
     Sentence,
     Stage,
     Target,
@@ -146,12 +149,29 @@ def still_unseen(stored: JobState, known: JobState) -> JobState:
     if stored.run.number != known.run.number:
         return stored
     changed: dict[str, dict[int, TaskState]] = {}
-    for role in stored.roles:
-        for task in role.tasks:
-            was = known.task(TaskRef(role.name, task.index)) if task.born and task.stage is Stage.WAITING else None
-            if was is not None and was.stage is Stage.REQUESTED and _decided_alike(was, task):
-                changed.setdefault(role.name, {})[task.index] = was
-    return stored.with_tasks(changed)
+    unlisted: dict[str, list[TaskState]] = {}
+    for role in known.roles:
+        for was in role.tasks:
+            task = stored.task(TaskRef(role.name, was.index)) if was.stage is Stage.REQUESTED else was
+            if task is None and not was.instance:
+                unlisted.setdefault(role.name, []).append(was)  # of living tasks this ledger says nothing
+            elif task is not None and task.stage is Stage.WAITING and _is_same_body(was, task):
+                changed.setdefault(role.name, {})[was.index] = was
+    return _with_unlisted(stored.with_tasks(changed), unlisted)
+
+
+def _is_same_body(was: TaskState, task: TaskState) -> bool:
+    return (task.born or not was.instance) and was.stage is Stage.REQUESTED and _decided_alike(was, task)
+
+
+def _with_unlisted(state: JobState, unlisted: dict[str, list[TaskState]]) -> JobState:
+    if not unlisted:
+        return state
+    there = {role.name: role for role in state.roles}
+    for name, tasks in unlisted.items():
+        role = there.get(name) or RoleState(name)
+        there[name] = replace(role, tasks=tuple(sorted([*role.tasks, *tasks], key=lambda task: task.index)))
+    return replace(state, roles=tuple(there.values()))
 
 
 def _decided_alike(one: TaskState, other: TaskState) -> bool:

@@ -124,7 +124,7 @@ class JobLoop:
             cluster, CONFIG_MAP, self._owner, namespace=namespace, wake=self._work.add, freed=self._freed, clock=clock
         )
         self._kin = KinCopies(cluster, dialect, self._owner, namespace=namespace, wake=self._wake_served, clock=clock)
-        self._executor = Executor(cluster, dialect, self._pods, self._kin, metrics)
+        self._executor = Executor(cluster, dialect, self._pods, self._kin, metrics, self._chance)
         self._teller = Teller(Recorder(cluster, component, clock=clock), metrics)
 
     @property
@@ -323,6 +323,7 @@ class JobLoop:
         self._metrics.moved(self._kind, known.word, "")
         del self._known[key]
         self._kin.forget(key)
+        self._executor.forget(known.uid)
 
     # 2. Observing
 

@@ -1,0 +1,182 @@
+"""The stages for scenarios of ReplicaSets and batch Jobs: `kit.scenario` with the words of these languages.
+
+Their pods have names that chance draws, so a picture counts pods instead of naming them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kit.disturbing import Worlds
+from kit.disturbing import scenario as any_scenario
+from kit.fates import Fate, Rule, exits, pod_with, runs
+from kit.real_world import RealWorld
+from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
+from shoal.cluster.port import PatchType
+from shoal.dialects.native import jobs, replicasets
+from shoal.dialects.native.pods import SLOT
+from shoal.dialects.native.settings import settings
+from shoal.kube.conditions import is_true
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj, is_leaving, name_of, uid_of
+from shoal.kube.owners import controller_of
+
+
+def _field(path: str) -> Obj:
+    return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def template(*rules: Rule, labels: Mapping[str, str] | None = None, counts: bool = False, **spec: Any) -> Obj:
+    """A pod template whose fates may depend on the place of the pod and, with `counts`, on its failures before."""
+    made = pod_with(*rules, **spec)
+    made["metadata"]["labels"] = dict(labels or {})
+    attempt = _field(f"metadata.annotations['{jobs.FAILURES}']") if counts else {"value": "0"}
+    made["spec"]["containers"][0]["env"] = [
+        {"name": "FC_TASK_INDEX", **_field(f"metadata.annotations['{SLOT}']")},
+        {"name": "FC_TASK_ATTEMPT_ID", **attempt},
+    ]
+    return made
+
+
+def job(
+    name: str, fate: Fate | None = None, *, of: Mapping[int, Fate] | None = None, first: Obj | None = None, **spec: Any
+) -> Obj:
+    """`of` are fates of single places, `first` those of places until they have failed once."""
+    rules = [Rule(each, index=index, attempt=0) for index, each in (first or {}).items()]
+    rules += [Rule(each, index=index) for index, each in (of or {}).items()]
+    pod = template(*rules, Rule(fate or exits(0)), counts=bool(first))
+    return {"metadata": {"name": name}, "spec": {"template": pod, **spec}}
+
+
+def replica_set(name: str, replicas: int, fate: Fate | None = None) -> Obj:
+    labels = {"app": name}
+    pod = template(Rule(fate or runs()), labels=labels, restartPolicy="Always")
+    return {
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
+    }
+
+
+class NativeWorld(World):
+    """What a user of these kinds does and sees."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.most_at_once: Counter[str] = Counter()  # living pods of each owner, at any moment
+        self._ended: dict[str, Obj] = {}  # the conditions of jobs that have ended, by uid
+
+    async def change(self, name: str, **spec: Any) -> Obj:
+        """A merge patch of the spec."""
+        return await self.user.patch(
+            self.dialect.kind, name, NAMESPACE, patch={"spec": spec}, patch_type=PatchType.MERGE
+        )
+
+    def counts(self, name: str) -> Obj:
+        """The numbers of the status that are not nought, and what is counted by index."""
+        numbers = {word: value for word, value in self.status(name).items() if isinstance(value, int) and value}
+        numbers.pop("observedGeneration", None)
+        return numbers | {
+            w: self.status(name)[w] for w in ("completedIndexes", "failedIndexes") if w in self.status(name)
+        }
+
+    def claims(self, name: str) -> list[str]:
+        """Types and reasons of the conditions that are true."""
+        conditions = self.status(name).get("conditions") or []
+        return [f"{each['type']}: {each['reason']}" for each in conditions if each["status"] == "True"]
+
+    def pods_of(self, name: str) -> list[Obj]:
+        return [pod for _, pod in sorted(self.pods.items()) if (controller_of(pod) or {}).get("name") == name]
+
+    def living(self, name: str) -> list[Obj]:
+        return [pod for pod in self.pods_of(name) if not is_leaving(pod) and _phase(pod) not in ("Succeeded", "Failed")]
+
+    async def ended(self, name: str) -> list[str]:
+        job = self.frameworks
+        await self.until(lambda: any(is_true(job.get(name) or {}, claim) for claim in ("Complete", "Failed")))
+        return self.claims(name)
+
+    async def ready(self, name: str, count: int) -> None:
+        await self.until(
+            lambda: (self.status(name).get("ready") or self.status(name).get("readyReplicas") or 0) == count
+        )
+
+    def wrote(self, resource: str, name: str, obj: Obj | None) -> None:
+        super().wrote(resource, name, obj)
+        if resource == POD.resource and obj is not None:
+            owner = str((controller_of(obj) or {}).get("name"))
+            self.most_at_once[owner] = max(self.most_at_once[owner], len(self.living(owner)))
+        elif resource == self.dialect.kind.resource and obj is not None:
+            self.promises.broken += self._of_end(obj)
+
+    def _of_end(self, obj: Obj) -> Iterator[str]:
+        """What has ended does not end otherwise."""
+        claims = [
+            each["type"] for each in (obj.get("status") or {}).get("conditions") or () if each["status"] == "True"
+        ]
+        end = {claim: claim in claims for claim in ("Complete", "Failed")}
+        before = self._ended.get(uid_of(obj))
+        if before is not None and end != before:
+            yield f"{name_of(obj)} had ended as {before} and is {end}"
+        if any(end.values()):
+            self._ended[uid_of(obj)] = end
+
+    def picture(self, varies: tuple[str, ...] = ()) -> Obj:
+        statuses = {name: obj.get("status") for name, obj in sorted(self.frameworks.items())}
+        owners = Counter(f"{(controller_of(pod) or {}).get('name')}: {_phase(pod)}" for pod in self.pods.values())
+        return {
+            "objects": {name: plain(status, varies) for name, status in statuses.items()},
+            "pods": dict(sorted(owners.items())),
+        }
+
+
+def _phase(pod: Obj) -> str:
+    return str((pod.get("status") or {}).get("phase") or "Pending")
+
+
+class JobWorld(NativeWorld):
+    dialect = jobs.DIALECT
+
+
+class ReplicaSetWorld(NativeWorld):
+    dialect = replicasets.DIALECT
+
+
+class _Simulated(SimulatedWorld):
+    def settings(self, config: Obj | None) -> Any:
+        return settings(config)
+
+
+class _Real(RealWorld):
+    def settings(self, config: Obj | None) -> Mapping[str, Any]:
+        del config
+        return {}
+
+
+class SimulatedJobs(JobWorld, _Simulated):
+    """Virtual time."""
+
+
+class RealJobs(JobWorld, _Real):
+    """Real processes."""
+
+
+class SimulatedReplicaSets(ReplicaSetWorld, _Simulated):
+    """Virtual time."""
+
+
+class RealReplicaSets(ReplicaSetWorld, _Real):
+    """Real processes."""
+
+
+def job_scenario(*, real: bool = True, varies: tuple[str, ...] = (), thorough: bool = False) -> Any:
+    watched = (jobs.DIALECT.kind, POD)
+    worlds = Worlds(SimulatedJobs, RealJobs, None, watched=watched)
+    return any_scenario(real=real, varies=varies, worlds=worlds, thorough=thorough)
+
+
+def replica_set_scenario(*, real: bool = True, varies: tuple[str, ...] = (), thorough: bool = False) -> Any:
+    watched = (replicasets.DIALECT.kind, POD)
+    worlds = Worlds(SimulatedReplicaSets, RealReplicaSets, None, watched=watched)
+    return any_scenario(real=real, varies=varies, worlds=worlds, thorough=thorough)
