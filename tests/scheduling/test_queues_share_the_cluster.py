@@ -243,3 +243,15 @@ def test_a_queue_that_says_what_it_deserves_where_weights_decide_is_warned() -> 
         "queue q says what it deserves, which counts only where sharing is by capacity",
         "queues are guaranteed more cpu than the cluster has",
     )
+
+
+def test_what_still_runs_on_a_cordoned_node_keeps_nobody_out_of_the_others() -> None:
+    board = Board()
+    board.nodes(2, cpu=4)
+    board.running("runs", 4, ["n0"])
+    board.node("n0", cpu=4, unschedulable=True)
+    board.group("next", min_member=4, phase=Phase.PENDING, min_resources=cores(cpu=4))
+    assert [verdict.phase for verdict in board.cycle().groups] == [Phase.INQUEUE]
+    board.node("n1", cpu=3)
+    board.group("last", min_member=4, phase=Phase.PENDING, min_resources=cores(cpu=4))
+    assert [verdict.phase for verdict in board.cycle().groups] == [Phase.PENDING, Phase.INQUEUE]

@@ -46,6 +46,7 @@ class Room:
         self.releasing: dict[int, int] = {}  # rows with something coming, and how many pods
         self.is_supposing = False  # that somebody goes
         self.total: dict[str, int] = {}  # of the nodes that may take pods
+        self.shut: set[str] = set()  # nodes that take nobody, and may still run somebody
         self._kind_index: dict[Any, int] = {}
         self._spare = list(range(FIRST_ROWS - 1, -1, -1))
         self._names: list[str] = []
@@ -148,6 +149,10 @@ class Room:
         if node.ready and not node.unschedulable:  # a node that takes nobody is nobody's share
             for name, amount in node.allocatable.items():
                 self.total[name] = self.total.get(name, 0) + sign * amount
+        elif sign > 0:
+            self.shut.add(node.name)
+        else:
+            self.shut.discard(node.name)
 
     def label(self, key: str) -> LabelColumn:
         found = self.labels.get(key)

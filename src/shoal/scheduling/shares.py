@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shoal.scheduling.groups import Queue
 from shoal.scheduling.requests import Amounts
+from shoal.scheduling.snapshot import State
 
 if TYPE_CHECKING:
     from shoal.scheduling.view import ClusterView
@@ -52,7 +53,7 @@ class Standing:
 
 class Shares:
     def __init__(self, view: ClusterView) -> None:
-        self.total = {name: amount for name, amount in view.room.total.items() if amount and name != "pods"}
+        self.total = {name: amount for name, amount in _total(view).items() if amount and name != "pods"}
         self.by_weight = view.settings.sharing == "proportion"
         self._room = view.room
         self.standings = {name: Standing(queue) for name, queue in view.queues.items()}
@@ -242,6 +243,19 @@ class Shares:
         if not allocated:
             return 0.0
         return max((held / self.total[r] for r, held in allocated.items() if self.total.get(r)), default=0.0)
+
+
+def _total(view: ClusterView) -> Mapping[str, int]:
+    """Of the nodes that take pods, and what is still held on those that do not: it counts as held by its queue, and
+    would otherwise count against room that is free elsewhere."""
+    if not view.room.shut:
+        return view.room.total
+    found = dict(view.room.total)
+    for node in view.room.shut:
+        for pod in view.pods_on(node):
+            if pod.state is not State.RELEASING:
+                _add(found, view.vector_of(pod).counted)
+    return found
 
 
 def _above(standing: Standing) -> str:
