@@ -115,7 +115,8 @@ class Gangs:
         missing = minimum.total - len(placed)
         if missing > 0:
             rest = [pod for pod in minimum.pods if id(pod) not in used] if used else minimum.pods
-            placed += self._placer.place(rest, missing, where)
+            only = self._shapes_of(minimum)[0] if minimum.kind else None
+            placed += self._placer.place(rest, missing, where, only=only)
         return placed if len(placed) >= minimum.total else None
 
     def _unit(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:

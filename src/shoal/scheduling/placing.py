@@ -47,10 +47,10 @@ class Placer:
         self._view = view
         self._room = view.room
 
-    def place(self, pods: Sequence[Pod], most: int, where: Where) -> list[Placed]:
-        """As many of the pods as fit, up to `most`, in their order as far as they differ."""
+    def place(self, pods: Sequence[Pod], most: int, where: Where, *, only: Shape | None = None) -> list[Placed]:
+        """As many of the pods as fit, up to `most`, in their order as far as they differ; `only` if they do not."""
         placed: list[Placed] = []
-        for shape, batch in self._batches(pods):
+        for shape, batch in self._batches(pods) if only is None else [(only, pods)]:
             wanted = batch[: most - len(placed)]
             if not wanted:
                 break
@@ -63,7 +63,7 @@ class Placer:
                 placed += self._together(shape, wanted, where)
         return placed
 
-    def _batches(self, pods: Sequence[Pod]) -> list[tuple[Shape, list[Pod]]]:
+    def _batches(self, pods: Sequence[Pod]) -> Sequence[tuple[Shape, Sequence[Pod]]]:
         found: dict[int, tuple[Shape, list[Pod]]] = {}
         for pod in pods:
             if pod.blocked:
@@ -77,7 +77,7 @@ class Placer:
             return True
         return self._view.neighbours.concern(pod)
 
-    def _together(self, shape: Shape, pods: list[Pod], where: Where) -> list[Placed]:
+    def _together(self, shape: Shape, pods: Sequence[Pod], where: Where) -> list[Placed]:
         key, slots = (shape.later_key, shape.later) if where.later else (shape.key, shape.slots)
         if where.mask is not None:
             key = np.where(where.mask, key, NOWHERE)
@@ -109,7 +109,7 @@ class Placer:
         best = best[worth.ravel()[best] > NOWHERE]
         return np.bincount(best % len(rows), minlength=len(rows))
 
-    def _one_by_one(self, shape: Shape, pods: list[Pod], where: Where) -> list[Placed]:
+    def _one_by_one(self, shape: Shape, pods: Sequence[Pod], where: Where) -> list[Placed]:
         placed: list[Placed] = []
         neighbours = self._view.neighbours
         leaving = self._leaving() if where.later and neighbours.has_any else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from shoal.kube.objects import Obj
@@ -61,6 +62,7 @@ def _names(parts: Iterable[Mapping[str, int]]) -> list[str]:
 BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 
+@lru_cache(maxsize=4096)
 def shown(name: str, milli: int) -> str:
     """An amount as a person writes it: `500m`, `4`, `1.5Gi`."""
     if name in ("memory", "ephemeral-storage") or name.startswith("hugepages-"):

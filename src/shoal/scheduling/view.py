@@ -281,7 +281,8 @@ class ClusterView:
             return
         vector = self._vector_of[pod.key]
         self.room.occupy(row, vector, sign)
-        self.neighbours.add(pod, row, sign)
+        if self.neighbours.has_any:
+            self.neighbours.add(pod, row, sign)
         if pod.state is RELEASING:
             self.room.leave(row, vector, sign)
         elif pod.is_critical:
@@ -344,6 +345,7 @@ class ClusterView:
     def _seat(self, members: Members, binds: Iterable[Bind], now: float) -> None:
         """What `set_pod` does for waiting pods that now have a node; done for every bind, so by the shortest way."""
         seated: dict[Vector, int] = {}
+        rows = self.room.rows
         for bind in binds:
             key, node = bind.pod, bind.node
             pod = members.waiting.pop(key, None)
@@ -352,7 +354,7 @@ class ClusterView:
             pod = pod.moved(node=node, state=BOUND, since=now, devices=bind.devices)
             self.pods[key] = members.sitting[key] = pod
             self._pods_on.setdefault(node, {})[key] = pod
-            self._sit(pod, self.room.rows[node], 1)
+            self._sit(pod, rows[node], 1)
             self._shape_of.pop(key, None)
             vector = self._vector_of[key]
             seated[vector] = seated.get(vector, 0) + 1
