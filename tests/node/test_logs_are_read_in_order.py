@@ -73,6 +73,12 @@ async def test_a_log_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
     assert await text_of(tmp_path / "0.log") == ""
 
 
+async def test_following_ends_at_the_limit_though_the_run_goes_on(log: Path) -> None:
+    options = LogOptions(follow=True, limit_bytes=6)
+    chunks = read_log(log, options, now=NOW, is_over=lambda: False, subscribe=lambda _: lambda: None)
+    assert b"".join([chunk async for chunk in chunks]) == b"one\ntw"
+
+
 async def test_following_passes_through_rotations_and_ends_with_the_run(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     writer = LogFile(str(path), max_bytes=200, max_files=50)

@@ -231,11 +231,11 @@ async def read_log(
 async def _follow(
     trail: LogTrail, words: Wording, watch: FolderWatch, is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    while not words.is_full:
+    while True:
         over = is_over()  # asked before reading: what was written before the end is then surely read
         while not words.is_full and (records := trail.read()):
             if text := words.put(records):
                 yield text
-        if over:
+        if over or words.is_full:  # a limit ends it there and then, not with the next line
             return
         await watch.changed()
