@@ -30,6 +30,7 @@ CONTROLLERS = (
     *control_plane.CONTROLLERS,
     "deployment-controller",
     "endpointslice-controller",
+    "job-controller",
     "node-lifecycle-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",

@@ -12,6 +12,7 @@ from typing import Any
 from kit.disturbing import Worlds
 from kit.disturbing import scenario as any_scenario
 from kit.fates import Fate, Rule, exits, pod_with, runs
+from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
 from shoal.cluster.port import PatchType
@@ -28,13 +29,15 @@ def _field(path: str) -> Obj:
     return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-def template(*rules: Rule, labels: Mapping[str, str] | None = None, counts: bool = False, **spec: Any) -> Obj:
+def template(
+    *rules: Rule, labels: Mapping[str, str] | None = None, place: str = SLOT, counts: bool = False, **spec: Any
+) -> Obj:
     """A pod template whose fates may depend on the place of the pod and, with `counts`, on its failures before."""
     made = pod_with(*rules, **spec)
     made["metadata"]["labels"] = dict(labels or {})
     attempt = _field(f"metadata.annotations['{jobs.FAILURES}']") if counts else {"value": "0"}
     made["spec"]["containers"][0]["env"] = [
-        {"name": "FC_TASK_INDEX", **_field(f"metadata.annotations['{SLOT}']")},
+        {"name": "FC_TASK_INDEX", **_field(f"metadata.annotations['{place}']")},
         {"name": "FC_TASK_ATTEMPT_ID", **attempt},
     ]
     return made
@@ -46,7 +49,8 @@ def job(
     """`of` are fates of single places, `first` those of places until they have failed once."""
     rules = [Rule(each, index=index, attempt=0) for index, each in (first or {}).items()]
     rules += [Rule(each, index=index) for index, each in (of or {}).items()]
-    pod = template(*rules, Rule(fate or exits(0)), counts=bool(first))
+    place = jobs.INDEX if spec.get("completionMode") == "Indexed" else SLOT
+    pod = template(*rules, Rule(fate or exits(0)), place=place, counts=bool(first))
     return {"metadata": {"name": name}, "spec": {"template": pod, **spec}}
 
 
@@ -64,7 +68,6 @@ class NativeWorld(World):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.most_at_once: Counter[str] = Counter()  # living pods of each owner, at any moment
         self._ended: dict[str, Obj] = {}  # the conditions of jobs that have ended, by uid
 
     async def change(self, name: str, **spec: Any) -> Obj:
@@ -103,12 +106,19 @@ class NativeWorld(World):
         )
 
     def wrote(self, resource: str, name: str, obj: Obj | None) -> None:
+        is_born = resource == POD.resource and obj is not None and name not in self.uids
         super().wrote(resource, name, obj)
-        if resource == POD.resource and obj is not None:
-            owner = str((controller_of(obj) or {}).get("name"))
-            self.most_at_once[owner] = max(self.most_at_once[owner], len(self.living(owner)))
+        if is_born and obj is not None:
+            self.promises.broken += self._of_birth(str((controller_of(obj) or {}).get("name")))
         elif resource == self.dialect.kind.resource and obj is not None:
             self.promises.broken += self._of_end(obj)
+
+    def _of_birth(self, owner: str) -> Iterator[str]:
+        """Nobody is made beyond what is wished for."""
+        spec = (self.frameworks.get(owner) or {}).get("spec") or {}
+        most, there = spec.get("parallelism", spec.get("replicas", 0)), len(self.living(owner))
+        if there > most and owner in self.frameworks:
+            yield f"{owner} has {there} living pods, {most} are wished for"
 
     def _of_end(self, obj: Obj) -> Iterator[str]:
         """What has ended does not end otherwise."""
@@ -170,13 +180,46 @@ class RealReplicaSets(ReplicaSetWorld, _Real):
     """Real processes."""
 
 
-def job_scenario(*, real: bool = True, varies: tuple[str, ...] = (), thorough: bool = False) -> Any:
+class _OfItsOwn(KubernetesWorld):
+    """A real Kubernetes runs these kinds by itself: the same scenario says whether we do as it does."""
+
+    def settings(self, config: Obj | None) -> Any:
+        return settings(config)
+
+    def start_operator(self, **config: Any) -> None:
+        """Nobody of ours."""
+        del config
+
+
+class RetoldJobs(JobWorld, Retold):
+    """What was heard of Jobs, told again in its order."""
+
+
+class KubernetesJobs(JobWorld, _OfItsOwn):
     watched = (jobs.DIALECT.kind, POD)
-    worlds = Worlds(SimulatedJobs, RealJobs, None, watched=watched)
-    return any_scenario(real=real, varies=varies, worlds=worlds, thorough=thorough)
+    retold = RetoldJobs
 
 
-def replica_set_scenario(*, real: bool = True, varies: tuple[str, ...] = (), thorough: bool = False) -> Any:
+class RetoldReplicaSets(ReplicaSetWorld, Retold):
+    """What was heard of ReplicaSets, told again in its order."""
+
+
+class KubernetesReplicaSets(ReplicaSetWorld, _OfItsOwn):
     watched = (replicasets.DIALECT.kind, POD)
-    worlds = Worlds(SimulatedReplicaSets, RealReplicaSets, None, watched=watched)
-    return any_scenario(real=real, varies=varies, worlds=worlds, thorough=thorough)
+    retold = RetoldReplicaSets
+
+
+def job_scenario(*, real: bool = True, kubernetes: bool = False, thorough: bool = False) -> Any:
+    """`kubernetes`: the controllers of Kubernetes play it too, in our place."""
+    worlds = Worlds(SimulatedJobs, RealJobs, KubernetesJobs if kubernetes else None, watched=(jobs.DIALECT.kind, POD))
+    return any_scenario(real=real, worlds=worlds, thorough=thorough)
+
+
+def replica_set_scenario(*, kubernetes: bool = False, thorough: bool = False) -> Any:
+    worlds = Worlds(
+        SimulatedReplicaSets,
+        RealReplicaSets,
+        KubernetesReplicaSets if kubernetes else None,
+        watched=(replicasets.DIALECT.kind, POD),
+    )
+    return any_scenario(worlds=worlds, thorough=thorough)

@@ -7,7 +7,7 @@ from shoal.cluster.port import Propagation
 from shoal.kube.objects import name_of, uid_of
 
 
-@replica_set_scenario(thorough=True)
+@replica_set_scenario(kubernetes=True)
 async def test_a_pod_that_goes_is_made_again(world: ReplicaSetWorld) -> None:
     await world.submit(replica_set("a", 2))
     await world.ready("a", 2)
@@ -22,7 +22,7 @@ async def test_a_pod_that_goes_is_made_again(world: ReplicaSetWorld) -> None:
     }  # fmt: skip
 
 
-@replica_set_scenario()
+@replica_set_scenario(kubernetes=True)
 async def test_a_size_is_changed_both_ways_and_survivors_stay(world: ReplicaSetWorld) -> None:
     await world.submit(replica_set("a", 3))
     await world.ready("a", 3)
@@ -38,7 +38,7 @@ async def test_a_size_is_changed_both_ways_and_survivors_stay(world: ReplicaSetW
     await world.until(lambda: not world.pods and world.counts("a") == {})
 
 
-@replica_set_scenario()
+@replica_set_scenario(kubernetes=True)
 async def test_its_pods_go_with_it(world: ReplicaSetWorld) -> None:
     await world.submit(replica_set("a", 2))
     await world.ready("a", 2)
