@@ -211,10 +211,12 @@ class Members:
         return self._lack
 
     def _find_lack(self) -> tuple[str, str] | None:
-        group, pods = self.group, self.minimum().pods
-        exist = len(pods) + self.ready
+        group = self.group
+        # Counted before they are put in order: the pods of a large gang come one by one, and each is asked about.
+        exist = sum(pod.generation <= group.generation for pod in self.waiting.values()) + self.ready
         if exist < group.min_member:
             return "NotEnoughTasks", f"{exist} of the {group.min_member} pods it needs at once exist"
+        pods = self.minimum().pods
         roles = self.counted_roles()
         counted = self._ready_roles() if roles else Counter()
         counted.update(pod.role for pod in pods if roles)
