@@ -66,7 +66,7 @@ class Feed:
         self._groups: dict[Key, Obj] = {}  # that are not in the view because none of our pods names them
         self._classes: dict[str, Obj] = {}
         self._binding: dict[Key, Assumed] = {}
-        self._starting: set[Key] = set()  # groups whose first binds are on their way: they have not run yet
+        self._starting: dict[Key, set[Key]] = {}  # groups that have not run yet, and their pods that are being bound
         self._foreign: set[Key] = set()  # groups with pods that somebody else places
         self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or asked to go
 
@@ -133,7 +133,7 @@ class Feed:
         if obj is None or is_leaving(obj):
             self._groups.pop(key, None)
             self.unreadable.pop(key, None)
-            self._starting.discard(key)
+            self._starting.pop(key, None)
             if key in self.view.groups:
                 self._on_queue(self.view.groups[key].group.queue)
                 self.view.remove_group(key)
@@ -214,11 +214,13 @@ class Feed:
         if not self._scope.places(obj) and key not in self._foreign:
             self._foreign.add(key)
             self._has_started(key)
-        elif key in self._starting and not any(pod in self._binding for pod in self.view.groups[key].sitting):
-            self._has_started(key)
+        elif (awaited := self._starting.get(key)) is not None and obj["spec"].get("nodeName"):
+            awaited.discard(key_of(obj))
+            if not awaited:
+                self._has_started(key)
 
     def _has_started(self, key: Key) -> None:
-        self._starting.discard(key)
+        self._starting.pop(key, None)
         members = self.view.groups.get(key)
         if members is not None and members.known and not members.group.ran:
             self.view.set_group(replace(members.group, ran=True))
@@ -284,6 +286,8 @@ class Feed:
         self._binding.pop(pod.key, None)
         self._leaving.pop(pod.key, None)
         self.claims.forget(pod.key)
+        if pod.group is not None and pod.key in self._starting.get(pod.group, ()):
+            del self._starting[pod.group]  # one of those it needs has gone before it began
         self._on_queue(self.view.members_of(pod).group.queue)
         self.view.remove_pod(pod.key)
         if pod.group is not None:
@@ -302,11 +306,14 @@ class Feed:
         for shrink in made.shrinks:
             for key in shrink.pods:
                 self._leaving[key] = self.view.pods[key].uid
-        groups = {self.view.pods[bind.pod].group for bind in made.binds}
-        fresh = [key for key in groups if key is not None and not self._ran(key)]
+        fresh: dict[Key, set[Key]] = {}
+        for bind in made.binds:
+            group = self.view.pods[bind.pod].group
+            if group is not None and (group in fresh or not self._ran(group)):
+                fresh.setdefault(group, set()).add(bind.pod)
         self.view.assume(made, now)
-        for key in fresh:
-            self._starting.add(key)
+        for key, pods in fresh.items():
+            self._starting[key] = pods
             self.view.set_group(replace(self.view.groups[key].group, ran=False))
 
     def not_bound(self, bind: Bind, seen: Obj | None, *, for_good: bool) -> None:
@@ -316,7 +323,7 @@ class Feed:
             return
         del self._binding[bind.pod]
         if (group := self.view.pods[bind.pod].group) is not None:
-            self._starting.discard(group)  # it is half bound now, and has not run
+            self._starting.pop(group, None)  # it is half bound now, and has not run
         if for_good or seen is None or uid_of(seen) != bind.uid:
             self.view.remove_pod(bind.pod)
             self._on_news()
