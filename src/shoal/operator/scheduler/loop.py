@@ -66,8 +66,10 @@ class Scheduler:
         settings: Settings | None = None,
         binds_at_once: int = BINDS_AT_ONCE,
         gathering_seconds: float = 0.0,
+        quiet_seconds: float = 0.0,
     ) -> None:
-        """`gathering_seconds`: how long news so soon after a plan waits for company. The first never waits."""
+        """`gathering_seconds`: how long news so soon after a plan waits for company. The first never waits.
+        `quiet_seconds`: how long no pod was placed when Events about placed ones go out."""
         self._cluster = cluster
         self._nodes = nodes
         self._pods = pods
@@ -78,6 +80,7 @@ class Scheduler:
         self._settings = settings or Settings()
         self._binds_at_once = binds_at_once
         self._gathering_seconds = gathering_seconds
+        self._quiet_seconds = quiet_seconds
         self._news = asyncio.Event()
         self._wake: Timer | None = None
         self._cycles = 0
@@ -160,7 +163,7 @@ class Scheduler:
             on_started=self._gang_started, on_queue=self._queue_changed,
         )  # fmt: skip
         at_once = asyncio.Semaphore(AT_ONCE)
-        self._crew = Crew(self._binds_at_once)
+        self._crew = Crew(self._binds_at_once, clock, quiet_seconds=self._quiet_seconds)
         self._pod_words = PodWords(cluster, self._pods, feed=feed, recorder=recorder, clock=clock, at_once=at_once)
         self._domains = Domains(self.view, self._news.set) if scope.hypernodes else None
         self._group_words: GroupWords | None = None

@@ -42,6 +42,7 @@ log = Logger(__name__)
 VOLCANO = "volcano"
 BINDS_AT_ONCE = 64
 GATHERING_SECONDS = 0.02  # pods come in company, and a plan for all of them costs little more than one for the first
+QUIET_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class SchedulerProgram:
                 cluster, nodes, pods,
                 scope=self._scope, settings=self._charge.settings, metrics=self._counted, clock=self._clock,
                 recorder=Recorder(cluster, self._charge.schedulers[0], clock=self._clock),
-                binds_at_once=BINDS_AT_ONCE, gathering_seconds=GATHERING_SECONDS,
+                binds_at_once=BINDS_AT_ONCE, gathering_seconds=GATHERING_SECONDS, quiet_seconds=QUIET_SECONDS,
             )  # fmt: skip
             return self._loop
 

@@ -1,0 +1,47 @@
+"""Requests go out at once, so many side by side; words after them, one now and then while it is busy."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from kit.virtual_time import rested, settled
+from shoal.cluster.clock import VirtualClock
+from shoal.operator.scheduler.crew import Crew
+
+
+def noting(said: list[str]) -> Callable[[str], Callable[[], Awaitable[None]]]:
+    def note(word: str) -> Callable[[], Awaitable[None]]:
+        async def request() -> None:
+            said.append(word)
+
+        return request
+
+    return note
+
+
+async def test_words_are_said_when_nothing_was_asked_for_a_while() -> None:
+    clock, said = VirtualClock(), list[str]()
+    crew, note = Crew(4, clock, quiet_seconds=1.0), noting(said)
+    for number in range(3):
+        crew.ask(note(f"bind {number}"))
+        crew.say(note(f"word {number}"))
+        await rested(clock, 0.6, settled)
+    assert said == ["bind 0", "bind 1", "word 0", "bind 2"]
+    await rested(clock, 2, settled)
+    assert said == ["bind 0", "bind 1", "word 0", "bind 2", "word 1", "word 2"]
+    await crew.close()
+
+
+async def test_a_request_that_breaks_stops_nobody() -> None:
+    clock, said = VirtualClock(), list[str]()
+    crew, note = Crew(1, clock), noting(said)
+
+    async def broken() -> None:
+        raise RuntimeError("a mistake")
+
+    crew.ask(broken)
+    crew.ask(note("next"))
+    crew.say(note("word"))
+    await settled()
+    assert sorted(said) == ["next", "word"]
+    await crew.close()
