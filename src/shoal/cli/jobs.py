@@ -65,9 +65,11 @@ async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
     found: list[Found] = []
     for dialect in dialects():
         try:
+            if dialect.told_by is not None:
+                await cluster.list(dialect.told_by, namespace, limit=1)
             page = await cluster.list(dialect.kind, namespace)
         except ApiError as refused:
-            if refused.code != 404:
+            if refused.code != 404 and dialect.told_by is None:
                 raise
             continue
         found += [Found(item, as_recorded(dialect, item)) for item in page.items]
@@ -89,7 +91,11 @@ async def job_named(cluster: Cluster, word: str, namespace: str) -> Found:
     if not several:
         raise NoSuchJob(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
     if len(several) > 1:
-        choices = " or ".join(f"{job.dialect.kind.kind.lower()}/{job.name}" for job in several)
+        kinds = [job.dialect.kind for job in several]
+        words = [kind.kind.lower() for kind in kinds]
+        if len(set(words)) < len(words):  # two languages with one word for a job
+            words = [kind.resource for kind in kinds]
+        choices = " or ".join(f"{word}/{name}" for word in words)
         raise click.ClickException(f"there are several jobs called {name!r}: say {choices}.")
     return several[0]
 

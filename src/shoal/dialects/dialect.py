@@ -199,6 +199,7 @@ class Dialect:
     idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why
     admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)
     also: tuple[Kind, ...] = ()  # other versions the same objects are written in
+    told_by: Kind | None = None  # only clusters that serve this kind run its jobs in our way; None: all do
     endless: bool = False  # its jobs have no end of their own
     finalizer: str = ""  # holds a pod until its end is counted
 

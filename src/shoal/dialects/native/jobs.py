@@ -9,7 +9,7 @@ from shoal.dialects.native import failing, job_status, pods
 from shoal.dialects.native.job_reading import ROLE, admit, is_indexed, read
 from shoal.dialects.native.settings import settings
 from shoal.engine import Create, TaskRef
-from shoal.kube.kinds import JOB
+from shoal.kube.kinds import JOB, REPLICA_SET_V1BETA1
 from shoal.kube.objects import Obj, name_of
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -86,4 +86,5 @@ DIALECT = Dialect(
     scale_patch=scale_patch,
     start_patch=start_patch,
     shown=job_status.shown,
+    told_by=REPLICA_SET_V1BETA1,  # which Kubernetes has given up, and every cluster of ours serves
 )

@@ -153,5 +153,6 @@ DIALECT = Dialect(
     report=report,
     scale_patch=scale_patch,
     shown=shown,
+    told_by=REPLICA_SET_V1BETA1,
     endless=True,
 )
