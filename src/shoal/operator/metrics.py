@@ -52,7 +52,7 @@ class Metrics:
     @contextmanager
     def watching_depth(self, kind: Kind, depth: Callable[[], int]) -> Iterator[None]:
         """Ask `depth` whenever the metrics are read, for as long as the loop runs; loops of one kind add up."""
-        asked = self._asked.setdefault(kind.resource, [])
+        asked = self._asked.setdefault(kind.kind, [])
         asked.append(depth)
         self._depth.labels(kind.kind).set_function(lambda: sum(each() for each in asked))
         try:
