@@ -36,7 +36,7 @@ POWERLESS = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="these tests already run as an ordinary user")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_all_of_it_as_an_ordinary_user() -> None:
     python = usable_python()
     if python is None:

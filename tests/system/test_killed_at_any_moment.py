@@ -159,7 +159,7 @@ def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
 
 
 @pytest.mark.processes
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_nothing_is_lost_or_doubled_by_a_hundred_kills(
     cluster: LocalCluster, tmp_path: Path, record_property: pytest.RecordProperty
 ) -> None:
