@@ -100,9 +100,11 @@ class Place:
         assert found is not None
         return found
 
-    async def told(self, group: str, claim: str) -> str:
+    async def told(self, group: str, reason: str) -> str:
+        """The sentence, once it has that reason: before all pods of a gang are there, it may have another."""
+
         def is_told(seen: Obj | None) -> bool:
-            return [each["type"] for each in at_path(seen or {}, "status", "conditions", default=[])] == [claim]
+            return [each["reason"] for each in at_path(seen or {}, "status", "conditions", default=[])] == [reason]
 
         found = await until(self.ground.admin, POD_GROUP, group, self.ground.jobs, is_told)
         return str(at_path(found or {}, "status", "conditions")[0]["message"])
@@ -139,7 +141,7 @@ async def test_a_gang_that_fits_is_bound_and_of_one_that_does_not_not_one_pod(pl
         await place.gang("fits", 3)
         await place.phase("fits", "Running")
         await place.gang("large", 3)
-        said = await place.told("large", "Unschedulable")
+        said = await place.told("large", "NotEnoughResources")
         assert said.startswith("needs 3 pods at once, 2 would fit, 1 missing: ")
         assert await place.placed() == ["fits-0", "fits-1", "fits-2"]
         for number in range(3):
@@ -182,7 +184,7 @@ async def test_a_volcano_job_runs_all_or_nothing(place: Place) -> None:
         try:
             made = await ground.admin.create(VOLCANO.kind, VOLCANO.default(job), ground.jobs)
             group = f"ctr-{made['metadata']['uid']}"
-            assert (await place.told(group, "Unschedulable")).startswith(f"needs 3 {place.slot}, and ")
+            assert (await place.told(group, "QueueQuota")).startswith(f"needs 3 {place.slot}, and ")
             assert (await ground.admin.list(POD, ground.jobs)).items == []
             await place.give(f"hollow-{place.word}-0", 2)
             await place.phase(group, "Running")
@@ -212,7 +214,7 @@ async def test_it_uses_no_right_but_those_it_was_given(place: Place) -> None:
         await place.gang("two", 2)
         await place.phase("two", "Running")
         await place.gang("more", 2)
-        await place.told("more", "Unschedulable")
+        await place.told("more", "NotEnoughResources")
     user = user_of(place.account, place.ground.own)
     asked = operated.requests(place.ground.plane, user)
     forbidden = [entry["requestURI"] for entry in asked if entry["responseStatus"]["code"] == 403]
