@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import HOST, Board, cores, evicted, key, said
+from kit.gangs import HOST, RACK, Board, cores, evicted, key, said
 from shoal.kube.selectors import parse_labels
+from shoal.scheduling.evicting import SEARCHED_AGAIN_SECONDS
+from shoal.scheduling.groups import Closeness
 from shoal.scheduling.snapshot import Neighbours
 
 PATIENCE = 1800
@@ -168,3 +170,34 @@ def test_a_guest_drives_nobody_out() -> None:
     assert board.cycle().evictions == ()
     board.group("owner", 1, cpu=2, queue="a")
     assert evicted(board.cycle()) == ["old-0"]
+
+
+def test_a_gang_that_lost_a_pod_is_completed_although_others_claim_the_ceiling_above_it() -> None:
+    """They wait for what it holds, and it ends only if it is completed."""
+    board = Board(sharing="capacity")
+    board.node("n", cpu=100)
+    board.queue("dept", capability=cores(cpu=4))
+    board.queue("dev", parent="dept")
+    board.queue("ops", parent="dept", priority=1)
+    board.running("broken", 2, ["n"], queue="dev")
+    board.removes("broken-1")
+    board.group("claims", 4, queue="ops")
+    board.pods("broken", [2])
+    assert {bind.pod.name: bind.node for bind in board.cycle(later=PATIENCE).binds} == {"broken-2": "n"}
+
+
+def test_whoever_stands_behind_many_who_cannot_be_helped_is_looked_at_in_time() -> None:
+    """Room could be made for all of them by the count of cores, but no rack holds three: twenty searches in vain."""
+    board = Board(tiers=(RACK,))
+    for number in range(6):
+        board.node(f"n{number}", labels={RACK: f"r{number // 2}"})
+    board.running("low", 6, [f"n{number}" for number in range(6)], min_member=1)
+    for number in range(20):
+        board.group(f"vain-{number:02}", 3, priority=10 + number, closeness=Closeness())
+    board.group("behind", 1, priority=5)
+    for _ in range(20):
+        made = board.cycle(later=1)
+        if made.evictions:
+            break
+        assert made.wake_at == board.now + SEARCHED_AGAIN_SECONDS, "and soon, even if nothing happens"
+    assert evicted(made) == ["low-5"]

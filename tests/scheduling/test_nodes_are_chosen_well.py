@@ -201,3 +201,44 @@ def test_shares_of_a_device_fill_devices_before_they_open_new_ones() -> None:
     assert {bind.pod.name: bind.devices for bind in board.cycle().binds} == {"a-0": (0,), "b-0": (1,), "c-0": (0,)}
     board.group("whole", 1, gpu=1)
     assert board.cycle().binds == ()
+
+
+def near(tier: int, *, hard: bool = True) -> list[str]:
+    """Where a gang of four goes on three pairs of nodes, two of which share a spine; none where it waits."""
+    board = Board()
+    board.nodes(6)
+    for number, name in enumerate(("a", "b", "c")):
+        board.view.set_hypernode(HyperNode(name, 1, frozenset({f"n{2 * number}", f"n{2 * number + 1}"})))
+    board.view.set_hypernode(HyperNode("spine", 2, frozenset({"n2", "n3", "n4", "n5"})))
+    board.group("g", 4, closeness=Closeness(hard=hard, tier=tier))
+    return sorted(binds(board.cycle()).values())
+
+
+@pytest.mark.parametrize(
+    ("tier", "hard", "nodes"),
+    [(1, True, []), (2, True, ["n2", "n3", "n4", "n5"]), (1, False, ["n2", "n3", "n4", "n5"])],
+    ids=["no pair holds four", "a spine does", "a soft wish finds the nearest that do"],
+)
+def test_20_a_gang_goes_as_far_apart_as_it_may(tier: int, hard: bool, nodes: list[str]) -> None:
+    assert near(tier, hard=hard) == nodes
+
+
+def test_a_pod_that_asks_for_nothing_fills_up_what_is_full() -> None:
+    board = Board()
+    board.nodes(1)
+    board.running("full", 1, ["n0"])
+    board.group("waits", 1)
+    board.group("light", 1, cpu=0)
+    assert binds(board.cycle()) == {"light-0": "n0"}
+
+
+def test_a_kind_of_accelerator_is_named_where_it_is_missing() -> None:
+    board = Board()
+    board.node("a", gpu=8, cpu=64, labels={"gpu": "T4"})
+    board.group("g", 1, gpu=1, node_selector={"gpu": "H200"})
+    made = board.cycle()
+    assert (made.binds, said(made, "g")) == (
+        (),
+        "waiting: 1 node does not match the pod's node selector; "
+        "even with nobody else there it would not fit, so make it smaller or add nodes",
+    )

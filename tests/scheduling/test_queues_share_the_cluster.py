@@ -200,6 +200,18 @@ def test_26_an_admitted_group_without_a_place_goes_back_and_lets_the_next_in() -
     assert (found.reason, found.timeouts, found.not_before) == ("InqueueTimeout", 1, board.now + 60)
 
 
+def test_26_two_that_never_find_a_place_do_not_keep_a_third_out_by_turns() -> None:
+    board = Board()
+    board.nodes(2, cpu=4)
+    for name, promised in (("one", 60.0), ("other", 650.0)):
+        pending(board, name, 8, sla_seconds=promised)
+        board.pods(name, [0], cpu=8)
+    for _ in range(12):  # until each waits outside for as long as the other may be inside
+        board.cycle(later=600)
+    pending(board, "third", 8)
+    assert Phase.INQUEUE in [phases(board, "third", later=600)[0] for _ in range(3)]
+
+
 def test_27_only_pods_that_more_nodes_would_help_are_called_unschedulable() -> None:
     board = Board()
     board.nodes(2)
@@ -255,3 +267,22 @@ def test_what_still_runs_on_a_cordoned_node_keeps_nobody_out_of_the_others() -> 
     board.node("n1", cpu=3)
     board.group("last", min_member=4, phase=Phase.PENDING, min_resources=cores(cpu=4))
     assert [verdict.phase for verdict in board.cycle().groups] == [Phase.PENDING, Phase.INQUEUE]
+
+
+def test_18_whoever_was_promised_an_earlier_start_goes_first() -> None:
+    board = Board()
+    board.nodes(1)
+    board.group("none", 1, created=0.0)
+    board.group("late", 1, created=1.0, sla_seconds=5000.0)
+    board.group("soon", 1, created=2.0, sla_seconds=4000.0)
+    assert binds(board.cycle()) == {"soon-0": "n0"}
+
+
+def test_a_queue_of_higher_priority_is_served_first() -> None:
+    board = Board(sharing="capacity")
+    board.nodes(1)
+    board.queue("a", deserved=cores(cpu=1))
+    board.queue("b", priority=1)
+    board.group("first", 1, queue="a", created=0.0)
+    board.group("urgent", 1, queue="b")
+    assert list(binds(board.cycle())) == ["urgent-0"]

@@ -154,3 +154,25 @@ def test_a_guest_leaves_the_kept_node_when_its_owner_can_start() -> None:
     assert evicted(made) == ["guest-0"]
     board.leaves()
     assert binds(board.cycle()) == {"head-0": "n"}
+
+
+def test_the_nearest_relatives_give_back_first() -> None:
+    board = Board(sharing="capacity")
+    board.nodes(4)
+    board.queue("dept")
+    board.queue("dev", parent="dept", deserved=cores(cpu=1))
+    board.queue("ops", parent="dept", deserved=cores(cpu=1))
+    board.queue("far", deserved=cores(cpu=1))
+    board.running("strangers", 2, ["n0", "n1"], min_member=1, queue="far", since=999.0)
+    board.running("cousins", 2, ["n2", "n3"], min_member=1, queue="ops", since=0.0)
+    board.group("new", 1, queue="dev")
+    assert evicted(board.cycle()) == ["cousins-1"]
+
+
+def test_what_is_left_of_a_gang_without_its_chief_goes_as_one() -> None:
+    """Enough pods are left for its minimum, but none of a role that needs one: it is broken, and has no surplus."""
+    board = Board()
+    board.nodes(3)
+    board.running("low", 3, ["n0", "n1", "n2"], min_member=2, min_roles={"chief": 1}, role="worker")
+    board.group("high", 1, priority=1)
+    assert evicted(board.cycle()) == ["low-worker-0", "low-worker-1", "low-worker-2"]

@@ -157,7 +157,8 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     if placed is not None:
         exact: Amounts = {}
         add_requests(exact, placed, cycle.view)
-        if exact != asked and (refusal := cycle.shares.refusal(queue, exact, beyond_deserved=beyond)):
+        claims = cycle.heeds_claims(members)
+        if exact != asked and (refusal := cycle.shares.refusal(queue, exact, beyond_deserved=beyond, claims=claims)):
             cycle.room.rollback(mark)
             cycle.still[members.key] = Standstill("quota", refusal)
             return False
@@ -188,16 +189,17 @@ def _try(cycle: Cycle, members: Members, *, later: bool) -> list[Placed] | None:
 
 def _refusal(cycle: Cycle, members: Members, asked: Mapping[str, int]) -> tuple[Standstill | None, bool]:
     """Whether the queue refuses. A group that waited too long is held to the ceiling only, not to what is deserved."""
-    alike = (members.group.queue, members.minimum().alike)
+    claims = cycle.heeds_claims(members)
+    alike = (members.group.queue, members.minimum().alike, claims)
     still = cycle.refusals.get(alike)
     if still is None:
-        refusal = cycle.shares.refusal(members.group.queue, asked)
+        refusal = cycle.shares.refusal(members.group.queue, asked, claims=claims)
         if refusal is None:
             return None, False
         still = cycle.refusals[alike] = Standstill("quota", refusal)
     if not cycle.shares.by_weight or not cycle.is_starving(members):
         return still, False
-    refusal = cycle.shares.refusal(members.group.queue, asked, beyond_deserved=True)
+    refusal = cycle.shares.refusal(members.group.queue, asked, beyond_deserved=True, claims=claims)
     return None if refusal is None else Standstill("quota", refusal), True
 
 

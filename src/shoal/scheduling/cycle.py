@@ -111,6 +111,13 @@ class Cycle:
         self.wake(until)
         return self.now >= until
 
+    def heeds_claims(self, members: Members) -> bool:
+        """Whether what others claim counts as held to it: not to those who claim, nor to those who lost somebody.
+
+        The latter hold nodes themselves and end only if they are completed; the claims may be waiting for those nodes.
+        """
+        return members.key not in self.claimants and not members.is_broken
+
     def order(self, members: Members) -> tuple[object, ...]:
         """Smaller goes first."""
         placed, deadline = self.bound.get(members.key), self.deadline(members)

@@ -51,13 +51,14 @@ def enqueue(cycle: Cycle) -> None:
     promised = _Promised(cycle)
     queues = [(cycle.shares.order(name), name) for name in pending]
     heapify(queues)
-    for line in pending.values():
-        line.sort(key=cycle.order, reverse=True)
+    for line in pending.values():  # who had its time comes after all who had none, else two of them alternate for ever
+        line.sort(key=lambda members: (members.group.timeouts > 0, cycle.order(members)), reverse=True)
     while queues:
         _, name = heappop(queues)
         members = pending[name].pop()
         refusal = promised.refusal(members) if cycle.settings.enqueue else None
-        if refusal is None or cycle.now >= cycle.deadline(members):
+        is_promised = cycle.now >= cycle.deadline(members) and not members.group.timeouts  # kept once, it is kept
+        if refusal is None or is_promised:
             record = cycle.record(members)
             record.phase, record.inqueue_since = INQUEUE, cycle.now
             promised.add(members)

@@ -105,7 +105,7 @@ def _in_order(cycle: Cycle) -> list[Members]:
 
 
 def _reclaims(cycle: Cycle, members: Members) -> bool:
-    asked, claims = asked_at_least(members, cycle.view), members.key not in cycle.claimants
+    asked, claims = asked_at_least(members, cycle.view), cycle.heeds_claims(members)
     return cycle.shares.may_reclaim(members.group.queue, asked, claims=claims)
 
 
@@ -184,7 +184,7 @@ def _suppose(cycle: Cycle, step: Step, taken: set[Key]) -> None:
 
 
 def _fits(cycle: Cycle, members: Members) -> list[Placed] | None:
-    asked, claims = asked_at_least(members, cycle.view), members.key not in cycle.claimants
+    asked, claims = asked_at_least(members, cycle.view), cycle.heeds_claims(members)
     if cycle.shares.refusal(members.group.queue, asked, claims=claims):
         return None
     return cycle.gangs.place_minimum(members, cycle.where(members, later=True))

@@ -67,7 +67,8 @@ def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
         if name == members.group.queue or not is_losable(cycle, name, wanted):
             continue
         standing = shares.standings[name]
-        common = next((n for n, above in enumerate(standing.line) if above in mine), len(standing.line))
+        # As many steps up as it takes from the one who asks to an ancestor of both; strangers have none.
+        common = next((n for n, above in enumerate(mine) if above in standing.line), len(mine))
         over[name] = (float(common), float(standing.queue.priority), -shares.share(name))
         found += steps_of_queue(cycle, name)
     return _ordered(found, over)
@@ -120,7 +121,7 @@ def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
     able = sorted((pod for pod in members.sitting.values() if _is_evictable(cycle, pod)), key=pod_order)
     if not able:
         return
-    broken = members.ready < members.group.min_member and members.group.phase is not COMPLETED
+    broken = not members.is_whole and members.group.phase is not COMPLETED  # one role may lack somebody
     spare = [] if broken else _spare(members, able)
     for pod in spare:
         rank = SHRINK if members.group.elastic else SURPLUS
