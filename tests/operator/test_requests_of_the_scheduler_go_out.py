@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from shoal.cluster.clock import VirtualClock
 from shoal.operator.scheduler.crew import Crew
 
 
@@ -19,7 +20,7 @@ async def test_what_is_asked_as_the_last_worker_rests_goes_out() -> None:
         out.append("second")
         both.set()
 
-    crew = Crew(1)
+    crew = Crew(1, VirtualClock())
     crew.ask(first)
     await asyncio.wait_for(both.wait(), 10)
     await crew.close()
@@ -42,7 +43,7 @@ async def test_deeds_wait_for_no_words_and_nobody_for_a_broken_request() -> None
     async def broken() -> None:
         raise KeyError("a mistake of ours")
 
-    crew = Crew(1)
+    crew = Crew(1, VirtualClock())
     crew.say(say)
     crew.ask(broken)
     crew.ask(deed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from kit.virtual_time import rested, settled
@@ -44,4 +45,24 @@ async def test_a_request_that_breaks_stops_nobody() -> None:
     crew.say(note("word"))
     await settled()
     assert sorted(said) == ["next", "word"]
+    await crew.close()
+
+
+async def test_words_that_found_nobody_to_say_them_are_said_later() -> None:
+    clock, said = VirtualClock(), list[str]()
+    crew, note, slow = Crew(4, clock, quiet_seconds=1.0), noting(said), asyncio.Event()
+
+    async def waits() -> None:
+        await slow.wait()
+
+    for word in (waits, waits, note("last")):
+        crew.say(word)
+    for _ in range(3):
+        crew.ask(note("bind"))
+        await rested(clock, 0.9, settled)
+    await rested(clock, 5, settled)
+    assert said == ["bind", "bind", "bind"]
+    slow.set()
+    await rested(clock, 5, settled)
+    assert said == ["bind", "bind", "bind", "last"]
     await crew.close()

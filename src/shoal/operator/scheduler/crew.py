@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from typing import cast
 
 from shoal.cluster.clock import Clock, Timer
 from shoal.logs import Logger
@@ -37,7 +38,7 @@ class Crew:
         self._asked_at = self._clock.now()
         self._urgent.append(request)
         if len(self._workers) < self._at_once:
-            self._go(self._work(self._urgent), self._workers)
+            self._go(self._urgent, self._workers)
 
     def say(self, request: Request) -> None:
         self._words.append(request)
@@ -50,29 +51,34 @@ class Crew:
         self._timer = None
         if not self._words:
             return
-        if (self._clock.now() - self._asked_at).total_seconds() >= self._quiet_seconds:
-            self._speak()
-            return
-        self._go(self._work(deque([self._words.popleft()])), self._speakers)
+        if len(self._speakers) < WORDS_AT_ONCE:
+            if (self._clock.now() - self._asked_at).total_seconds() >= self._quiet_seconds:
+                self._speak()
+                return
+            self._go(deque([self._words.popleft()]), self._speakers)
         self._timer = self._clock.call_later(self._quiet_seconds, self._try_to_speak)
 
     def _speak(self) -> None:
         if len(self._speakers) < WORDS_AT_ONCE:
-            self._go(self._work(self._words), self._speakers)
+            self._go(self._words, self._speakers)
 
-    def _go(self, work: Coroutine[None, None, None], crew: set[asyncio.Task[None]]) -> None:
-        task = asyncio.get_running_loop().create_task(work, name="scheduler request")
-        crew.add(task)
-        task.add_done_callback(crew.discard)
+    def _go(self, line: deque[Request], crew: set[asyncio.Task[None]]) -> None:
+        crew.add(asyncio.get_running_loop().create_task(self._work(line, crew), name="scheduler request"))
 
-    async def _work(self, line: deque[Request]) -> None:
-        while line:
-            request = line.popleft()
-            try:
-                await request()
-            except Exception:
-                # One request of many: the others must go out all the same.
-                log.exception("request broke")
+    async def _work(self, line: deque[Request], crew: set[asyncio.Task[None]]) -> None:
+        try:
+            while line:
+                await self._send(line.popleft())
+        finally:
+            # Here and not when the task has ended: who is asked in between would count on a worker that has gone home.
+            crew.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _send(self, request: Request) -> None:
+        try:
+            await request()
+        except Exception:
+            # One request of many: the others must go out all the same.
+            log.exception("request broke")
 
     async def close(self) -> None:
         """Stop without finishing: what was not sent is found again by the next life."""
