@@ -97,9 +97,15 @@ def test_only_who_takes_back_is_answered():
     ]
 
 
-def test_what_people_wrote_comes_before_it():
-    job = read(handed(DIALECT, backend("kueue")), ctr(policies=[policy("*", "AbortJob")]))
-    assert [each.action for each in job.policies.reactions] == [Action.HOLD, Action.RESTART_RUN]
+@pytest.mark.parametrize("action", ["AbortJob", "RestartJob", "CompleteJob"])
+def test_no_policy_for_all_events_answers_it(action: str):
+    """The engine takes the first that is meant: a job that was preempted is neither held, charged nor done."""
+    job = read(handed(DIALECT, backend("kueue")), ctr(policies=[policy("*", action)]))
+    first, second = job.policies.reactions
+    assert (first.action, first.events, first.charged) == (
+        Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), False,
+    )  # fmt: skip
+    assert second.events == frozenset({Happening.ANY})
 
 
 def test_a_gang_that_cannot_be_handed_over_is_refused_with_the_way_out():

@@ -135,8 +135,9 @@ def _read(dialect: Dialect, backend: Backend, gangs: _Gangs, manifest: Obj, sett
         raise ManifestInvalid([Cause("FieldValueForbidden", why, "spec") for why in refusals])
     policies = job.policies
     if backend.evicts:
+        # In front: a policy for all events speaks of what befalls its pods, and a place taken back costs nothing.
         again = Reaction(Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), charged=False)
-        policies = replace(policies, reactions=(*policies.reactions, again))
+        policies = replace(policies, reactions=(again, *policies.reactions))
     return replace(job, policies=replace(policies, gates=tuple(_gates(policies.gates, backend, wanted))))
 
 
