@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import pytest
 
@@ -20,8 +22,23 @@ VOLCANO = load("volcano").kind
 class LikeKubernetes:
     """A cluster that has given up the first version of ReplicaSet, and shows its own Jobs to nobody."""
 
+    def __init__(self, of_the_first_version: int = 404) -> None:
+        self._code = of_the_first_version
+
     async def list(self, kind: Kind, *_: object, **__: object) -> None:
-        raise ApiError(404 if kind == REPLICA_SET_V1BETA1 or kind.custom else 403, "Forbidden", "no")
+        raise ApiError(self._code if kind == REPLICA_SET_V1BETA1 else 404 if kind.custom else 403, "Forbidden", "no")
+
+
+class Refusing:
+    """A cluster of our own that answers for one kind with a refusal."""
+
+    def __init__(self, cluster: EmbeddedCluster, kind: Kind, refusal: ApiError) -> None:
+        self._cluster, self._kind, self._refusal = cluster, kind, refusal
+
+    async def list(self, kind: Kind, *where: Any, **how: Any) -> Any:
+        if kind == self._kind:
+            raise self._refusal
+        return await self._cluster.list(kind, *where, **how)
 
 
 @pytest.fixture
@@ -46,5 +63,18 @@ async def test_they_are_listed_and_told_apart(cluster: EmbeddedCluster) -> None:
     await cluster.close()
 
 
-async def test_those_of_kubernetes_are_nobody_elses_business() -> None:
-    assert await jobs_in(LikeKubernetes(), "default") == []  # type: ignore[arg-type]
+@pytest.mark.parametrize("code", [404, 403])
+async def test_those_of_kubernetes_are_nobody_elses_business(code: int) -> None:
+    assert await jobs_in(LikeKubernetes(code), "default") == []  # type: ignore[arg-type]
+
+
+REFUSALS = [(JOB, 403), (REPLICA_SET, 429), (JOB, 500), (REPLICA_SET_V1BETA1, 429), (REPLICA_SET_V1BETA1, 500)]
+
+
+@pytest.mark.parametrize(("kind", "code"), REFUSALS, ids=lambda value: str(value))
+async def test_a_refusal_is_not_taken_for_none(cluster: EmbeddedCluster, kind: Kind, code: int) -> None:
+    refusal = ApiError(code, "Refused", "not now")
+    with pytest.raises(ApiError) as caught:
+        await jobs_in(Refusing(cluster, kind, refusal), "default")  # type: ignore[arg-type]
+    assert caught.value is refusal
+    await cluster.close()
