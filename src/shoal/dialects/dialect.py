@@ -195,7 +195,7 @@ class Dialect:
     neighbours: tuple[Kind, ...] = ()  # the kinds that `admit_among` looks at
     shown: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
     guard: Guard | None = None
-    workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: all
+    workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: as usual
     idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why
     admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)
     also: tuple[Kind, ...] = ()  # other versions the same objects are written in

@@ -70,9 +70,8 @@ def is_drained(job: Job, state: JobState, scene: Scene) -> bool:
     if any(_lives_for_a_run(gate) and gate.groups and scene.observed.groups for gate in _group_gates(job)):
         return False
     remaining = [body for body in _all(scene) if must_go(job, state, body)]
-    if (
-        job.policies.embodiment.memory is Memory.FINALIZER
-    ):  # who was let go of has no seat any more and may still be here
+    if job.policies.embodiment.memory is Memory.FINALIZER:
+        # Who was let go of has no seat any more and may still be here.
         remaining += [body for body in scene.observed.bodies if body.owned and body.leaving and not body.is_finished]
     if run.intent is Intent.RESTART and job.policies.teardown.restart_drained is Drained.ENOUGH:
         need = job.minimum if job.minimum is not None else scene.total
