@@ -9,6 +9,7 @@ import pytest
 
 from kit.gangs import Board, binds, cores, evicted, key, said, shrunk
 from shoal.kube.objects import Key
+from shoal.scheduling.groups import Phase
 from shoal.scheduling.snapshot import Pod, State
 
 
@@ -176,3 +177,11 @@ def test_what_is_left_of_a_gang_without_its_chief_goes_as_one() -> None:
     board.running("low", 3, ["n0", "n1", "n2"], min_member=2, min_roles={"chief": 1}, role="worker")
     board.group("high", 1, priority=1)
     assert evicted(board.cycle()) == ["low-worker-0", "low-worker-1", "low-worker-2"]
+
+
+def test_no_room_is_made_for_a_group_that_is_not_let_in() -> None:
+    board = Board()
+    board.nodes(2)
+    board.running("low", 2, ["n0", "n1"], min_member=1)
+    board.group("high", 1, priority=1, phase=Phase.PENDING, min_resources=cores(cpu=3))
+    assert board.cycle().evictions == ()

@@ -12,6 +12,7 @@ from zlib import crc32
 
 from shoal.kube.objects import Key
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
+from shoal.scheduling.groups import PENDING
 from shoal.scheduling.members import Members
 from shoal.scheduling.placing import Placed
 from shoal.scheduling.planning import Evict, Shrink
@@ -97,6 +98,8 @@ def _in_order(cycle: Cycle) -> list[Members]:
             still = cycle.still.get(members.key)
             if still is None or still.obstacle not in ("capacity", "quota") or not members.minimum():
                 continue
+            if cycle.phase(members) is PENDING:
+                continue  # not let in yet: it could not start in the room, and its victims would return
             if members.group.guest:
                 continue  # who may be evicted at any time drives nobody out: that would go on for ever
             if members.waiting:
