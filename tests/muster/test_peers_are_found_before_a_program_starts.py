@@ -90,18 +90,50 @@ def test_nobody_starts_among_many_that_failed():
         settings(TRAINER, two)
 
 
-async def test_the_last_one_to_run_lets_all_begin():
-    cluster = await EmbeddedCluster.open(":memory:")
+def test_a_failure_that_was_told_to_go_counts_no_more():
+    failed = [pod("trainer", index, "Failed", deletionTimestamp="2026-01-01T00:00:00Z") for index in (2, 3)]
+    assert settings(TRAINER, [*ALL, *failed])["PADDLE_TRAINER_ID"] == "1"
+    assert gathered(TRAINER, [*ALL, *failed]).ended == ()
 
-    async def run(each: Obj) -> None:
-        made = {"metadata": each["metadata"], "spec": {"containers": [{"name": "main", "image": "local"}]}}
-        await cluster.create(POD, made, "default")
-        patch = {"status": each["status"]}
-        await cluster.patch(POD, each["metadata"]["name"], "default", patch=patch, subresource="status")
+
+async def put(cluster: EmbeddedCluster, each: Obj) -> None:
+    made = {"metadata": each["metadata"], "spec": {"containers": [{"name": "main", "image": "local"}]}}
+    await cluster.create(POD, made, "default")
+    patch = {"status": each["status"]}
+    await cluster.patch(POD, each["metadata"]["name"], "default", patch=patch, subresource="status")
+
+
+async def test_too_many_failures_end_the_waiting_though_not_all_run():
+    cluster = await EmbeddedCluster.open(":memory:")
+    said: list[str] = []
+    one_ended = asyncio.Event()
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        one_ended.set() if sentence.startswith("ended") else None
 
     try:
+        for each in (*ALL[:3], pod("trainer", 0, "Failed")):
+            await put(cluster, each)
+        waiting = asyncio.create_task(wait(cluster, TRAINER, "default", say))
+        await one_ended.wait()
+        await put(cluster, pod("trainer", 2, "Failed"))
+        with pytest.raises(TooManyFailed, match="2 trainers of fluid-ctr have failed, 1 may: not starting"):
+            await waiting
+    finally:
+        await cluster.close()
+    assert said[2:] == [
+        "paddle-job-pserver=fluid-ctr: 2 of 2 run",
+        "paddle-job=fluid-ctr: 1 of 2 run",
+        "ended and waited for no more: ctr-trainer-0; others have to come in their place",
+    ]
+
+
+async def test_the_last_one_to_run_lets_all_begin():
+    cluster = await EmbeddedCluster.open(":memory:")
+    try:
         for each in ALL[1:]:
-            await run(each)
+            await put(cluster, each)
         said: list[str] = []
         is_counted = asyncio.Event()
 
@@ -112,7 +144,7 @@ async def test_the_last_one_to_run_lets_all_begin():
         waiting = asyncio.create_task(wait(cluster, TRAINER, "default", say))
         await is_counted.wait()
         assert not waiting.done()
-        await run(ALL[0])
+        await put(cluster, ALL[0])
         assert await waiting == settings(TRAINER, ALL)
         assert said[-2:] == ["paddle-job-pserver=fluid-ctr: 2 of 2 run", "paddle-job=fluid-ctr: 2 of 2 run"]
     finally:

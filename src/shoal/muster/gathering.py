@@ -1,8 +1,8 @@
 """Who is there, in an order everybody agrees on, and what each process is told of it. Pure.
 
-A member counts once its pod runs and nobody has told it to go. Members are numbered by the names of their pods, numbers
-within names as numbers: whoever looks at the same pods gives each of them the same place. Servers have addresses that
-differ in their ports too, so that two of them may share a host.
+A member counts once its pod runs and nobody has told it to go; failures count for as long as their pods stay. Members
+are numbered by the names of their pods, numbers within names as numbers: whoever looks at the same pods gives each of
+them the same place. Servers have addresses that differ in their ports too, so that two of them may share a host.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from shoal.kube.objects import Obj, is_leaving, labels_of, name_of
 from shoal.muster.environment import PSERVER, Orders
 
+_ENDED = ("Succeeded", "Failed")
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -26,6 +27,7 @@ class Gathering:
     """What is there of those that are awaited: a line per label that changed is worth saying."""
 
     counts: tuple[tuple[str, int, int], ...]  # label, there, wanted
+    ended: tuple[str, ...] = ()  # pods that are awaited and will not run again
 
     @property
     def is_complete(self) -> bool:
@@ -33,23 +35,27 @@ class Gathering:
 
 
 def gathered(orders: Orders, pods: Iterable[Obj]) -> Gathering:
+    """Raises TooManyFailed as soon as that is seen: those who failed may never come to be counted."""
     known = list(pods)
-    return Gathering(tuple((label, len(running(known, label)), wanted) for label, wanted in orders.awaited))
+    _refuse_failed(orders, known)
+    counts = tuple((label, len(running(known, label)), wanted) for label, wanted in orders.awaited)
+    ended = [
+        name_of(pod) for pod in known for label, _ in orders.awaited if _wears(pod, label) and _stays_in(pod, *_ENDED)
+    ]
+    return Gathering(counts, tuple(sorted(ended, key=_by_number)))
 
 
 def running(pods: Iterable[Obj], label: str) -> list[Obj]:
     """Those that run, in the order everybody agrees on."""
-    found = [pod for pod in pods if _wears(pod, label) and not is_leaving(pod) and _phase(pod) == "Running"]
+    found = [pod for pod in pods if _wears(pod, label) and _stays_in(pod, "Running")]
     return sorted(found, key=lambda pod: _by_number(name_of(pod)))
 
 
 def settings(orders: Orders, pods: Iterable[Obj]) -> dict[str, str]:
     """The variables of the program. Raises TooManyFailed, and LookupError where this pod itself is not seen to run."""
     known = list(pods)
+    _refuse_failed(orders, known)
     servers, trainers = running(known, orders.server_label), running(known, orders.trainer_label)
-    failed = sum(_wears(pod, orders.trainer_label) and _phase(pod) == "Failed" for pod in known)
-    if orders.role != PSERVER and failed > orders.most_failed:
-        raise TooManyFailed(f"{failed} trainers of {orders.job} have failed, {orders.most_failed} may: not starting")
     own = [name_of(pod) for pod in (servers if orders.role == PSERVER else trainers)]
     if orders.pod not in own:
         raise LookupError(orders.pod)
@@ -69,13 +75,20 @@ def settings(orders: Orders, pods: Iterable[Obj]) -> dict[str, str]:
     return made
 
 
+def _refuse_failed(orders: Orders, pods: Iterable[Obj]) -> None:
+    failed = sum(_wears(pod, orders.trainer_label) and _stays_in(pod, "Failed") for pod in pods)
+    if orders.role != PSERVER and failed > orders.most_failed:
+        raise TooManyFailed(f"{failed} trainers of {orders.job} have failed, {orders.most_failed} may: not starting")
+
+
 def _wears(pod: Obj, label: str) -> bool:
     key, _, value = label.partition("=")
     return labels_of(pod).get(key) == value
 
 
-def _phase(pod: Obj) -> str:
-    return str((pod.get("status") or {}).get("phase") or "")
+def _stays_in(pod: Obj, *phases: str) -> bool:
+    """Whoever was told to go belongs to a run that is over, and counts for nothing."""
+    return not is_leaving(pod) and (pod.get("status") or {}).get("phase") in phases
 
 
 def _address(pod: Obj) -> str:

@@ -35,6 +35,8 @@ async def wait(cluster: Cluster, orders: Orders, namespace: str, say: Callable[[
                 said = found
                 for label, there, wanted in found.counts:
                     say(f"{label}: {there} of {wanted} run")
+                if found.ended and not found.is_complete:
+                    say(f"ended and waited for no more: {', '.join(found.ended)}; others have to come in their place")
             if found.is_complete:
                 try:
                     return settings(orders, copy.objects.values())
