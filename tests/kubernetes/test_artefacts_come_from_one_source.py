@@ -29,10 +29,14 @@ CHOICES = {
     "for one namespace and class": {"watchNamespace": "team-a", "jobClass": "fast", "webhook": True},
     "sharded": {"replicas": 3, "shards": 3, "name": "fleet"},
     "with the scheduler": {"scheduler": True},
+    "with a scheduler that is told and watched": {
+        "scheduler": True, "serviceMonitor": True,
+        "schedulerSharing": "capacity", "schedulerTiers": ("rack", "zone"), "schedulerVolcano": "no",
+    },
     "watched by Prometheus": {"serviceMonitor": True, "logFormat": "text"},
     "with gangs placed by Kueue": {"dialects": NAMES, "gangScheduler": "kueue", "gangSchedulerName": "second"},
     "beside an original definition": {"plainStatus": NAMES},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from shoal.cluster.port import PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
 from shoal.kube.objects import Obj, name_of
-from shoal.operator.applying import Applied, uninstall
+from shoal.operator.applying import Applied, install, uninstall
 from shoal.operator.definitions import Unserved, ensure
 from shoal.operator.deployment import definitions
 
@@ -95,6 +95,25 @@ async def test_all_kinds_of_the_languages_that_were_served_go_if_they_are_named(
     await uninstall(ground.admin, unsaid, told.append, crds=True, dry_run=True)
     kinds = [each.name for each in told if each.kind == "CustomResourceDefinition" and each.action != "kept"]
     assert kinds == [name_of(each) for each in definitions(("framework", "volcano"))]
+
+
+async def test_a_scheduler_in_another_namespace_is_pointed_at(ground: Ground) -> None:
+    """Two that do not know of each other would give the same room away twice."""
+    await ground.install(scheduler=True)
+    told: list[Applied] = []
+    elsewhere = replace(ground.options, namespace=f"elsewhere-{ground.own}")
+    await install(ground.admin, elsewhere, told.append, dry_run=True)
+    ours = f"{ground.own}/{ground.options.name}-scheduler"
+    assert [each for each in told if each.name == ours] == [
+        Applied(
+            "Deployment",
+            ours,
+            "is a scheduler too",
+            f"it places pods of the whole cluster, and so will the one in elsewhere-{ground.own}, without knowing of "
+            "it: let one remain; installing again without --scheduler takes the other away",
+        )
+    ]
+    assert not [each for each in await ground.install() if each.name == ours]
 
 
 def renamed(definition: Obj, group: str) -> Obj:

@@ -28,6 +28,7 @@ from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Obj, at_path, name_of
+from shoal.operator.deployment import SCHEDULER_LEASE
 from shoal.operator.jobs import JobLoop
 from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import NotFit, check_rights
@@ -70,7 +71,7 @@ class Place:
         """The program, as the account that was installed."""
         known = kubeconfig or kubeconfig_of(self.ground.plane, self.ground.folder, self.account, self.ground.own)
         flags = ["--scheduler-name", self.scheduler, "--namespace", self.ground.jobs, "--volcano", "yes"]
-        flags += ["--name", self.account, *more]
+        flags += ["--name", SCHEDULER_LEASE, *more]
         async with operator(known, *flags, program="scheduler") as process:
             yield process
 
@@ -125,7 +126,7 @@ async def place(ground: Ground) -> Place:
 async def granted(place: Place) -> None:
     """The server learns of roles a moment after they are written, and tells nobody when."""
     wanted = [("", right) for right in scheduler_rights(POD_GROUP, QUEUE)]
-    wanted += [(place.ground.own, right) for right in lease_rights([place.account])]
+    wanted += [(place.ground.own, right) for right in lease_rights([SCHEDULER_LEASE])]
     known = kubeconfig_of(place.ground.plane, place.ground.folder, place.account, place.ground.own)
     async with opened(from_kubeconfig(known)) as account:
         while True:
@@ -218,7 +219,7 @@ async def test_it_uses_no_right_but_those_it_was_given(place: Place) -> None:
     user = user_of(place.account, place.ground.own)
     asked = operated.requests(place.ground.plane, user)
     forbidden = [entry["requestURI"] for entry in asked if entry["responseStatus"]["code"] == 403]
-    allowed = {_right(right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *lease_rights([place.account]))}
+    allowed = {_right(right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *lease_rights([SCHEDULER_LEASE]))}
     used = {_call(entry["verb"], entry["objectRef"]) for entry in asked if "objectRef" in entry}
     assert [uri for uri in forbidden if "customresourcedefinitions" not in uri] == []
     assert {call for call in used if call[1] not in REVIEWS} <= allowed

@@ -29,6 +29,17 @@ from shoal.cli.operator import GANG_SCHEDULERS
 @click.option("--service-monitor", is_flag=True, help="For the Prometheus operator.")
 @click.option("--scheduler", is_flag=True, help="Shoal's own gang scheduler too.")
 @click.option(
+    "--scheduler-sharing",
+    type=click.Choice(["proportion", "capacity"]),
+    help="How its queues share.  [default: proportion]",
+)
+@click.option("--scheduler-tiers", metavar="LABEL,...", help="Node labels that name racks, zones, ... for it.")
+@click.option(
+    "--scheduler-volcano",
+    type=click.Choice(["auto", "yes", "no"]),
+    help="Whether it answers for Volcano's.  [default: auto]",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Ask the cluster and change nothing; with -o print what would be applied."
 )
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the objects; needs --dry-run.")
@@ -62,23 +73,41 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
 
 
 def _settled(options: Any) -> Any:
-    """Where no cluster is asked, nobody but ourselves can be meant."""
+    """Where no cluster is asked, whoever places gangs there has to be said; what is assumed without it is said too."""
     from dataclasses import replace
 
-    return replace(options, gangScheduler="shoal") if options.gangScheduler == "auto" else options
+    from shoal.dialects import load
+    from shoal.dialects.backends.handing import has_gangs
+
+    if options.gangScheduler != "auto":
+        return options
+    if any(has_gangs(load(name)) for name in options.dialects):
+        click.echo(
+            "No cluster was asked who places gangs; these objects are for --gang-scheduler shoal. "
+            "Name another if the cluster has one.",
+            err=True,
+        )
+    return replace(options, gangScheduler="shoal")
 
 
 def _options(said: dict[str, Any]) -> Any:
     from shoal.operator.deployment import Options, usual_name
 
+    for name in ("sharing", "tiers", "volcano"):
+        if said[f"scheduler_{name}"] is not None and not said["scheduler"]:
+            raise click.UsageError(f"--scheduler-{name} is for Shoal's own scheduler: add --scheduler.")
+    if (tiers := said["scheduler_tiers"]) is not None:
+        said["scheduler_tiers"] = tuple(word.strip() for word in tiers.split(",") if word.strip())
     said["gang_scheduler"] = said["gang_scheduler"] or "auto"
-
     said["name"] = said["name"] or usual_name(said["watch_namespace"] or "", said["job_class"] or "")
     spelled = {
         "watch_namespace": "watchNamespace",
         "job_class": "jobClass",
         "failure_policy": "failurePolicy",
         "service_monitor": "serviceMonitor",
+        "scheduler_sharing": "schedulerSharing",
+        "scheduler_tiers": "schedulerTiers",
+        "scheduler_volcano": "schedulerVolcano",
         "gang_scheduler": "gangScheduler",
         "gang_scheduler_name": "gangSchedulerName",
     }

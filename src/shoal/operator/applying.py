@@ -17,7 +17,16 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
 from shoal.operator.definitions import MANAGER, Discovering, ensure
-from shoal.operator.deployment import DIALECTS, INSTANCE, PART_OF, Options, definitions, render, scheduler_definitions
+from shoal.operator.deployment import (
+    DIALECTS,
+    INSTANCE,
+    PART_OF,
+    SCHEDULERS,
+    Options,
+    definitions,
+    render,
+    scheduler_definitions,
+)
 from shoal.operator.gang_schedulers import AUTO, choose
 
 
@@ -58,6 +67,8 @@ async def install(cluster: Discovering, options: Options, tell: Progress, *, dry
         tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
     options = replace(options, plainStatus=tuple(plain), gangScheduler=await _gang_scheduler(cluster, options, tell))
     wanted = render(options)
+    for other in await _other_schedulers(cluster, options) if options.scheduler else ():
+        tell(other)
     for obj in wanted:
         tell(await _apply(cluster, obj, dry_run=dry_run))
     for obj in await _surplus(cluster, options, wanted):
@@ -71,6 +82,22 @@ async def _gang_scheduler(cluster: Discovering, options: Options, tell: Progress
     chosen = await choose(cluster, options.gangScheduler)
     tell(Applied("gang scheduler", chosen.backend.name, "chosen", chosen.why))
     return chosen.backend.name
+
+
+async def _other_schedulers(cluster: Discovering, options: Options) -> list[Applied]:
+    """Of other namespaces, where the Lease of ours is not seen."""
+    kind = await cluster.find_kind("apps/v1", "Deployment")
+    assert kind is not None  # every cluster that runs an operator has it
+    found = (await cluster.list(kind, labels=SCHEDULERS)).items
+    why = (
+        f"it places pods of the whole cluster, and so will the one in {options.namespace}, without knowing of it: "
+        "let one remain; installing again without --scheduler takes the other away"
+    )
+    return [
+        Applied("Deployment", f"{namespace_of(each)}/{name_of(each)}", "is a scheduler too", why)
+        for each in found
+        if namespace_of(each) != options.namespace
+    ]
 
 
 async def _apply(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:

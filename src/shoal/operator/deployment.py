@@ -45,6 +45,9 @@ _SELECTION = {"app.kubernetes.io/name": "shoal-operator", INSTANCE: "${name}"}
 _LABELS = {**_SELECTION, PART_OF: "shoal", "app.kubernetes.io/version": __version__}
 _SCHEDULER_SELECTION = {**_SELECTION, "app.kubernetes.io/name": "shoal-scheduler"}
 _SCHEDULER_LABELS = {**_LABELS, **_SCHEDULER_SELECTION}
+SCHEDULERS = f"{PART_OF}=shoal,app.kubernetes.io/name=shoal-scheduler"  # chooses those of all installations
+# One for all installations of a namespace: the scheduler of each places pods of the whole cluster, so one may lead.
+SCHEDULER_LEASE = "shoal-scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,9 @@ class Options:
     failurePolicy: str = "Ignore"  # noqa: N815
     serviceMonitor: bool = False  # noqa: N815
     scheduler: bool = False  # Shoal's own, beside the operator
+    schedulerSharing: str = "proportion"  # noqa: N815
+    schedulerTiers: tuple[str, ...] = ()  # noqa: N815 - labels of nodes, the nearest first
+    schedulerVolcano: str = "auto"  # noqa: N815 - whether it answers for Volcano's scheduler
     logFormat: str = "json"  # noqa: N815
     createNamespace: bool = True  # noqa: N815
     gangScheduler: str = "shoal"  # noqa: N815 - of gang_schedulers.WISHES; auto is settled before anything is drawn
@@ -71,7 +77,12 @@ class Options:
 
     def values(self) -> dict[str, Any]:
         """With those that are other values as text, which an environment is made of."""
-        return {**asdict(self), "dialectNames": ",".join(self.dialects), "shardCount": str(self.shards)}
+        texts = {
+            "dialectNames": ",".join(self.dialects),
+            "shardCount": str(self.shards),
+            "tierNames": ",".join(self.schedulerTiers),
+        }
+        return {**asdict(self), **texts}
 
 
 def usual_name(namespace: str = "", job_class: str = "") -> str:
@@ -356,10 +367,35 @@ def _scheduler() -> list[Any]:
         _object("v1", "ServiceAccount", name, labels=_SCHEDULER_LABELS, automountServiceAccountToken=False),
         _role("ClusterRole", name, wanted),
         _binding("ClusterRole", name, account=name),
-        _role("Role", name, rules(lease_rights([name]))),
+        _role("Role", name, rules(lease_rights([SCHEDULER_LEASE]))),
         _binding("Role", name, account=name),
+        *_around_the_scheduler(name),
         _scheduler_deployment(name),
     ]
+
+
+def _around_the_scheduler(name: str) -> list[Any]:
+    """As around the operator, for pods that the operator's objects do not choose."""
+    chosen, ports = {"matchLabels": dict(_SCHEDULER_SELECTION)}, ("metrics", "health")
+    service = {
+        "selector": dict(_SCHEDULER_SELECTION),
+        "ports": [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}],
+    }
+    within = {
+        "podSelector": chosen,
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"port": port, "protocol": "TCP"} for port in ports]}],
+    }
+    budget = {"maxUnavailable": 1, "selector": chosen}
+    monitor = {"selector": chosen, "endpoints": [{"port": "metrics"}]}
+    made = [
+        ("v1", "Service", service),
+        ("networking.k8s.io/v1", "NetworkPolicy", within),
+        ("policy/v1", "PodDisruptionBudget", budget),
+        ("monitoring.coreos.com/v1", "ServiceMonitor", monitor),
+    ]
+    *always, watched = (_object(api, kind, name, labels=_SCHEDULER_LABELS, spec=spec) for api, kind, spec in made)
+    return [*always, {"$if serviceMonitor": watched}]
 
 
 def _scheduler_deployment(name: str) -> Obj:
@@ -377,7 +413,10 @@ def _scheduler_deployment(name: str) -> Obj:
 
 def _scheduler_container() -> Obj:
     said = {
-        "NAME": "${name}-scheduler",
+        "NAME": SCHEDULER_LEASE,
+        "VOLCANO": "${schedulerVolcano}",
+        "SHARING": "${schedulerSharing}",
+        "TIERS": "${tierNames}",
         "METRICS_ADDRESS": f":{METRICS_PORT}",
         "HEALTH_ADDRESS": f":{HEALTH_PORT}",
         "LOG_FORMAT": "${logFormat}",
