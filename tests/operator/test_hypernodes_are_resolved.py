@@ -45,3 +45,23 @@ def test_a_circle_ends_and_what_cannot_be_read_is_left_out() -> None:
         NODES,
     )
     assert found == {"round": HyperNode("round", 1, frozenset({"b-1"}))}
+
+
+def test_many_that_name_each_other_are_each_looked_at_once() -> None:
+    """Followed along every path there would be forty to the power of its length."""
+    everybody = ("HyperNode", {"regexMatch": {"pattern": "h.*"}})
+    made = {
+        f"h{n}": hyper(1, everybody, *([("Node", {"exactMatch": {"name": "b-1"}})] if not n else [])) for n in range(40)
+    }
+    assert resolved(made, NODES) == {name: HyperNode(name, 1, frozenset({"b-1"})) for name in made}
+
+
+def test_one_with_an_unreadable_one_within_is_left_out_too() -> None:
+    found = resolved(
+        {
+            "spine": hyper(2, ("HyperNode", {"exactMatch": {"name": "wrong"}})),
+            "wrong": hyper(1, ("Node", {"regexMatch": {"pattern": "("}})),
+        },
+        NODES,
+    )
+    assert found == {}

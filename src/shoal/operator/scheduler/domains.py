@@ -5,7 +5,8 @@ themselves; what that means is worked out again when a HyperNode changes, or a n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.reflecting import Change
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from shoal.scheduling.view import ClusterView
 
 log = Logger(__name__)
-
-DEEPEST = 16  # a circle of HyperNodes ends here
 
 
 class Domains:
@@ -60,28 +59,51 @@ class Domains:
             self._on_news()
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What one HyperNode names itself."""
+
+    tier: int
+    nodes: frozenset[str]
+    domains: frozenset[str]
+
+
 def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]]) -> dict[str, HyperNode]:
-    found = {}
+    named = {}
+    domains = {name: labels_of(obj) for name, obj in objects.items()}
     for name, obj in sorted(objects.items()):
         try:
-            tier = int((obj.get("spec") or {}).get("tier") or 1)
-            found[name] = HyperNode(name, tier, frozenset(_nodes_of(obj, objects, nodes, DEEPEST)))
+            named[name] = _named(obj, nodes, domains)
         except (re.error, ValueError, TypeError, AttributeError) as wrong:
             log.warning("HyperNode cannot be read and is left out", hypernode=name, error=str(wrong))
+    found = {}
+    for name, domain in named.items():
+        within = _within(name, named)
+        if unread := sorted(within - named.keys()):
+            log.warning("HyperNode is left out with one within it", hypernode=name, unread=unread)
+        else:
+            found[name] = HyperNode(name, domain.tier, frozenset().union(*(named[each].nodes for each in within)))
     return found
 
 
-def _nodes_of(
-    obj: Obj, objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]], depth: int
-) -> Iterable[str]:
-    for member in (obj.get("spec") or {}).get("members") or ():
+def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[str, Mapping[str, str]]) -> Named:
+    spec = obj.get("spec") or {}
+    chosen: dict[bool, set[str]] = {True: set(), False: set()}
+    for member in spec.get("members") or ():
         is_node = member.get("type") != "HyperNode"
-        table = nodes if is_node else {name: labels_of(each) for name, each in objects.items()}
-        for name in _chosen(member.get("selector") or {}, table):
-            if is_node:
-                yield name
-            elif depth:
-                yield from _nodes_of(objects[name], objects, nodes, depth - 1)
+        chosen[is_node].update(_chosen(member.get("selector") or {}, nodes if is_node else domains))
+    return Named(int(spec.get("tier") or 1), frozenset(chosen[True]), frozenset(chosen[False]))
+
+
+def _within(name: str, named: Mapping[str, Named]) -> set[str]:
+    """The HyperNode and all within it, each looked at once: those that name each other, and circles, are met often."""
+    found, ahead = {name}, [name]
+    while ahead:
+        known = named.get(ahead.pop())
+        fresh = known.domains - found if known is not None else ()
+        found.update(fresh)
+        ahead.extend(fresh)
+    return found
 
 
 def _chosen(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]) -> list[str]:
