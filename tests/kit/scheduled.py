@@ -46,6 +46,8 @@ class Scheduled:
         self.lives: list[SimulatedCluster] = []
         self.scope = scope or Scope()
         self.settings = Settings(**settings)
+        self.registry = CollectorRegistry()
+        self._metrics = SchedulerMetrics(self.registry)
         self.reborn = False  # whether one that died starts again at once
         self.pods_run = True  # as soon as they are bound
         self.pods_leave = True  # as soon as they are told to
@@ -68,7 +70,7 @@ class Scheduled:
         self.scheduler = Scheduler(
             program, nodes, pods,
             scope=self.scope, settings=self.settings, clock=self.clock,
-            recorder=Recorder(program, "scheduler", clock=self.clock), metrics=SchedulerMetrics(CollectorRegistry()),
+            recorder=Recorder(program, "scheduler", clock=self.clock), metrics=self._metrics,
         )  # fmt: skip
         self._tasks = [asyncio.create_task(part.run()) for part in (nodes, pods, self.scheduler)]
 

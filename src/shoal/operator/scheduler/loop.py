@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -176,6 +177,7 @@ class Scheduler:
                 cluster, self._copies["queues"], self._copies["orders"],
                 feed=feed, scope=scope, recorder=recorder, clock=clock, metrics=self._metrics,
             )  # fmt: skip
+        self._metrics.watch_waiting(self._waiting_pods, self._causes)
         self._carrier = Carrier(
             cluster, feed, self._pods, self._crew,
             scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.forget,
@@ -261,10 +263,15 @@ class Scheduler:
             self._warned = made.warnings
             for warning in made.warnings:
                 log.warning("queues", warning=warning)
-        if self._group_words is not None and self._queues is not None:
-            self._metrics.waits(self._pod_words.waiting, self._group_words.causes())
+        if self._queues is not None:
             for verdict in news:
                 self._queues.touch(self.view.groups[verdict.group].group.queue)
+
+    def _waiting_pods(self) -> int:
+        return sum(len(members.waiting) for members in self.view.unsettled.values())
+
+    def _causes(self) -> Counter[str]:
+        return self._group_words.causes() if self._group_words is not None else Counter()
 
     def _wake_at(self, moment: float | None) -> None:
         if self._wake is not None:
@@ -274,6 +281,7 @@ class Scheduler:
             self._wake = self._clock.call_later(max(moment - self._feed.now, 0.0), self._news.set)
 
     async def _close(self) -> None:
+        self._metrics.watch_waiting(lambda: 0, dict)
         await self._crew.close()
         await self._pod_words.close()
         if self._group_words is not None:

@@ -6,12 +6,14 @@ Nothing is labelled with the name of a job: there are too many of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _MILLISECONDS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+CAUSES = ("capacity", "quota", "queue", "pods", "order")
 PHASES = ("pending", "inqueue", "running", "unknown", "completed")
 
 
@@ -51,6 +53,7 @@ class SchedulerMetrics:
             "volcano_queue_allocated_scalar_resources", "Other resources that a queue's pods hold, in thousandths.",
             ["queue_name", "resource"], registry=registry,
         )  # fmt: skip
+        self._held: dict[str, set[str]] = {}  # by queue: other resources that it has held
         self._weight = Gauge("volcano_queue_weight", "A queue's weight.", ["queue_name"], registry=registry)
         self._bound = self._attempts.labels("scheduled")
 
@@ -66,12 +69,12 @@ class SchedulerMetrics:
     def evicted(self) -> None:
         self._victims.inc()
 
-    def waits(self, pods: int, causes: Mapping[str, int]) -> None:
-        self._waiting.set(pods)
-        self._waiting_groups.set(sum(causes.values()))
-        self._waits.clear()
-        for cause, count in causes.items():
-            self._waits.labels(cause).set(count)
+    def watch_waiting(self, pods: Callable[[], int], causes: Callable[[], Mapping[str, int]]) -> None:
+        """Counted when asked for: who stops waiting, by whatever hand, is no longer counted."""
+        self._waiting.set_function(pods)
+        self._waiting_groups.set_function(lambda: sum(causes().values()))
+        for cause in CAUSES:
+            self._waits.labels(cause).set_function(partial(_one_of, causes, cause))
 
     def queue(self, name: str, *, weight: int, phases: Mapping[str, int], allocated: Mapping[str, int]) -> None:
         self._weight.labels(name).set(weight)
@@ -79,13 +82,21 @@ class SchedulerMetrics:
             self._counted[phase].labels(name).set(phases.get(phase, 0))
         self._allocated["milli_cpu"].labels(name).set(allocated.get("cpu", 0))
         self._allocated["memory_bytes"].labels(name).set(allocated.get("memory", 0) / 1000)
-        for resource, amount in allocated.items():
-            if resource not in ("cpu", "memory", "pods"):
-                self._scalars.labels(name, resource).set(amount)
+        scalars = {each: amount for each, amount in allocated.items() if each not in ("cpu", "memory", "pods")}
+        held = self._held.setdefault(name, set())
+        held.update(scalars)
+        for resource in held:  # also what it no longer holds: a gauge stays where it was left
+            self._scalars.labels(name, resource).set(scalars.get(resource, 0))
 
     def queue_gone(self, name: str) -> None:
+        for resource in self._held.pop(name, ()):
+            self._scalars.remove(name, resource)
         for gauge in (*self._counted.values(), *self._allocated.values(), self._weight):
             try:
                 gauge.remove(name)
             except KeyError:
                 continue
+
+
+def _one_of(causes: Callable[[], Mapping[str, int]], cause: str) -> float:
+    return causes().get(cause, 0)

@@ -58,10 +58,6 @@ class PodWords:
         self._waits: dict[Key, Wait] = {}
         self._work = KeyedWork("waiting pods", self._tell, clock=clock, gathering_seconds=POD_SECONDS)
 
-    @property
-    def waiting(self) -> int:
-        return len(self._waits)
-
     def tell(self, waits: Iterable[Wait]) -> None:
         for wait in waits:
             before = self._waits.get(wait.pod)
@@ -156,7 +152,9 @@ class GroupWords:
         self._work = KeyedWork("pod groups", self._write, clock=clock, gathering_seconds=GROUP_SECONDS)
 
     def causes(self) -> Counter[str]:
-        return Counter(told.blocked for told in self._told.values() if told.blocked)
+        """What groups wait for, of those that still do: whoever somebody else placed is told no other verdict."""
+        still = self._feed.view.unsettled
+        return Counter(told.blocked for key, told in self._told.items() if told.blocked and key in still)
 
     def decide(self, verdicts: Iterable[Verdict], cycle: int) -> list[Verdict]:
         """What a plan says of groups; those whose pods have something new to hear."""
