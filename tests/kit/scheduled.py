@@ -76,6 +76,10 @@ class Scheduled:
 
     async def kill(self) -> None:
         self.lives[-1].is_dead = True
+        await self.stop()
+
+    async def stop(self) -> None:
+        """As a loop that broke: the process, and what it may write, lives on."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

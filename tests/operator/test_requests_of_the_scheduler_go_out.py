@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from kit.virtual_time import settled
 from shoal.cluster.clock import VirtualClock
 from shoal.operator.scheduler.crew import Crew
+from shoal.operator.scheduler.timers import Timers
 
 
 async def test_what_is_asked_as_the_last_worker_rests_goes_out() -> None:
@@ -50,3 +52,22 @@ async def test_deeds_wait_for_no_words_and_nobody_for_a_broken_request() -> None
     await asyncio.wait_for(told.wait(), 10)
     await crew.close()
     assert out == ["deed", "word"]
+
+
+async def test_nothing_goes_out_for_one_that_has_stopped() -> None:
+    out: list[str] = []
+    clock = VirtualClock()
+    crew, timers = Crew(1, clock), Timers(clock)
+
+    async def late() -> None:
+        out.append("late")
+
+    timers.call_later(1, lambda: out.append("waited"))
+    timers.close()
+    timers.call_later(1, lambda: out.append("asked late"))
+    await crew.close()
+    crew.ask(late)
+    crew.say(late)
+    clock.advance(2)
+    await settled()
+    assert out == []

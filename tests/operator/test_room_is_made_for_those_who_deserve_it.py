@@ -6,7 +6,8 @@ from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.faults import Faults, calls
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import POD, PRIORITY_CLASS
-from shoal.operator.scheduler.carrying import GIVE_BACK
+from shoal.kube.objects import uid_of
+from shoal.operator.scheduler.asking import GIVE_BACK
 from shoal.scheduling.reading import ELASTIC
 
 
@@ -58,14 +59,18 @@ async def test_an_elastic_job_is_asked_for_pods_by_name() -> None:
     async with scheduled() as it:
         await full_of_little(it, least=2, notes={ELASTIC: "true"})
         await it.gang("great", 2, priorityClassName="high")
-        assert (await it.group_notes("little"))[GIVE_BACK] == "little-3,little-2"
+        uids = {number: uid_of(await it.cluster.get(POD, f"little-{number}", NS)) for number in (2, 3)}
+        assert (await it.group_notes("little"))[GIVE_BACK] == f"little-3={uids[3]},little-2={uids[2]}"
         assert await it.events("Shrink") == [
             ("little", "shrunk by 2: little gives way, lower priority than great in queue default")
         ]
         assert len(await it.placed()) == 4  # nobody was killed
-        for name in ("little-2", "little-3"):
-            await it.cluster.delete(POD, name, NS)
+        await it.cluster.delete(POD, "little-3", NS)
         await it.rest()
+        assert (await it.group_notes("little"))[GIVE_BACK] == f"little-2={uids[2]}"
+        await it.cluster.delete(POD, "little-2", NS)
+        await it.rest()
+        assert await it.group_notes("little") == {ELASTIC: "true"}
         assert await it.placed() == ["great-0", "great-1", "little-0", "little-1"]
 
 
@@ -77,6 +82,22 @@ async def test_what_an_elastic_job_does_not_give_back_in_time_is_evicted() -> No
         assert await it.events("Evicted") == []
         await it.rest(2)
         assert await it.placed() == ["great-0", "great-1", "little-0", "little-1"]
+        assert await it.group_notes("little") == {ELASTIC: "true"}
+
+
+async def test_a_scheduler_that_stopped_asks_and_evicts_no_more_and_the_next_begins_anew() -> None:
+    async with scheduled() as it:
+        await full_of_little(it, least=2, notes={ELASTIC: "true"})
+        await it.gang("great", 2, priorityClassName="high")
+        await it.stop()
+        for number in range(2):
+            await it.cluster.delete(POD, f"great-{number}", NS)
+        await it.rest(31)
+        assert (len(await it.placed()), await it.events("Evicted")) == (4, [])
+        await it.start()
+        assert await it.group_notes("little") == {ELASTIC: "true"}
+        await it.rest(31)
+        assert (len(await it.placed()), await it.events("Evicted")) == (4, [])
 
 
 async def test_an_eviction_that_is_refused_is_decided_again() -> None:

@@ -19,18 +19,19 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
+from shoal.operator.scheduler.asking import Asker
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
-from shoal.scheduling.planning import Bind, Evict, Plan, Shrink
+from shoal.operator.scheduler.timers import Timers
+from shoal.scheduling.planning import Bind, Evict, Plan
 from shoal.scheduling.snapshot import State
 
 log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
 GONE = (404, 409)  # or placed by somebody: the watch tells
-GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: names of pods that its job is asked for
 
 
 class Carrier:
@@ -51,7 +52,8 @@ class Carrier:
         self._feed = feed
         self._pods = pods
         self._crew = crew
-        self._scope = scope
+        self._timers = Timers(clock)
+        self.asker = Asker(cluster, feed, crew, self._timers, scope=scope, recorder=recorder, insist=self._insist)
         self._recorder = recorder
         self._clock = clock
         self._metrics = metrics
@@ -61,9 +63,13 @@ class Carrier:
         for eviction in made.evictions:
             self._crew.ask(partial(self._evict, eviction))
         for shrink in made.shrinks:
-            self._crew.ask(partial(self._shrink, shrink))
+            self._crew.ask(partial(self.asker.ask, shrink))
         for bind in made.binds:
             self._crew.ask(partial(self._bind, bind))
+
+    def close(self) -> None:
+        """What waits for its moment does not come to it: the next life plans anew."""
+        self._timers.close()
 
     # Binds
 
@@ -96,7 +102,7 @@ class Carrier:
 
     def _later(self, call: Callable[[], None]) -> None:
         """After a moment. Binding twice does no harm: where the first came through, the second is a conflict."""
-        self._clock.call_later(PAUSE_SECONDS, call)
+        self._timers.call_later(PAUSE_SECONDS, call)
 
     # Evictions
 
@@ -133,24 +139,6 @@ class Carrier:
         self._feed.stays(eviction.pod, eviction.uid, self._pods.objects.get(eviction.pod))
 
     # Shrinking
-
-    async def _shrink(self, shrink: Shrink) -> None:
-        """The job is asked for the pods by name. What it has not given back within the hold time is evicted."""
-        kind, key = self._scope.group_kind, shrink.group
-        wanted = [(pod, self._feed.view.pods[pod].uid) for pod in shrink.pods if pod in self._feed.view.pods]
-        names = ",".join(pod.name for pod, _ in wanted)
-        patience = self._feed.view.settings.hold_seconds
-        try:
-            group = await self._cluster.patch(
-                kind, key.name, key.namespace, patch={"metadata": {"annotations": {GIVE_BACK: names}}}
-            )
-        except (ApiError, OutcomeUnknown, OSError) as failed:
-            log.warning("the job could not be asked for pods", group=str(key), error=str(failed))
-            patience = 0.0
-        else:
-            await self._record(group, NORMAL, "Shrink", shrink.sentence)
-        for pod, uid in wanted:
-            self._clock.call_later(patience, partial(self._insist, Evict(pod, uid, shrink.sentence)))
 
     def _insist(self, eviction: Evict) -> None:
         known = self._feed.view.pods.get(eviction.pod)

@@ -33,14 +33,19 @@ class Crew:
         self._workers: set[asyncio.Task[None]] = set()
         self._speakers: set[asyncio.Task[None]] = set()
         self._timer: Timer | None = None
+        self._closed = False
 
     def ask(self, request: Request) -> None:
+        if self._closed:
+            return
         self._asked_at = self._clock.now()
         self._urgent.append(request)
         if len(self._workers) < self._at_once:
             self._go(self._urgent, self._workers)
 
     def say(self, request: Request) -> None:
+        if self._closed:
+            return
         self._words.append(request)
         if not self._quiet_seconds:
             self._speak()
@@ -81,7 +86,8 @@ class Crew:
             log.exception("request broke")
 
     async def close(self) -> None:
-        """Stop without finishing: what was not sent is found again by the next life."""
+        """Stop without finishing: what was not sent, or is asked from now on, is found again by the next life."""
+        self._closed = True
         self._urgent.clear()
         self._words.clear()
         if self._timer is not None:

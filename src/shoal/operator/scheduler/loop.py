@@ -198,6 +198,7 @@ class Scheduler:
             yield copies["queues"], self._queues.queue_changed
             yield copies["groups"], feed.group_changed
             yield copies["groups"], self._group_words.group_changed
+            yield copies["groups"], self._carrier.asker.group_changed
         yield self._pods, self._pod_changed
         if self._queues is not None:
             yield copies["orders"], self._queues.order_changed
@@ -206,6 +207,7 @@ class Scheduler:
         self._feed.pod_changed(change)
         if change.new is None:
             self._pod_words.forget(change.key)
+            self._carrier.asker.is_answered(change.key)
 
     def _queue_changed(self, name: str) -> None:
         if self._queues is not None:
@@ -282,6 +284,7 @@ class Scheduler:
 
     async def _close(self) -> None:
         self._metrics.watch_waiting(lambda: 0, dict)
+        self._carrier.close()
         await self._crew.close()
         await self._pod_words.close()
         if self._group_words is not None:
