@@ -67,6 +67,20 @@ async def test_an_order_that_may_not_be_obeyed_says_why() -> None:
         ]
 
 
+async def test_an_order_that_nobody_can_obey_does_not_go_without_a_word() -> None:
+    async with scheduled() as it:
+        await it.order("CloseQueue", "typo")
+        await it.order("ShutQueue", "default")
+        assert await it.orders() == []
+        assert await it.events("OrderRefused") == [
+            ("closequeue-typo", "there is no queue typo; create it or name another"),
+            (
+                "default",
+                "queue default was ordered to ShutQueue, which no queue obeys; orders are OpenQueue and CloseQueue",
+            ),
+        ]
+
+
 async def test_a_queue_says_what_it_holds() -> None:
     async with scheduled() as it:
         await it.node("a", cpu=4)

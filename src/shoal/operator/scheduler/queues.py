@@ -1,7 +1,7 @@
 """Keeps the Queue objects: those that everybody needs, what each holds, and whether it is open.
 
 `root` and `default` are always there. Commands open and close queues by the rules of `shoal.scheduling.opening`, and
-are gone once obeyed; one that is refused says why in an Event about the queue. A queue that closes is closed when the
+are gone once obeyed; one that is refused says why in an Event. A queue that closes is closed when the
 last of its groups has gone. Where groups of one namespace only are seen, all this is left to whoever sees all.
 """
 
@@ -130,13 +130,15 @@ class QueueKeeper:
         order = self._orders.objects.get(key)
         if order is None:
             return
-        change, name = _ORDERS.get(str(order.get("action"))), str((order.get("target") or {}).get("name"))
-        if change is not None:
-            try:
-                for queue in change(self._feed.view.queues, name):
-                    await self._set(queue)
-            except QueueRefused as refused:
-                await self._refuse(name, str(refused))
+        action, name = str(order.get("action")), str((order.get("target") or {}).get("name"))
+        try:
+            if action not in _ORDERS:
+                known = " and ".join(_ORDERS)
+                raise QueueRefused(f"queue {name} was ordered to {action}, which no queue obeys; orders are {known}")
+            for queue in _ORDERS[action](self._feed.view.queues, name):
+                await self._set(queue)
+        except QueueRefused as refused:
+            await self._refuse(order, name, str(refused))
         exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(order)))
         await self._unless_gone(self._cluster.delete(COMMAND, name_of(order), namespace_of(order), exactly))
 
@@ -152,11 +154,11 @@ class QueueKeeper:
         await self._patch_status(queue.name, {"state": state(queue, groups)})
         self._feed.queue_was_set(queue)
 
-    async def _refuse(self, name: str, why: str) -> None:
-        queue = self._queues.objects.get(Key("", name))
-        if queue is not None:
-            with suppress(ApiError, OutcomeUnknown):
-                await self._recorder.record(queue, WARNING, "OrderRefused", why)
+    async def _refuse(self, order: Obj, name: str, why: str) -> None:
+        """About the queue; where there is none of that name, about the order, though it will be gone."""
+        regarding = self._queues.objects.get(Key("", name), order)
+        with suppress(ApiError, OutcomeUnknown):
+            await self._recorder.record(regarding, WARNING, "OrderRefused", why)
 
     async def _unless_gone(self, request: Awaitable[Obj]) -> None:
         try:
