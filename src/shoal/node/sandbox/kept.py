@@ -291,17 +291,29 @@ class KeptSandbox:
 
 
 def remove_folder(path: Path) -> None:
-    """With all that is in it, as far as that goes. Most folders of pods hold a few files and nothing else."""
+    """With all that is in it, as far as that goes. Most folders of pods hold a few files and nothing else.
+
+    What is removed is named within the folder that was opened: a link that somebody puts in the place of a folder
+    meanwhile is removed itself, and nothing of what it leads to.
+    """
     try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    remove_folder(Path(entry.path))
-                else:
-                    os.unlink(entry.path)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _empty(folder)
+        finally:
+            os.close(folder)
         os.rmdir(path)
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _empty(folder: int) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.name, dir_fd=folder)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
 
 
 def kill_leftovers(record: journal.Record) -> list[int]:
