@@ -2,8 +2,9 @@
 
 `Scheduler.run` is the story. A pass never waits: requests go out beside it, what they will change is assumed at once,
 and the next pass builds on that. No pass runs by the clock except at the moment the last plan named (a promise of
-waiting time, a time in the queue, a half-bound gang's hold time). It may be cut anywhere: the next life finds gangs
-half bound and completes them, or undoes them when their hold time is over.
+waiting time, a time in the queue, a half-bound gang's hold time, a next turn for gangs for whose victims no search was
+left). It may be cut anywhere: the next life finds gangs half bound and completes them, or undoes them when their hold
+time is over.
 """
 
 from __future__ import annotations
