@@ -176,11 +176,11 @@ class ClusterView:
         if members.waiting:
             self._unsettled[members.key] = members
             return
-        if members.lone:
+        if members.lone or not members.known:
             self._unsettled.pop(members.key, None)  # it has no phase that anybody would be told
             return
         group = members.group
-        settled = members.known and group.phase is members.phase(unplaced=False)
+        settled = group.phase is members.phase(unplaced=False)
         if settled and (members.ready >= group.min_member or group.phase is COMPLETED):
             self._unsettled.pop(members.key, None)
         else:

@@ -3,7 +3,8 @@
 The view is ahead of the watches: a pod that is being bound sits on its node already, one that is being evicted leaves.
 An event from before that changes neither; one that shows it, or that a request was refused, ends the assumption. What a
 group was told (its phase, since when it is in the queue) is ours: watches show it late, and nobody else decides it.
-An object that cannot be read is kept out with a sentence instead of standing in everybody's way.
+An object that cannot be read is kept out with a sentence instead of standing in everybody's way. Where somebody else
+lets groups in, theirs are known here as far as their pods sit on nodes, so that nobody takes their pods for spare ones.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from shoal.kube.objects import Key, Obj, is_leaving, key_of, uid_of
 from shoal.logs import Logger
 from shoal.operator.scheduler.claims import Claims
 from shoal.operator.scheduler.scope import Scope
+from shoal.operator.scheduler.starting import Starting
 from shoal.scheduling.groups import Group, Phase, Queue
 from shoal.scheduling.planning import Bind, Plan
 from shoal.scheduling.reading import group_from, member_from, queue_from, state_of
@@ -61,13 +63,12 @@ class Feed:
         self._clock = clock
         self._on_news = on_news
         self._on_group = on_group
-        self._on_started = on_started
         self._on_queue = on_queue
-        self._groups: dict[Key, Obj] = {}  # that are not in the view because none of our pods names them
+        self._groups: dict[Key, Obj] = {}  # where somebody else lets in those that none of our pods names
+        self._named: set[Key] = set()  # by our pods
         self._classes: dict[str, Obj] = {}
         self._binding: dict[Key, Assumed] = {}
-        self._starting: dict[Key, set[Key]] = {}  # groups that have not run yet, and their pods that are being bound
-        self._foreign: set[Key] = set()  # groups with pods that somebody else places
+        self._starting = Starting(view, on_started)
         self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or asked to go
 
     @property
@@ -81,7 +82,11 @@ class Feed:
         if change.new is None:
             self.view.remove_node(name)
         else:
-            node = node_from(change.new)
+            try:
+                node = node_from(change.new)
+            except UNREADABLE as wrong:
+                log.warning("node cannot be read and stays as it was", node=name, error=str(wrong))
+                return
             row = self.view.room.rows.get(name)
             if row is not None and self.view.room.nodes[row] == node:
                 return  # a heartbeat changes nothing here
@@ -115,11 +120,16 @@ class Feed:
             self.view.set_queue(queue)
             self._on_news()
 
-    def class_changed(self, change: Change) -> None:
+    def class_changed(self, change: Change, groups: Mapping[Key, Obj]) -> None:
+        """A class may come after the groups that name it."""
         if change.new is None:
             self._classes.pop(change.key.name, None)
         else:
             self._classes[change.key.name] = change.new
+        for key, obj in groups.items():
+            members = self.view.groups.get(key)
+            if members is not None and members.known and members.group.priority != self._priority(obj):
+                self._read_group(key, obj)
 
     def _priority(self, group: Obj) -> int:
         name = (group.get("spec") or {}).get("priorityClassName")
@@ -131,28 +141,51 @@ class Feed:
     def group_changed(self, change: Change) -> None:
         key, obj = change.key, change.new
         if obj is None or is_leaving(obj):
-            self._groups.pop(key, None)
-            self.unreadable.pop(key, None)
-            self._starting.pop(key, None)
-            if key in self.view.groups:
-                self._on_queue(self.view.groups[key].group.queue)
-                self.view.remove_group(key)
-                self._on_news()
-            return
-        if not self._scope.all_groups and not self._is_named(key):
+            self._group_gone(key)
+        elif self._scope.all_groups:
+            self._read_group(key, obj)
+        else:
             self._groups[key] = obj
-            return
-        self._read_group(key, obj)
+            self._show_group(key, fresh=True)
 
-    def _is_named(self, key: Key) -> bool:
+    def _group_gone(self, key: Key) -> None:
+        self._groups.pop(key, None)
+        self.unreadable.pop(key, None)
         members = self.view.groups.get(key)
-        return members is not None and (members.known or not members.is_empty())
+        if members is not None and members.known:
+            self._on_queue(members.group.queue)
+            self.view.remove_group(key)
+            self._on_news()
+        self._forget_group(key)
+
+    def _forget_group(self, key: Key) -> None:
+        self._starting.group_gone(key)
+        if key not in self.view.groups:
+            self._named.discard(key)
+
+    def is_ours(self, key: Key) -> bool:
+        """Whether the group is let in, and told about, by us."""
+        return self._scope.all_groups or key in self._named
+
+    def _show_group(self, key: Key, *, fresh: bool = False) -> None:
+        """Into the view with it, or out of it. `fresh`: it was told just now."""
+        obj = self._groups.get(key)
+        if obj is None:
+            return
+        members = self.view.groups.get(key)
+        is_shown = members is not None and members.known
+        if key not in self._named and (members is None or not members.sitting):
+            if is_shown:
+                self.view.remove_group(key)
+        elif fresh or not is_shown:
+            self._read_group(key, obj)
 
     def _read_group(self, key: Key, obj: Obj) -> None:
         try:
             group = sound(group_from(obj, priority=self._priority(obj)))
         except UNREADABLE as wrong:
-            self.unreadable[key] = f"waiting: this PodGroup cannot be read: {wrong}"
+            if self.is_ours(key):
+                self.unreadable[key] = f"waiting: this PodGroup cannot be read: {wrong}"
             self.view.remove_group(key)
             return
         self.unreadable.pop(key, None)
@@ -164,14 +197,17 @@ class Feed:
         group = self._remembered(group, known)
         if group != known:
             self.view.set_group(group)
+            self._starting.look(key)
             self._on_news()
 
     def _remembered(self, group: Group, known: Group | None) -> Group:
         """With its history. One that was let in by an earlier life of ours has its time in the queue once more."""
+        if not self.is_ours(group.key):  # its pods sit on nodes, so somebody has let it in
+            return replace(group, ran=True, phase=Phase.INQUEUE if group.phase is Phase.PENDING else group.phase)
         if known is None:
             if group.phase is Phase.INQUEUE:
                 group = replace(group, inqueue_since=self.now)
-            return replace(group, ran=True) if group.key in self._foreign else group
+            return replace(group, ran=True) if self._starting.is_foreign(group.key) else group
         return replace(
             group,
             phase=known.phase,
@@ -192,39 +228,28 @@ class Feed:
             return
         pod = self._assumed(self._as_before(change, known) or self._read_pod(obj), known)
         if pod.group is not None:
-            self._follow(pod.group, obj)
-        if pod == known:
-            return
-        self.view.set_pod(pod)
-        self._on_queue(self.view.members_of(pod).group.queue)
+            self._meet(pod.group, obj)
+        if pod != known:
+            self.view.set_pod(pod)
+            self._on_queue(self.view.members_of(pod).group.queue)
         if pod.group is not None:
-            if (waiting := self._groups.pop(pod.group, None)) is not None:
-                self._read_group(pod.group, waiting)
-            self._on_group(pod.group)
-        if known is None or not _is_the_same_to_others(known, pod):
+            if pod != known:
+                self._show_group(pod.group)
+                self._on_group(pod.group)
+            if obj["spec"].get("nodeName"):
+                self._starting.answered(pod.group, pod.key)
+        if known is None or (pod != known and not _is_the_same_to_others(known, pod)):
             self._on_news()
+
+    def _meet(self, group: Key, obj: Obj) -> None:
+        if not self._scope.places(obj):
+            self._starting.place_elsewhere(group)
+        elif not self._scope.all_groups:
+            self._named.add(group)
 
     def is_starting(self, key: Key) -> bool:
         """Whether pods of the gang are being bound that never were together before."""
         return key in self._starting
-
-    def _follow(self, key: Key, obj: Obj) -> None:
-        """A gang has run once all its binds came through, and not when they were decided. What somebody else places is
-        not ours to undo, so it counts as having run."""
-        if not self._scope.places(obj) and key not in self._foreign:
-            self._foreign.add(key)
-            self._has_started(key)
-        elif (awaited := self._starting.get(key)) is not None and obj["spec"].get("nodeName"):
-            awaited.discard(key_of(obj))
-            if not awaited:
-                self._has_started(key)
-
-    def _has_started(self, key: Key) -> None:
-        self._starting.pop(key, None)
-        members = self.view.groups.get(key)
-        if members is not None and members.known and not members.group.ran:
-            self.view.set_group(replace(members.group, ran=True))
-            self._on_started(key)
 
     def claim_changed(self, change: Change, pods: Mapping[Key, Obj]) -> None:
         """A claim, or the volume it is bound to."""
@@ -246,7 +271,11 @@ class Feed:
         return known.moved(node=node, state=state_of(new), since=known.since if node else 0.0)
 
     def _read_pod(self, obj: Obj) -> Pod:
-        pod = member_from(obj)
+        try:
+            pod = member_from(obj)
+        except UNREADABLE as wrong:
+            log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
+            return replace(member_from(_shell(obj)), blocked=f"this pod cannot be read: {wrong}")
         changes: dict[str, Any] = {}
         if any(amount > MOST or amount < 0 for amount in pod.requests.values()):
             changes["requests"] = bounded(pod.requests)
@@ -276,21 +305,16 @@ class Feed:
         return pod
 
     def _has_run(self, pod: Pod) -> bool:
-        return pod.group is None or self._ran(pod.group)
-
-    def _ran(self, key: Key) -> bool:
-        members = self.view.groups.get(key)
-        return members is None or members.group.ran
+        return pod.group is None or self._starting.has_run(pod.group)
 
     def _forget(self, pod: Pod) -> None:
         self._binding.pop(pod.key, None)
         self._leaving.pop(pod.key, None)
         self.claims.forget(pod.key)
-        if pod.group is not None and pod.key in self._starting.get(pod.group, ()):
-            del self._starting[pod.group]  # one of those it needs has gone before it began
         self._on_queue(self.view.members_of(pod).group.queue)
         self.view.remove_pod(pod.key)
         if pod.group is not None:
+            self._lost(pod.group, pod.key)
             self._on_group(pod.group)
         if pod.node or pod.group is not None:
             self._on_news()
@@ -306,15 +330,7 @@ class Feed:
         for shrink in made.shrinks:
             for key in shrink.pods:
                 self._leaving[key] = self.view.pods[key].uid
-        fresh: dict[Key, set[Key]] = {}
-        for bind in made.binds:
-            group = self.view.pods[bind.pod].group
-            if group is not None and (group in fresh or not self._ran(group)):
-                fresh.setdefault(group, set()).add(bind.pod)
-        self.view.assume(made, now)
-        for key, pods in fresh.items():
-            self._starting[key] = pods
-            self.view.set_group(replace(self.view.groups[key].group, ran=False))
+        self._starting.assume(made, now)
 
     def not_bound(self, bind: Bind, seen: Obj | None, *, for_good: bool) -> None:
         """The request came to nothing. `for_good`: the pod has gone or was placed by somebody, as a watch will tell."""
@@ -322,13 +338,20 @@ class Feed:
         if assumed is None or assumed.uid != bind.uid:
             return
         del self._binding[bind.pod]
-        if (group := self.view.pods[bind.pod].group) is not None:
-            self._starting.pop(group, None)  # it is half bound now, and has not run
+        group = self.view.pods[bind.pod].group
         if for_good or seen is None or uid_of(seen) != bind.uid:
             self.view.remove_pod(bind.pod)
             self._on_news()
         else:
             self.look_again(seen)
+        if group is not None:
+            self._lost(group, bind.pod)
+
+    def _lost(self, group: Key, pod: Key) -> None:
+        self._starting.answered(group, pod)
+        self._show_group(group)
+        if group not in self.view.groups:
+            self._forget_group(group)
 
     def stays(self, key: Key, uid: str, seen: Obj | None) -> None:
         """It could not be evicted."""
@@ -357,6 +380,16 @@ def sound(group: Group) -> Group:
         if amount < 0:
             raise ValueError(f"minResources of {name} is below zero; give zero or more")
     return replace(group, min_resources=bounded(group.min_resources))
+
+
+def _shell(pod: Obj) -> Obj:
+    """Who it is and where it sits."""
+    meta, spec = pod["metadata"], pod["spec"]
+    return {
+        "metadata": {name: meta[name] for name in ("name", "namespace", "uid") if name in meta},
+        "spec": {"nodeName": spec.get("nodeName"), "containers": []},
+        "status": {"phase": (pod.get("status") or {}).get("phase")},
+    }
 
 
 def _since(pod: Pod, since: float) -> Pod:

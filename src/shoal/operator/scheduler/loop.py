@@ -194,7 +194,7 @@ class Scheduler:
             yield copies["domains"], self._domains.changed
             yield self._nodes, self._domains.node_changed
         if self._queues is not None and self._group_words is not None:
-            yield copies["classes"], feed.class_changed
+            yield copies["classes"], lambda change: feed.class_changed(change, copies["groups"].objects)
             yield copies["queues"], feed.queue_changed
             yield copies["queues"], self._queues.queue_changed
             yield copies["groups"], feed.group_changed

@@ -2,7 +2,8 @@
 
 `root` and `default` are always there. Commands open and close queues by the rules of `shoal.scheduling.opening`, and
 are gone once obeyed; one that is refused says why in an Event. A queue that closes is closed when the
-last of its groups has gone. Where groups of one namespace only are seen, all this is left to whoever sees all.
+last of its groups has gone. Where groups of one namespace only are seen, orders and what queues hold are left to
+whoever sees all; where somebody else lets groups in, so are the queues themselves.
 """
 
 from __future__ import annotations
@@ -54,14 +55,19 @@ class QueueKeeper:
         self._obeying = KeyedWork("orders to queues", self._obey, clock=clock)
 
     def begin(self) -> None:
+        if not self._scope.all_groups:
+            return
         for name in (ROOT, DEFAULT):
             self._work.add(Key("", name))
 
     def order_changed(self, change: Change) -> None:
-        if change.new is not None and (change.new.get("target") or {}).get("kind") == QUEUE.kind:
+        is_for_queue = change.new is not None and (change.new.get("target") or {}).get("kind") == QUEUE.kind
+        if is_for_queue and self._scope.keeps_queues:
             self._obeying.add(change.key)
 
     def queue_changed(self, change: Change) -> None:
+        if not self._scope.all_groups:
+            return
         if change.new is None and change.key.name in (ROOT, DEFAULT):
             self._work.add(change.key)  # whoever deletes one of them shuts every group out that names no other
         elif change.new is not None:
@@ -71,7 +77,8 @@ class QueueKeeper:
 
     def touch(self, name: str) -> None:
         """What it holds, or the phase of one of its groups, may be another."""
-        self._work.add_soon(Key("", name))
+        if self._scope.keeps_queues:
+            self._work.add_soon(Key("", name))
 
     async def close(self) -> None:
         await self._work.close()
@@ -86,8 +93,8 @@ class QueueKeeper:
                 await self._found(key.name)
             return
         queue = self._feed.view.queues.get(key.name)
-        if queue is None or self._scope.namespace is not None:
-            return  # whoever sees all groups says what a queue holds
+        if queue is None or not self._scope.keeps_queues:
+            return
         wanted = self._status(queue)
         before = stored.get("status") or {}
         changes = {name: value for name, value in wanted.items() if (before.get(name) or None) != (value or None)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Obj, namespace_of
 
 HYPER_NODE = Kind("topology.volcano.sh", "v1alpha1", "HyperNode", "hypernodes", False)
 
@@ -14,7 +14,7 @@ HYPER_NODE = Kind("topology.volcano.sh", "v1alpha1", "HyperNode", "hypernodes", 
 @dataclass(frozen=True, slots=True)
 class Scope:
     schedulers: frozenset[str] | None = None  # names that pods ask for; None: whatever they ask for
-    namespace: str | None = None  # of groups and Commands; None: all
+    namespace: str | None = None  # of pods and groups; None: all
     gangs: bool = True  # whether the cluster knows PodGroups and Queues
     hypernodes: bool = False  # and HyperNodes
     all_groups: bool = True  # or only those that a pod of ours names: somebody else lets the others in
@@ -22,4 +22,11 @@ class Scope:
     queue_kind: Kind = QUEUE
 
     def places(self, pod: Obj) -> bool:
+        if self.namespace is not None and namespace_of(pod) != self.namespace:
+            return False
         return self.schedulers is None or pod["spec"].get("schedulerName") in self.schedulers
+
+    @property
+    def keeps_queues(self) -> bool:
+        """Whoever sees all groups says what queues hold, and obeys orders to them."""
+        return self.all_groups and self.namespace is None

@@ -148,7 +148,7 @@ class GroupWords:
         self._told: dict[Key, Told] = {}
         self._heard: dict[Key, int] = {}  # how many pods of each waited when they were told
         self._refused: set[Key] = set()  # written on a version that was no longer the last
-        self._unknown: set[str] = set()  # uids of groups that we ourselves called Unknown
+        self._unknown: dict[Key, str] = {}  # groups that we ourselves called Unknown, and their uids
         self._work = KeyedWork("pod groups", self._write, clock=clock, gathering_seconds=GROUP_SECONDS)
 
     def causes(self) -> Counter[str]:
@@ -158,7 +158,7 @@ class GroupWords:
 
     def decide(self, verdicts: Iterable[Verdict], cycle: int) -> list[Verdict]:
         """What a plan says of groups; those whose pods have something new to hear."""
-        return [verdict for verdict in verdicts if self._is_news(verdict, cycle)]
+        return [v for v in verdicts if self._feed.is_ours(v.group) and self._is_news(v, cycle)]
 
     def _is_news(self, verdict: Verdict, cycle: int) -> bool:
         key, members = verdict.group, self._feed.view.groups[verdict.group]
@@ -177,7 +177,7 @@ class GroupWords:
 
     def pods_changed(self, key: Key) -> None:
         """Whether that is worth a write is seen in a moment."""
-        if key in self._told:
+        if key in self._told or key in self._feed.unreadable:
             self._work.add_soon(key)
 
     def started(self, key: Key) -> None:
@@ -199,6 +199,7 @@ class GroupWords:
         if group is None:
             self._told.pop(key, None)
             self._heard.pop(key, None)
+            self._unknown.pop(key, None)
             return
         wanted = self._wanted(key, group)
         if wanted is None:
@@ -236,10 +237,10 @@ class GroupWords:
         if self._feed.is_starting(key):
             return None  # Running is said when its pods are bound, so that another life of ours knows what it finds
         phase: str = found.phase
-        if before.get("phase") == Phase.UNKNOWN and found.uid not in self._unknown and phase == Phase.RUNNING:
+        if before.get("phase") == Phase.UNKNOWN and self._unknown.get(key) != found.uid and phase == Phase.RUNNING:
             phase = Phase.UNKNOWN  # somebody else's verdict, which the job's policies are about to answer
         elif phase == Phase.UNKNOWN:
-            self._unknown.add(found.uid)
+            self._unknown[key] = found.uid
         counts = {
             "running": sum(pod.state is State.RUNNING for pod in members.sitting.values()),
             "succeeded": members.succeeded,
