@@ -27,8 +27,8 @@ def test_schedulers_of_two_installations_take_turns_under_one_lease() -> None:
     made = [objects_of_the_scheduler(name=name, watchNamespace=name) for name in ("shoal-a", "shoal-b")]
     assert [name_of(each["Deployment"]) for each in made] == ["shoal-a-scheduler", "shoal-b-scheduler"]
     assert [environment(each["Deployment"])["NAME"] for each in made] == ["shoal-scheduler"] * 2
-    named = [rule["resourceNames"] for each in made for rule in each["Role"]["rules"] if "resourceNames" in rule]
-    assert named == [["shoal-scheduler"]] * len(named)
+    named = [[rule["resourceNames"] for rule in each["Role"]["rules"] if "resourceNames" in rule] for each in made]
+    assert named == [[["shoal-scheduler"]]] * 2
 
 
 def test_it_is_told_how_to_share() -> None:
