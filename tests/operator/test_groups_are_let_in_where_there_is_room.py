@@ -9,6 +9,7 @@ from typing import Any
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.faults import Delay, Faults, calls
 from shoal.dialects.gangs import POD_GROUP, QUEUE
+from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj, at_path
 from shoal.operator.scheduler.scope import Scope
 
@@ -94,6 +95,17 @@ async def test_a_queue_that_is_shut_is_no_lack_of_room() -> None:
             ("Unschedulable", "QueueMissing", "there is no queue nowhere; create it or name another"),
             ("Unschedulable", "QueueClosed", "queue default is closed; it is let in when the queue is opened"),
         ]
+
+
+async def test_a_priority_class_that_comes_after_its_group_counts() -> None:
+    async with scheduled() as it:
+        await it.gang("usual", 1)
+        await it.rest(10)
+        await it.gang("urgent", 1, priorityClassName="high")
+        await it.rest(10)
+        await it.cluster.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 1000})
+        await it.node("a", cpu=1)
+        assert await it.placed() == ["urgent-0"]
 
 
 async def test_one_namespace_is_served_alone() -> None:

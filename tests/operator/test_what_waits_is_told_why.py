@@ -57,7 +57,7 @@ async def test_a_group_counts_its_pods() -> None:
         assert [status[word] for word in ("running", "succeeded", "failed")] == [1, 1, 1]
 
 
-async def test_a_pod_waits_for_a_claim_that_is_missing_and_follows_its_volume() -> None:
+async def test_a_pod_waits_for_its_claim_and_the_claim_for_its_volume_and_then_follows_that() -> None:
     async with scheduled() as it:
         await it.node("a", labels={"zone": "1"})
         await it.node("b", labels={"zone": "2"})
@@ -67,8 +67,22 @@ async def test_a_pod_waits_for_a_claim_that_is_missing_and_follows_its_volume() 
         assert (await it.pod_told("reads"))[2] == (
             "waiting: the claim data does not exist; create it, or take it out of the pod"
         )
-        term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["2"]}]}
         storage = {"accessModes": ["ReadWriteOnce"]}
+        claim = {**storage, "resources": {"requests": {"storage": "1Gi"}}}
+        await it.cluster.create(PERSISTENT_VOLUME_CLAIM, {"metadata": {"name": "data"}, "spec": claim}, NS)
+        await it.rest(5)
+        assert ((await it.pod_told("reads"))[2], await it.placed()) == (
+            "waiting: the claim data has no volume yet; a class that waits for the first pod (WaitForFirstConsumer) "
+            "gives it none here, so use one that does not wait",
+            [],
+        )
+        await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch={"spec": {"volumeName": "v"}})
+        await it.rest(5)
+        assert ((await it.pod_told("reads"))[2], await it.placed()) == (
+            "waiting: the volume v of the claim data does not exist",
+            [],
+        )
+        term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["2"]}]}
         volume = {
             **storage,
             "capacity": {"storage": "1Gi"},
@@ -76,8 +90,6 @@ async def test_a_pod_waits_for_a_claim_that_is_missing_and_follows_its_volume() 
             "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
         }
         await it.cluster.create(PERSISTENT_VOLUME, {"metadata": {"name": "v"}, "spec": volume})
-        claim = {**storage, "volumeName": "v", "resources": {"requests": {"storage": "1Gi"}}}
-        await it.cluster.create(PERSISTENT_VOLUME_CLAIM, {"metadata": {"name": "data"}, "spec": claim}, NS)
         await it.rest()
         assert await it.places() == {"reads": "b"}
 

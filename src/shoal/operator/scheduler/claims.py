@@ -1,5 +1,7 @@
-"""Volume claims, as far as they say where a pod may go: one that is missing keeps it waiting, and the volume of one
-that is bound may be reachable from some nodes only.
+"""Volume claims, as far as they say where a pod may go: the volume of a claim may be reachable from some nodes only.
+
+A claim that is missing, or has no volume yet, keeps its pod waiting: a volume that came after the pod was placed could
+lie where the pod is not. So pods never start whose claims get a volume when their first pod is placed.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from shoal.kube.kinds import PERSISTENT_VOLUME
 from shoal.kube.objects import Key, Obj, at_path, is_leaving, key_of
 
 Terms = tuple[Mapping[str, Any], ...]  # of a node selector: any of these
+LATE = "a class that waits for the first pod (WaitForFirstConsumer) gives it none here, so use one that does not wait"
 
 
 class Claims:
@@ -26,11 +29,13 @@ class Claims:
         """The pods that it may matter to."""
         if change.kind == PERSISTENT_VOLUME:
             _put(self._volumes, change.key.name, change.new)
-            concerned = {_claim_of(obj) for obj in (change.old, change.new) if obj is not None}
-        else:
-            _put(self._claims, change.key, change.new)
-            concerned = {change.key}
-        return [pod for pod, claims in self._waiting.items() if concerned & set(claims)]
+            return [pod for pod, claims in self._waiting.items() if change.key.name in map(self._volume_of, claims)]
+        _put(self._claims, change.key, change.new)
+        return [pod for pod, claims in self._waiting.items() if change.key in claims]
+
+    def _volume_of(self, claim: Key) -> str:
+        found: str = at_path(self._claims.get(claim, {}), "spec", "volumeName", default="")
+        return found
 
     def of(self, pod: Obj) -> tuple[str, tuple[Terms, ...]]:
         """Of a pod without a node: what keeps it waiting, and for each volume where it can be reached."""
@@ -45,8 +50,12 @@ class Claims:
                 return f"the claim {key.name} does not exist; create it, or take it out of the pod", ()
             if is_leaving(claim):
                 return f"the claim {key.name} is being deleted", ()
-            volume = self._volumes.get(at_path(claim, "spec", "volumeName", default=""))
-            found = at_path(volume or {}, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+            name = self._volume_of(key)
+            if not name:
+                return f"the claim {key.name} has no volume yet; {LATE}", ()
+            if (volume := self._volumes.get(name)) is None:
+                return f"the volume {name} of the claim {key.name} does not exist", ()
+            found = at_path(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
             if found:
                 terms.append(tuple(found))
         return "", tuple(terms)
@@ -62,11 +71,6 @@ def _named(pod: Obj) -> Iterable[Key]:
             yield Key(namespace, claim)
         elif "ephemeral" in volume:
             yield Key(namespace, f"{name}-{volume['name']}")
-
-
-def _claim_of(volume: Obj) -> Key:
-    reference = at_path(volume, "spec", "claimRef", default={})
-    return Key(reference.get("namespace") or "", reference.get("name") or "")
 
 
 def _put(table: dict[Any, Obj], key: Any, obj: Obj | None) -> None:

@@ -271,19 +271,19 @@ class Feed:
         return known.moved(node=node, state=state_of(new), since=known.since if node else 0.0)
 
     def _read_pod(self, obj: Obj) -> Pod:
+        changes: dict[str, Any] = {}
         try:
             pod = member_from(obj)
         except UNREADABLE as wrong:
             log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
-            return replace(member_from(_shell(obj)), blocked=f"this pod cannot be read: {wrong}")
-        changes: dict[str, Any] = {}
+            pod = replace(member_from(_shell(obj)), blocked=f"this pod cannot be read: {wrong}")
         if any(amount > MOST or amount < 0 for amount in pod.requests.values()):
             changes["requests"] = bounded(pod.requests)
         if not pod.node:
             if not self._scope.places(obj):
                 changes["gated"] = True
             blocked, terms = self.claims.of(obj)
-            if blocked or terms:
+            if (blocked or terms) and not pod.blocked:
                 changes["blocked"], changes["volume_terms"] = blocked, terms
         return replace(pod, **changes) if changes else pod
 

@@ -1,0 +1,37 @@
+"""Nodes and pods that no API server should have stored: kept out with a sentence, and everybody else is served."""
+
+from __future__ import annotations
+
+from shoal.cluster.clock import VirtualClock
+from shoal.cluster.reflecting import Change
+from shoal.kube.kinds import NODE, POD
+from shoal.kube.objects import Key, Obj
+from shoal.operator.scheduler.feeding import Feed
+from shoal.operator.scheduler.scope import Scope
+from shoal.scheduling.planner import plan
+from shoal.scheduling.view import ClusterView
+
+
+def node(name: str, cpu: str) -> Change:
+    status = {"allocatable": {"cpu": cpu, "pods": "10"}, "conditions": [{"type": "Ready", "status": "True"}]}
+    return Change(NODE, Key("", name), None, {"metadata": {"name": name}, "status": status})
+
+
+def pod(name: str, cpu: str) -> Change:
+    spec: Obj = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
+    obj = {"metadata": {"name": name, "namespace": "d", "uid": name}, "spec": spec, "status": {"phase": "Pending"}}
+    return Change(POD, Key("d", name), None, obj)
+
+
+async def test_the_others_are_placed_and_the_pod_says_why_it_is_not() -> None:
+    feed = Feed(ClusterView(), Scope(), VirtualClock(), on_news=lambda: None)
+    for told in (node("odd", "many"), node("even", "4")):
+        feed.node_changed(told)
+    for told in (pod("odd", "many"), pod("even", "1")):
+        feed.pod_changed(told)
+    made = plan(feed.view, feed.now)
+    assert [(bind.pod.name, bind.node) for bind in made.binds] == [("even", "even")]
+    why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    assert [(wait.pod.name, wait.sentence) for wait in made.waits] == [
+        ("odd", f"waiting: this pod cannot be read: {why}")
+    ]
