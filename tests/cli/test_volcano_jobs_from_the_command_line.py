@@ -62,6 +62,17 @@ def test_a_run_ends_with_an_abort_and_the_code_of_its_cause(tmp_path: Path) -> N
     )
 
 
+def test_waiting_ends_with_an_abort_and_goes_on_after_the_next_order(terminal: Terminal) -> None:
+    job = vcjob("cat", task("ps", 1, fate=runs()), task(fate=exits(7)), policies=[policy("PodFailed", "AbortJob")])
+    terminal("submit", terminal.file(job))
+    assert terminal("wait", "cat", code=7) == (
+        "Job cat is held: worker-0 ended with code 7. `shoal start cat` resumes it, what has finished stays finished; "
+        "`shoal stop cat` ends it.\n"
+    )
+    terminal("stop", "cat")
+    assert terminal("wait", "cat", code=1) == "Job cat was stopped.\n"
+
+
 def test_definitions_come_with_what_belongs_to_them() -> None:
     made = subprocess.run(
         [sys.executable, "-m", "shoal", "crds", "volcano", "-o", "name"], capture_output=True, text=True

@@ -9,6 +9,7 @@ import click
 from shoal.cli.jobs import Found
 from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
 from shoal.engine import Intent
+from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, key_of, uid_of
 
 
@@ -59,20 +60,42 @@ async def start(cluster: Cluster, job: Found) -> bool:
     return _is_another(job, await change(cluster, job, job.dialect.start_patch(job.manifest)))
 
 
+async def is_going_on(cluster: Cluster, job: Found) -> bool:
+    """Whether a job that was seen held has been told to resume or to end.
+
+    Its ledger knows of an order before the order goes, so it is read last. Who may not see orders has only the ledger.
+    """
+    orders = job.dialect.orders
+    if orders is None:
+        return False
+    try:
+        if await _is_ordered(cluster, job, orders.start(job.manifest), orders.stop(job.manifest)):
+            return True
+    except ApiError as refused:
+        if refused.code not in (403, 404):
+            raise
+    try:
+        now = await cluster.get(job.dialect.kind, job.name, job.namespace)
+    except ApiError as refused:
+        if refused.code != 404:
+            raise
+        return True  # there is no hold any more
+    return uid_of(now) != uid_of(job.manifest) or not Found(now, job.dialect).state.is_held
+
+
 async def _order(cluster: Cluster, job: Found, order: Obj) -> None:
     assert job.dialect.orders is not None
     await cluster.create(job.dialect.orders.kind, order, job.namespace)
 
 
-async def _is_ordered(cluster: Cluster, job: Found, wanted: Obj) -> bool:
-    """Whether an order to the same effect waits for the job's operator."""
+async def _is_ordered(cluster: Cluster, job: Found, *wanted: Obj) -> bool:
+    """Whether an order to the same effect as one of these waits for the job's operator."""
     orders = job.dialect.orders
     assert orders is not None
-    word = orders.read(wanted, job.manifest).word
+    words = {orders.read(each, job.manifest).word for each in wanted}
     given = (await cluster.list(orders.kind, job.namespace)).items
-    return any(
-        orders.target(each) == key_of(job.manifest) and orders.read(each, job.manifest).word == word for each in given
-    )
+    meant = [orders.read(each, job.manifest) for each in given if orders.target(each) == key_of(job.manifest)]
+    return any(order.word in words and order.uid not in job.state.handled for order in meant)
 
 
 def _is_another(before: Found, after: Found) -> bool:

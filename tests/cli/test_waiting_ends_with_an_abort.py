@@ -1,0 +1,75 @@
+"""Waiting for a job that its own policy holds ends with the reason, unless somebody has told the job to go on."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kit.fates import exits
+from kit.native_world import SimulatedJobs, job
+from kit.scenario import NAMESPACE, SimulatedWorld
+from kit.volcano_jobs import policy, task, vcjob
+from kit.volcano_world import SimulatedVolcano
+from shoal.cli.changing import start, stop
+from shoal.cli.jobs import Found
+from shoal.cli.views import exit_code_of
+from shoal.cli.wait import is_aborted, reached, told
+
+ABORTED = (
+    "Job a is held: worker-0 ended with code 7. `shoal start a` resumes it, what has finished stays finished; "
+    "`shoal stop a` ends it."
+)
+
+
+async def seen(world: SimulatedWorld) -> Found:
+    return Found(await world.user.get(world.dialect.kind, "a", NAMESPACE), world.dialect)
+
+
+async def aborted(world: SimulatedVolcano) -> Found:
+    server = task("server", fate=exits(0, after=100))
+    await world.submit(vcjob("a", server, task(fate=exits(7)), policies=[policy("PodFailed", "AbortJob")]))
+    await world.in_phase("a", "Aborted")
+    return await seen(world)
+
+
+async def waited(world: SimulatedVolcano, job: Found, *, is_stopped: bool = False) -> Found:
+    """To its end, or hold; where the operator is stopped, it starts again after the waiting has begun."""
+    waiting = asyncio.create_task(reached(world.user, job, "completed"))
+    if is_stopped:
+        await world.settle()
+        await world.restart_operator()
+    await world.until(waiting.done)
+    found = waiting.result()
+    assert found is not None
+    return found
+
+
+async def test_an_abort_ends_it_with_the_code_of_its_cause() -> None:
+    async with SimulatedVolcano() as world:
+        found = await waited(world, await aborted(world))
+    assert (told(found), exit_code_of(found.state)) == (ABORTED, 7)
+
+
+async def test_a_job_that_was_told_to_resume_is_waited_for() -> None:
+    async with SimulatedVolcano() as world:
+        held = await aborted(world)
+        await world.kill_operator()
+        await start(world.user, held)
+        found = await waited(world, held, is_stopped=True)
+    assert (told(found), exit_code_of(found.state)) == ("Job a has failed: worker-0 ended with code 7.", 7)
+
+
+async def test_a_job_that_was_told_to_end_is_waited_for() -> None:
+    async with SimulatedVolcano() as world:
+        held = await aborted(world)
+        await world.kill_operator()
+        await stop(world.user, held)
+        found = await waited(world, held, is_stopped=True)
+    assert (told(found), exit_code_of(found.state)) == ("Job a was stopped.", 1)
+
+
+async def test_a_pause_that_the_file_asks_for_is_no_abort() -> None:
+    async with SimulatedJobs() as world:
+        await world.submit(job("a", suspend=True))
+        await world.at_rest()
+        paused = await seen(world)
+    assert (paused.state.is_held, is_aborted(paused)) == (True, False)
