@@ -52,6 +52,17 @@ def test_12_or_not_at_all() -> None:
     assert board.cycle().evictions == ()
 
 
+@pytest.mark.parametrize(("is_seen", "gone"), [(True, ["old-0", "old-1"]), (False, [])])
+def test_a_gang_whose_group_is_not_seen_here_is_left_alone(is_seen: bool, gone: list[str]) -> None:
+    board = Board()
+    board.nodes(2)
+    board.running("old", 2, ["n0", "n1"])
+    if not is_seen:
+        board.view.remove_group(key("old"))
+    board.group("new", 1, priority=10)
+    assert evicted(board.cycle()) == gone
+
+
 def test_an_elastic_job_shrinks_before_anybody_is_evicted() -> None:
     board = lent(minimum=10)
     group = board.view.groups[key("old")].group

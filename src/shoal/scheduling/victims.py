@@ -95,8 +95,9 @@ def _ordered(steps: Iterable[Step], over: dict[str, tuple[float, ...]]) -> list[
 
 
 def _steps(cycle: Cycle, groups: Iterable[Members]) -> list[Step]:
-    # Whoever just got more pods by this plan is left alone: taking the others away would leave those behind.
-    able = [m for m in groups if m.sitting and m.group.preemptable and m.key not in cycle.bound]
+    # Whoever just got more pods by this plan is left alone: taking the others away would leave those behind. So is a
+    # gang whose PodGroup is not seen here: all its pods would look as if they could be spared.
+    able = [m for m in groups if m.sitting and m.known and m.group.preemptable and m.key not in cycle.bound]
     if len(able) > GROUPS_LOOKED_INTO:
         able = nsmallest(GROUPS_LOOKED_INTO, able, key=lambda members: _glance(cycle, members))
     return [step for members in able for step in _known_steps(cycle, members)]
