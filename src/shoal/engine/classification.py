@@ -27,7 +27,7 @@ class Classifier:
     def __init__(self, policy: Classify, ending: Ending) -> None:
         self._policy = policy
         self._ending = ending
-        self._names_matter = any(pattern.name for rule in policy.rules for pattern in rule.patterns)
+        self._names_matter: bool | None = None  # nobody has failed yet, and most passes end so
         self._by_end: dict[tuple[object, ...], Outcome] = {}
 
     def of(self, body: Body, *, peer_ok: bool) -> Outcome:
@@ -47,6 +47,8 @@ class Classifier:
                 for c in body.containers
             ]
         )
+        if self._names_matter is None:
+            self._names_matter = any(pattern.name for rule in self._policy.rules for pattern in rule.patterns)
         name = body.name if self._names_matter else ""
         return (name, body.reason, body.message, body.conditions, peer_ok, containers)
 
