@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TypedDict
 
-from fleet import BARE, JOBS, Operated, make_namespaces, plane
+from fleet import BARE, JOBS, Following, Operated, make_namespaces, plane
 from harness import Metric
 
 from kit.operators import operator
@@ -27,7 +27,7 @@ from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.kubernetes.shapes import Nameplate
 from shoal.cluster.port import DeleteOptions
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.reflecting import Change
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Obj
@@ -135,7 +135,7 @@ class Gangs:
         async with Bound(self._cluster).following() as bound:
             before, began = await self._shoal.cost(), time.monotonic()
             making = asyncio.create_task(_all(self._cluster.create(POD, pod, JOBS) for pod in pods))
-            await bound.until(len(pods))
+            await bound.until(lambda bound: bound.count >= len(pods))
             rate = len(pods) / (time.monotonic() - began)
             await making
         await asyncio.sleep(REST_SECONDS)
@@ -158,29 +158,14 @@ class Gangs:
         await _all(self._cluster.delete(POD_GROUP, name, JOBS) for name in groups)
 
 
-class Bound:
+class Bound(Following):
     """How many pods have a node, and how long nobody got one."""
 
     def __init__(self, cluster: KubernetesCluster) -> None:
+        super().__init__(cluster, POD, JOBS)
         self.longest_gap = 0.0
-        self._count = 0
+        self.count = 0
         self._last: float | None = None
-        self._news = asyncio.Event()
-        self._copy = Reflector(cluster, POD, JOBS, on_change=self._changed)
-
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[Bound]:
-        task = asyncio.create_task(self._copy.run())
-        try:
-            await self._copy.synced.wait()
-            yield self
-        finally:
-            task.cancel()
-
-    async def until(self, count: int) -> None:
-        while self._count < count:
-            self._news.clear()
-            await self._news.wait()
 
     def _changed(self, change: Change) -> None:
         if not _node(change.new) or _node(change.old):
@@ -189,7 +174,7 @@ class Bound:
         if self._last is not None:
             self.longest_gap = max(self.longest_gap, now - self._last)
         self._last = now
-        self._count += 1
+        self.count += 1
         self._news.set()
 
 

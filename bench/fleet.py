@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
@@ -175,21 +175,15 @@ class Glance(TypedDict, total=False):
     status: _State
 
 
-class Tally:
-    """How many objects of a kind there are in each state."""
+class Following:
+    """Whoever looks on at the objects of a kind, and can wait for what they come to."""
 
     def __init__(self, cluster: KubernetesCluster, kind: Kind, namespace: str) -> None:
-        self.states: Counter[str] = Counter()
-        self._field = "phase" if kind == POD else "state"
         self._news = asyncio.Event()
         self._copy = Reflector(cluster, kind, namespace, on_change=self._changed)
 
-    @property
-    def total(self) -> int:
-        return self.states.total()
-
     @asynccontextmanager
-    async def following(self) -> AsyncIterator[Tally]:
+    async def following(self) -> AsyncIterator[Self]:
         task = asyncio.create_task(self._copy.run())
         try:
             await self._copy.synced.wait()
@@ -197,10 +191,26 @@ class Tally:
         finally:
             task.cancel()
 
-    async def until(self, holds: Callable[[Tally], bool]) -> None:
+    async def until(self, holds: Callable[[Self], bool]) -> None:
         while not holds(self):
             self._news.clear()
             await self._news.wait()
+
+    def _changed(self, change: Change) -> None:
+        raise NotImplementedError
+
+
+class Tally(Following):
+    """How many objects of a kind there are in each state."""
+
+    def __init__(self, cluster: KubernetesCluster, kind: Kind, namespace: str) -> None:
+        super().__init__(cluster, kind, namespace)
+        self.states: Counter[str] = Counter()
+        self._field = "phase" if kind == POD else "state"
+
+    @property
+    def total(self) -> int:
+        return self.states.total()
 
     def _changed(self, change: Change) -> None:
         for obj, step in ((change.old, -1), (change.new, 1)):

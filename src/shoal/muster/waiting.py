@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from shoal.cluster.port import Cluster
@@ -38,10 +39,8 @@ async def wait(cluster: Cluster, orders: Orders, namespace: str, say: Callable[[
                 if found.ended and not found.is_complete:
                     say(f"ended and waited for no more: {', '.join(found.ended)}; others have to come in their place")
             if found.is_complete:
-                try:
+                with suppress(LookupError):  # others run; that this pod does too is told in a moment
                     return settings(orders, copy.objects.values())
-                except LookupError:
-                    pass  # others run; that this pod does too is told in a moment
             await _first(changed.wait(), hearing)
             changed.clear()
     finally:
