@@ -10,7 +10,7 @@ from shoal.cli.stories import World as Surroundings
 from shoal.cli.stories import story
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 
-NO_ROOM = "needs 3 cpu, and groups already let in ask for 0 of the 2 the cluster lets in"
+NO_ROOM = "needs 3 cpu, and the cluster lets in 2 at once, so make it smaller or add nodes"
 
 
 def env_of(pod: Obj) -> dict[str, str]:

@@ -242,3 +242,21 @@ def test_a_kind_of_accelerator_is_named_where_it_is_missing() -> None:
         "waiting: 1 node does not match the pod's node selector; "
         "even with nobody else there it would not fit, so make it smaller or add nodes",
     )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("profile", ["pack", "spread"])
+@pytest.mark.parametrize("gpu_milli", [0, 500])
+def test_an_absurd_request_finds_no_node_and_keeps_nobody_else_from_one(profile: str, gpu_milli: int) -> None:
+    board = Board(profile=profile)
+    board.node("n", cpu=4, gpu=2)
+    board.node("bare", cpu=0)
+    absurd = 1 << 50  # cores: more thousandths than the planner's numbers have room for, were they multiplied
+    board.group("absurd", 1, cpu=absurd)
+    board.group("usual", 1, cpu=1, gpu_milli=gpu_milli)
+    made = board.cycle()
+    assert binds(made) == {"usual-0": "n"}
+    assert said(made, "absurd") == (
+        f"waiting: needs {absurd} cpu, the most free is 3 of 4 on node n; even with nobody else there it would not "
+        "fit, so make it smaller or add nodes"
+    )

@@ -152,8 +152,10 @@ class Explainer:
 def _quota(still: Standstill, refusal: Refusal) -> str:
     name = refusal.resource
     need, used, limit = (shown(name, int(amount)) for amount in (refusal.need, refusal.used, refusal.limit))
+    if still.over_cluster and refusal.need > refusal.limit:
+        return f"needs {need} {name}, and the cluster lets in {limit} at once, so make it smaller or add nodes"
     if still.over_cluster:
-        return f"needs {need} {name}, and groups already let in ask for {used} of the {limit} the cluster lets in"
+        return f"needs {need} {name}; the cluster lets in {limit} at once, and groups before it ask for {used} of them"
     holder = still.words or f"queue {refusal.queue}"
     return f"needs {need} {name}, and {holder} may hold {limit} and already counts {used}"
 

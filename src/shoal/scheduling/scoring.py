@@ -52,6 +52,7 @@ def worth(shape: Shape, room: Room) -> Worth:
     weight = np.array(list(weights.values())).reshape(len(weights), len(room))
     known = dict(shape.vector.cells)
     asked = np.array([known.get(column, 0) for column in weights], dtype=np.int64)[:, None]
+    weight[room.whole[list(weights)] < asked] = 0.0  # never its place, and absurd requests give absurd numbers
 
     def of(free: Ints, rows: Rows, *, pods: int = 1) -> Ints:
         points = steady[rows] if differ else level
