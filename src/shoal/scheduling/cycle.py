@@ -68,6 +68,8 @@ class Cycle:
         self.unplaceable: set[object] = set()  # kinds of gangs for which there was no room, and there only gets less
         self.claimants: set[Key] = set()
         self.undone: set[Key] = set()
+        self.searches = 0
+        self.ways: list[str] = []  # by which room was made, for one group each
         self.given_up: set[Key] = set()  # pods that leave by this plan
         self.steps: dict[Key, tuple[Step, ...]] = {}  # by which each group could give way, as far as asked
         self.queue_steps: dict[str, list[Step]] = {}  # the same of whole queues, in their order

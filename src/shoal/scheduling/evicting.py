@@ -23,6 +23,11 @@ from shoal.scheduling.victims import SHRINK, Step, has_weaker, held, steps_beyon
 MOST_STEPS = 2000
 SEARCHED_AGAIN_SECONDS = 10.0  # for those for whom there was no search left, even if nothing happens
 SPARED_ONE_BY_ONE = 64
+WHY = {
+    "reserve": "it was only a guest on nodes kept for",
+    "preempt": "lower priority than",
+    "reclaim": "its queue holds more than it deserves, and room is needed for",
+}
 
 
 def make_room(cycle: Cycle) -> None:
@@ -47,12 +52,11 @@ class Searches:
         self._cycle = cycle
         self._prospects = Prospects(cycle)
         self._hopeless: set[object] = set()
-        self._made = 0
 
     def down(self, line: list[Members], *, most: int) -> list[Members]:
         """Search for one after the other until that many searches were made; who is left."""
         for place, members in enumerate(line):
-            if self._made >= most:
+            if self._cycle.searches >= most:
                 return line[place:]
             self._serve(members)
         return []
@@ -65,12 +69,12 @@ class Searches:
             return
         if any(pod.never_preempts for pod in members.waiting.values()):
             return
-        for steps_for, why in self._ways(members):
+        for steps_for, way in self._ways(members):
             steps = [step for step in steps_for(cycle, members) if _helps(cycle, members, step)]
             if not steps:
                 continue
-            self._made += 1
-            if _search(cycle, members, steps[:MOST_STEPS], why):
+            cycle.searches += 1
+            if _search(cycle, members, steps[:MOST_STEPS], way):
                 self._prospects.forget()
                 return
         self._hopeless.add(alike)
@@ -78,11 +82,11 @@ class Searches:
     def _ways(self, members: Members) -> Iterator[tuple[Callable[[Cycle, Members], list[Step]], str]]:
         cycle, settings = self._cycle, self._cycle.settings
         if members.key in cycle.reservations:
-            yield steps_of_guests, "it was only a guest on nodes kept for"
+            yield steps_of_guests, "reserve"
         if settings.preempt and has_weaker(cycle, members) and self._prospects.within(members):
-            yield steps_within, "lower priority than"
+            yield steps_within, "preempt"
         if settings.reclaim and _reclaims(cycle, members) and self._prospects.beyond(members):
-            yield steps_beyond, "its queue holds more than it deserves, and room is needed for"
+            yield steps_beyond, "reclaim"
 
 
 def _in_order(cycle: Cycle) -> list[Members]:
@@ -123,7 +127,7 @@ def _helps(cycle: Cycle, members: Members, step: Step) -> bool:
     return False
 
 
-def _search(cycle: Cycle, members: Members, steps: list[Step], why: str) -> bool:
+def _search(cycle: Cycle, members: Members, steps: list[Step], way: str) -> bool:
     """Add steps, looking whether it is enough after 1, 2, 4, ... of them; then go back to the fewest that are."""
     mark = cycle.room.mark()
     chosen: list[Step] = []
@@ -143,7 +147,8 @@ def _search(cycle: Cycle, members: Members, steps: list[Step], why: str) -> bool
         return False
     chosen = _fewest(cycle, members, chosen, mark)
     chosen = _spare_some(cycle, members, chosen, mark)
-    _commit(cycle, members, chosen, why)
+    _commit(cycle, members, chosen, WHY[way])
+    cycle.ways.append(way)
     return True
 
 
@@ -206,17 +211,17 @@ def _commit(cycle: Cycle, members: Members, chosen: list[Step], why: str) -> Non
     taken: set[Key] = set()
     whole = {step.members.key for step in chosen if len(step.pods) > 1 or step.rank > SHRINK}
     given: dict[Key, list[Pod]] = {}
+    for_whom = f"{why} {members.name} in queue {members.group.queue}"
     for step in chosen:
         fresh = [pod for pod in step.pods if pod.key not in taken]
         _suppose(cycle, step, taken)
         if step.rank == SHRINK and step.members.key not in whole:
             given.setdefault(step.members.key, []).extend(fresh)
         else:
-            sentence = f"evicted: {_because(why, step.members, members)}"
+            sentence = f"evicted: {step.members.name} gives way, {for_whom}"
             cycle.evictions += [Evict(pod.key, pod.uid, sentence) for pod in fresh]
     for key, pods in given.items():
-        sentence = f"shrunk by {len(pods)}: {_because(why, cycle.view.groups[key], members)}"
-        cycle.shrinks.append(Shrink(key, tuple(pod.key for pod in pods), sentence))
+        cycle.shrinks.append(Shrink(key, tuple(pod.key for pod in pods), for_whom))
     placed = _fits(cycle, members)
     assert placed is not None, "the chosen victims were enough a moment ago"
     cycle.given_up |= taken
@@ -225,7 +230,3 @@ def _commit(cycle: Cycle, members: Members, chosen: list[Step], why: str) -> Non
         cycle.queue_steps.pop(step.members.group.queue, None)
     cycle.promise(members, placed)
     cycle.still[members.key] = Standstill("leaving", words=str(len(taken)))
-
-
-def _because(why: str, victim: Members, members: Members) -> str:
-    return f"{victim.name} gives way, {why} {members.name} in queue {members.group.queue}"

@@ -6,6 +6,8 @@ them back before it returns: the same view at the same moment gives the same pla
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from shoal.scheduling.allocating import allocate
 from shoal.scheduling.cycle import Cycle
 from shoal.scheduling.enqueueing import enqueue, send_back
@@ -17,19 +19,26 @@ from shoal.scheduling.verdicts import UNDONE, conclude
 from shoal.scheduling.view import ClusterView
 
 
-def plan(view: ClusterView, now: float) -> Plan:
+def plan(view: ClusterView, now: float, lap: Callable[[str], None] = lambda _: None) -> Plan:
+    """`lap` is told what was done, whenever a part of it is."""
     view.habits.refresh()
     mark = view.room.mark()
     try:
         cycle = Cycle(view, now)
+        lap("open")
         undo_half_bound(cycle)  # 1. gangs of which a part was bound, and the rest never
         send_back(cycle)  # 2. admitted too long without a place
         enqueue(cycle)  # 3. who may create pods
+        lap("enqueue")
         honour(cycle)  # 4. nodes kept for those who waited too long
         allocate(cycle)  # 5. whole gangs, in their order, on what is free
         reserve(cycle)  # 6. the next who has waited too long
+        lap("allocate")
         make_room(cycle)  # 7. shrink, evict, for those who deserve it
-        return conclude(cycle)  # 8. in words
+        lap("preempt")
+        made = conclude(cycle)  # 8. in words
+        lap("close")
+        return made
     finally:
         view.room.rollback(mark)
 

@@ -37,7 +37,11 @@ class Shrink:
 
     group: Key
     pods: tuple[Key, ...]
-    sentence: str
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"shrunk by {len(self.pods)}: {self.group.name} gives way, {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +96,6 @@ class Plan:
     groups: tuple[Verdict, ...] = ()
     reservations: tuple[tuple[Key, tuple[str, ...]], ...] = ()  # nodes kept for a gang that waited too long
     warnings: tuple[str, ...] = ()
+    searches: int = 0  # for pods that could give way
+    ways: tuple[str, ...] = ()  # by which room was made, one for each group that gets it: preempt, reclaim, ...
     wake_at: float | None = None  # plan again then, even if nothing happens

@@ -52,6 +52,8 @@ def conclude(cycle: Cycle) -> Plan:
         groups=tuple(verdicts),
         reservations=tuple(sorted(cycle.reservations.items())),
         warnings=tuple(_warnings(cycle)),
+        searches=cycle.searches,
+        ways=(*cycle.ways, *("undo" for _ in cycle.undone)),
         wake_at=cycle.wake_at,
     )
 
