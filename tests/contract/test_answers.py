@@ -153,6 +153,11 @@ TABLES = {
         "Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",
         "VolumeMode",
     ],
+    "/api/v1/resourcequotas": ["Name", "Request", "Limit", "Age"],
+    "/apis/policy/v1/poddisruptionbudgets": ["Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"],
+    "/apis/storage.k8s.io/v1/storageclasses": [
+        "Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age",
+    ],
     "/apis/coordination.k8s.io/v1/leases": ["Name", "Holder", "Age"],
     "/apis/scheduling.k8s.io/v1/priorityclasses": ["Name", "Value", "Global-Default", "Age", "PreemptionPolicy"],
     "/apis/discovery.k8s.io/v1/endpointslices": ["Name", "AddressType", "Ports", "Endpoints", "Age"],

@@ -94,6 +94,11 @@ PERSISTENT_VOLUME = Kind("", "v1", "PersistentVolume", "persistentvolumes", Fals
 PERSISTENT_VOLUME_CLAIM = Kind(
     "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, ("pvc",), subresources=_STATUS
 )
+RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas", True, ("quota",), subresources=_STATUS)
+POD_DISRUPTION_BUDGET = Kind(
+    "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True, ("pdb",), subresources=_STATUS
+)
+STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", False, ("sc",))
 ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", True)
 PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False, ("pc",))
 REPLICA_SET = Kind(
@@ -115,5 +120,5 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 BUILT_IN: tuple[Kind, ...] = (
     NAMESPACE, NODE, POD, SERVICE, ENDPOINTS, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, EVENT, EVENT_V1,
     PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, ENDPOINT_SLICE, PRIORITY_CLASS, LEASE, REPLICA_SET, REPLICA_SET_V1BETA1,
-    JOB, CUSTOM_RESOURCE_DEFINITION,
+    JOB, RESOURCE_QUOTA, POD_DISRUPTION_BUDGET, STORAGE_CLASS, CUSTOM_RESOURCE_DEFINITION,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from shoal.apiserver.columns import custom, others, pods, services, storage, workloads
+from shoal.apiserver.columns import custom, governing, others, pods, services, storage, workloads
 from shoal.apiserver.columns.layout import Layout
 from shoal.kube.kinds import Kind
 
@@ -17,6 +17,7 @@ _LAYOUTS: dict[tuple[str, str], Layout] = {
     **services.LAYOUTS,
     **storage.LAYOUTS,
     **workloads.LAYOUTS,
+    **governing.LAYOUTS,
     **others.LAYOUTS,
 }
 

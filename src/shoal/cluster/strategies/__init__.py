@@ -17,6 +17,7 @@ _RULES: Mapping[str, Rules] = {
     kinds.PERSISTENT_VOLUME.resource: small.VOLUME,
     kinds.PERSISTENT_VOLUME_CLAIM.resource: small.CLAIM,
     kinds.PRIORITY_CLASS.resource: small.PRIORITY_CLASS,
+    kinds.POD_DISRUPTION_BUDGET.resource: small.BUDGET,
     kinds.ENDPOINT_SLICE.resource: small.ENDPOINT_SLICE,
     kinds.ENDPOINTS.resource: small.ENDPOINTS,
     kinds.EVENT.resource: small.EVENT,

@@ -44,6 +44,12 @@ def _claim_begins(core: Core, claim: Obj) -> None:
     claim["status"] = {"phase": "Pending"}
 
 
+def _budget_begins(core: Core, budget: Obj) -> None:
+    """Nobody may go before somebody has counted."""
+    del core
+    budget["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+
+
 def _one_default_class(core: Core, new: Obj, old: Obj | None) -> None:
     del old
     if not new.get("globalDefault"):
@@ -59,6 +65,7 @@ NODE = Rules(keeps_first_status=True)
 VOLUME = Rules(begin=_volume_begins, keep_beside_status=_volume_keeps_beside_status)
 CLAIM = Rules(begin=_claim_begins)
 PRIORITY_CLASS = Rules(Generation.FIXED, admit=_one_default_class)
+BUDGET = Rules(Generation.SPEC, begin=_budget_begins)
 ENDPOINT_SLICE = Rules(Generation.CONTENT_AND_LABELS)
 ENDPOINTS = Rules(create_on_update=True)
 EVENT = Rules(create_on_update=True)

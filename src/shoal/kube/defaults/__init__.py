@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shoal.kube import kinds
-from shoal.kube.defaults import extensions, pods, records, services, storage, workloads
+from shoal.kube.defaults import extensions, governing, pods, records, services, storage, workloads
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
@@ -29,6 +29,9 @@ _RULES: dict[Kind, Callable[[Obj], None]] = {
     kinds.LEASE: records.lease,
     kinds.PERSISTENT_VOLUME: storage.volume,
     kinds.PERSISTENT_VOLUME_CLAIM: storage.claim,
+    kinds.RESOURCE_QUOTA: governing.quota,
+    kinds.POD_DISRUPTION_BUDGET: governing.budget,
+    kinds.STORAGE_CLASS: governing.storage_class,
     kinds.REPLICA_SET: workloads.replica_set,
     kinds.REPLICA_SET_V1BETA1: workloads.early_replica_set,
     kinds.JOB: workloads.job,

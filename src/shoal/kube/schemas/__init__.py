@@ -21,7 +21,7 @@ _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "": (
         "io.k8s.api.core.v1",
         ("pod.TEXT", "container.TEXT", "volumes.TEXT", "service.TEXT", "node.TEXT", "config.TEXT", "storage.TEXT",
-         "events.TEXT", "requests.TEXT"),
+         "events.TEXT", "requests.TEXT", "governing.TEXT"),
         ("meta",),
     ),
     "discovery.k8s.io": ("io.k8s.api.discovery.v1", ("service.DISCOVERY",), ("", "meta")),
@@ -35,7 +35,8 @@ _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "batch": ("io.k8s.api.batch.v1", ("workloads.BATCH",), ("", "meta")),
     "extensions": ("io.k8s.api.extensions.v1beta1", ("workloads.EXTENSIONS",), ("", "meta")),
     "autoscaling": ("io.k8s.api.autoscaling.v1", ("requests.AUTOSCALING",), ("meta",)),
-    "policy": ("io.k8s.api.policy.v1", ("requests.POLICY",), ("meta",)),
+    "policy": ("io.k8s.api.policy.v1", ("requests.POLICY", "governing.POLICY"), ("meta",)),
+    "storage.k8s.io": ("io.k8s.api.storage.v1", ("governing.STORAGE",), ("", "meta")),
     "authorization.k8s.io": ("io.k8s.api.authorization.v1", ("requests.AUTHORIZATION",), ("meta",)),
 }  # fmt: skip
 

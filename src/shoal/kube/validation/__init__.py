@@ -21,6 +21,7 @@ from shoal.kube.validation import (
     config,
     endpoints,
     events,
+    governing,
     metadata,
     pod_updates,
     pods,
@@ -50,6 +51,9 @@ _CREATE: dict[tuple[str, str], Create] = {
         kinds.LEASE: cluster.lease_on_create,
         kinds.PERSISTENT_VOLUME: storage.volume_on_create,
         kinds.PERSISTENT_VOLUME_CLAIM: storage.claim_on_create,
+        kinds.RESOURCE_QUOTA: governing.quota_on_create,
+        kinds.POD_DISRUPTION_BUDGET: governing.budget_on_create,
+        kinds.STORAGE_CLASS: governing.storage_class_on_create,
         kinds.EVENT: events.on_create,
         kinds.EVENT_V1: events.v1_on_create,
         kinds.REPLICA_SET: workloads.replica_set_on_create,
@@ -70,6 +74,9 @@ _UPDATE: dict[tuple[str, str], Update] = {
         kinds.LEASE: cluster.lease_on_update,
         kinds.PERSISTENT_VOLUME: storage.volume_on_update,
         kinds.PERSISTENT_VOLUME_CLAIM: storage.claim_on_update,
+        kinds.RESOURCE_QUOTA: governing.quota_on_update,
+        kinds.POD_DISRUPTION_BUDGET: governing.budget_on_update,
+        kinds.STORAGE_CLASS: governing.storage_class_on_update,
         kinds.EVENT: events.on_update,
         kinds.EVENT_V1: events.v1_on_update,
         kinds.REPLICA_SET: workloads.replica_set_on_update,
@@ -85,6 +92,7 @@ _SUBRESOURCE: dict[tuple[str, str, str], Update] = {
         (kinds.NAMESPACE, "status"): cluster.namespace_on_status,
         (kinds.NAMESPACE, "finalize"): cluster.namespace_on_finalize,
         (kinds.PERSISTENT_VOLUME_CLAIM, "status"): storage.claim_on_status,
+        (kinds.RESOURCE_QUOTA, "status"): governing.quota_on_status,
     }.items()
 }
 _ENDPOINTS, _SLICES = _place(kinds.ENDPOINTS), _place(kinds.ENDPOINT_SLICE)

@@ -1,0 +1,68 @@
+"""Rows of quotas, disruption budgets and storage classes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from shoal.apiserver.columns.layout import AGE, NAME, Layout, age, name, part, text
+from shoal.kube.kinds import Column
+from shoal.kube.objects import Obj
+
+_NOT_SAID = "N/A"
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+
+_QUOTA = (
+    NAME,
+    text("Request", "How much of what may be requested is taken."),
+    text("Limit", "The same of limits."),
+    AGE,
+)
+
+
+def _quota(quota: Obj, now: datetime) -> list[Any]:
+    status = part(quota, "status")
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    taken = {resource: f"{resource}: {used.get(resource) or 0}/{limit}" for resource, limit in sorted(hard.items())}
+    limits = [words for resource, words in taken.items() if resource.startswith("limits.")]
+    requests = [words for resource, words in taken.items() if not resource.startswith("limits.")]
+    return [name(quota), ", ".join(requests), ", ".join(limits), age(quota, now)]
+
+
+_BUDGET = (
+    NAME,
+    text("Min Available", "How many of its pods have to stay."),
+    text("Max Unavailable", "How many of its pods may be away."),
+    Column("Allowed Disruptions", "integer", description="How many of its pods may be sent away now."),
+    AGE,
+)
+
+
+def _budget(budget: Obj, now: datetime) -> list[Any]:
+    spec = part(budget, "spec")
+    said = [_NOT_SAID if spec.get(field) is None else str(spec[field]) for field in ("minAvailable", "maxUnavailable")]
+    return [name(budget), *said, part(budget, "status").get("disruptionsAllowed") or 0, age(budget, now)]
+
+
+_CLASS = (
+    NAME,
+    text("Provisioner", "Who makes its volumes."),
+    text("ReclaimPolicy", "What happens to a volume once its claim is gone."),
+    text("VolumeBindingMode", "When a claim gets its volume."),
+    text("AllowVolumeExpansion", "Whether volumes may grow."),
+    AGE,
+)
+
+
+def _class(obj: Obj, now: datetime) -> list[Any]:
+    notes = (obj.get("metadata") or {}).get("annotations") or {}
+    shown = f"{name(obj)} (default)" if notes.get(_DEFAULT) == "true" else name(obj)
+    policy, mode = obj.get("reclaimPolicy") or "Delete", obj.get("volumeBindingMode") or "Immediate"
+    return [shown, obj.get("provisioner") or "", policy, mode, bool(obj.get("allowVolumeExpansion")), age(obj, now)]
+
+
+LAYOUTS: dict[tuple[str, str], Layout] = {
+    ("", "ResourceQuota"): Layout(_QUOTA, _quota),
+    ("policy", "PodDisruptionBudget"): Layout(_BUDGET, _budget),
+    ("storage.k8s.io", "StorageClass"): Layout(_CLASS, _class),
+}
