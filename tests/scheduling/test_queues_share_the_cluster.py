@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kit.gangs import Board, binds, cores, key, said, verdict
-from shoal.scheduling.groups import Phase, Queue, Quota
+from shoal.scheduling.groups import Phase, Queue
 from shoal.scheduling.shares import Shares
 from shoal.scheduling.verdicts import pod_waits
 
@@ -224,16 +224,6 @@ def test_27_only_pods_that_more_nodes_would_help_are_called_unschedulable() -> N
         f"by-capacity-{n}": "Unschedulable" for n in range(3)
     }
     assert verdict(made, "by-quota").blocked == "quota"
-
-
-def test_a_namespaces_quota_holds_groups_back() -> None:
-    board = Board()
-    board.node("n", cpu=10)
-    board.view.set_quota("team", Quota(cores(cpu=5), cores(cpu=2)))
-    pending(board, "g", 4)
-    assert said(board.cycle(), "g") == (
-        "waiting: needs 4 cpu, and the quota of namespace team may hold 5 and already counts 2"
-    )
 
 
 def test_a_child_queue_is_bounded_by_its_parents() -> None:

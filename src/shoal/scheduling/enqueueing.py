@@ -12,10 +12,12 @@ from heapq import heapify, heappop, heappush
 from shoal.scheduling.cycle import Cycle, Standstill
 from shoal.scheduling.groups import INQUEUE, PENDING
 from shoal.scheduling.members import Members
+from shoal.scheduling.quotas import asked_of_cluster, asked_of_namespace
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import SLACK, Refusal
 
 LONGEST_BACKOFF_SECONDS = 600.0
+NAMESPACE_QUOTA = "NamespaceQuota"
 
 
 def send_back(cycle: Cycle) -> None:
@@ -58,14 +60,14 @@ def enqueue(cycle: Cycle) -> None:
         members = pending[name].pop()
         refusal = promised.refusal(members) if cycle.settings.enqueue else None
         is_promised = cycle.now >= cycle.deadline(members) and not members.group.timeouts  # kept once, it is kept
-        if refusal is None or is_promised:
+        if refusal is None or (is_promised and refusal.reason != NAMESPACE_QUOTA):
             record = cycle.record(members)
             record.phase, record.inqueue_since = INQUEUE, cycle.now
             promised.add(members)
         else:
             cycle.still[members.key] = refusal
             cycle.lines.setdefault(name, []).append(members)
-            if cycle.view.queues[name].fifo and not _is_too_large(refusal):
+            if cycle.view.queues[name].fifo and not _is_nobody_elses_business(refusal):
                 _hold_line(cycle, members, pending.pop(name))
                 continue
         if pending[name]:
@@ -90,10 +92,10 @@ def _is_held_back(cycle: Cycle, members: Members) -> bool:
     return True
 
 
-def _is_too_large(refusal: Standstill) -> bool:
-    """Alone it asks for more than may ever be had, so nobody needs to wait for it."""
+def _is_nobody_elses_business(refusal: Standstill) -> bool:
+    """Nobody needs to wait for it: its namespace has no more, or alone it asks for more than may ever be had."""
     figures = refusal.refusal
-    return figures is not None and figures.need > figures.limit
+    return refusal.reason == NAMESPACE_QUOTA or (figures is not None and figures.need > figures.limit)
 
 
 def _hold_line(cycle: Cycle, head: Members, others: Iterable[Members]) -> None:
@@ -122,11 +124,12 @@ class _Promised:
         for above in line.line if line else ():
             _add(self._queues.setdefault(above.queue.name, {}), still)
         _add(self._all, still)
-        _add(self._namespaces.setdefault(group.key.namespace, {}), still)
+        if group.key.namespace in self._cycle.view.quotas:
+            _add(self._namespaces.setdefault(group.key.namespace, {}), asked_of_namespace(members))
 
     def refusal(self, members: Members) -> Standstill | None:
-        asked = {r: a for r, a in (members.group.min_resources or {}).items() if a and r != "pods"}
-        return self._over_queue(members, asked) or self._over_quota(members, asked) or self._over_cluster(asked)
+        asked = asked_of_cluster(members.group.min_resources)
+        return self._over_queue(members, asked) or self._over_quota(members) or self._over_cluster(asked)
 
     def _over_queue(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
         for standing in self._cycle.shares.standings[members.group.queue].line:
@@ -155,17 +158,20 @@ class _Promised:
             self._elastic[queue] = found
         return self._elastic[queue].get(resource, 0)
 
-    def _over_quota(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
-        namespace = members.group.key.namespace
-        quota = self._cycle.view.quotas.get(namespace)
-        if quota is None:
+    def _over_quota(self, members: Members) -> Standstill | None:
+        """What its namespace allows, less what pods there take and what groups let in before it will."""
+        namespace, quotas = members.group.key.namespace, self._cycle.view.quotas
+        if namespace not in quotas:
             return None
-        waiting = self._namespaces.get(namespace, {})
-        for name, need in asked.items():
-            used = quota.used.get(name, 0) + waiting.get(name, 0)
-            if name in quota.hard and used + need > quota.hard[name]:
-                words = f"the quota of namespace {namespace}"
-                return Standstill("quota", Refusal(words, name, need, used, quota.hard[name]), words=words)
+        waiting, asked = self._namespaces.get(namespace, {}), asked_of_namespace(members)
+        for name, quota in quotas.of(namespace):
+            for resource, need in asked.items():
+                limit = quota.hard.get(resource)
+                used = quotas.taken(namespace, quota, resource) + waiting.get(resource, 0)
+                if limit is not None and used + need > limit:
+                    words = f"quota {name} of namespace {namespace}"
+                    refusal = Refusal(words, resource, need, used, limit)
+                    return Standstill("quota", refusal, words=words, reason=NAMESPACE_QUOTA)
         return None
 
     def _over_cluster(self, asked: Mapping[str, int]) -> Standstill | None:

@@ -156,8 +156,9 @@ def _quota(still: Standstill, refusal: Refusal) -> str:
         return f"needs {need} {name}, and the cluster lets in {limit} at once, so make it smaller or add nodes"
     if still.over_cluster:
         return f"needs {need} {name}; the cluster lets in {limit} at once, and groups before it ask for {used} of them"
-    holder = still.words or f"queue {refusal.queue}"
-    return f"needs {need} {name}, and {holder} may hold {limit} and already counts {used}"
+    if still.words:
+        return f"needs {need} {name}, and {still.words} allows {limit}, of which {used} are taken"
+    return f"needs {need} {name}, and queue {refusal.queue} may hold {limit} and already counts {used}"
 
 
 def _scarce(shape: Shape) -> tuple[str, int]:

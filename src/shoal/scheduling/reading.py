@@ -13,8 +13,8 @@ from typing import Any
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
-from shoal.scheduling.groups import Closeness, Group, Phase, Queue, Subgroups
-from shoal.scheduling.requests import amounts
+from shoal.scheduling.groups import Closeness, Group, Phase, Queue, Quota, Subgroups
+from shoal.scheduling.requests import Amounts, amounts
 from shoal.scheduling.snapshot import Neighbours, Pod, Spread, State, pod_from
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -26,6 +26,8 @@ CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SLA = "volcano.sh/sla-waiting-time"
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
 READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE)  # annotations of pods that are looked at here
+PODS = "pods"
+OF_PODS = ("cpu", "memory", "ephemeral-storage", PODS)  # besides those with a slash in their names
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -96,6 +98,38 @@ def queue_from(obj: Obj) -> Queue:
         open=((obj.get("status") or {}).get("state") or "Open") == "Open",
         closed_by_parent=_annotations(obj).get(CLOSED_BY_PARENT) == "true",
     )
+
+
+def namespace_quota(obj: Obj) -> Quota | None:
+    """None where it is for some of the pods only: which of them a group will make is not known beforehand."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        return None
+    return quota_from(amounts(spec.get("hard")), amounts(status.get("used")))
+
+
+def quota_from(hard: Mapping[str, int], used: Mapping[str, int]) -> Quota:
+    """By the names that pods use; of two aliases the stricter counts."""
+    limits: Amounts = {}
+    for name, amount in hard.items():
+        if plain := plain_name(name):
+            limits[plain] = min(limits.get(plain, amount), amount)
+    taken: Amounts = {}
+    for name, amount in used.items():
+        if plain := plain_name(name):
+            taken[plain] = max(taken.get(plain, 0), amount)
+    return Quota(limits, taken)
+
+
+def plain_name(name: str) -> str:
+    """The resource of pods that is meant; '' where it is none: limits, other objects, storage of claims."""
+    if name == "count/pods":
+        return PODS
+    if name.startswith("requests."):
+        name = name.removeprefix("requests.")
+        return "" if name == "storage" else name
+    is_resource = name in OF_PODS or name.startswith("hugepages-") or ("/" in name and not name.startswith("count/"))
+    return name if is_resource and ".storageclass." not in name else ""
 
 
 def seconds(text: str) -> float | None:

@@ -19,6 +19,7 @@ from shoal.scheduling.groups import COMPLETED, Group, HyperNode, Queue, Quota, S
 from shoal.scheduling.members import LONE, Members, lone_group
 from shoal.scheduling.neighbours import Neighbourhood, has_rules
 from shoal.scheduling.planning import Bind, Plan
+from shoal.scheduling.quotas import Quotas
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.room import Room
 from shoal.scheduling.shapes import Shape, Shapes, usual
@@ -54,7 +55,7 @@ class ClusterView:
         self.neighbours = Neighbourhood(self.room)
         self.topology = Topology(self.room, self.settings.tiers)
         self.queues: dict[str, Queue] = {"default": Queue("default")}
-        self.quotas: dict[str, Quota] = {}
+        self.quotas = Quotas()
         self.pods: dict[Key, Pod] = {}
         self.groups: dict[Key, Members] = {}
         self._unsettled: dict[Key, Members] = {}
@@ -92,11 +93,11 @@ class ClusterView:
     def remove_queue(self, name: str) -> None:
         self.queues.pop(name, None)
 
-    def set_quota(self, namespace: str, quota: Quota | None) -> None:
-        if quota is None:
-            self.quotas.pop(namespace, None)
-        else:
-            self.quotas[namespace] = quota
+    def set_quota(self, key: Key, quota: Quota) -> None:
+        self.quotas.set(key, quota, ((pod, self._vector_of[each]) for each, pod in self.pods.items()))
+
+    def remove_quota(self, key: Key) -> None:
+        self.quotas.remove(key)
 
     def set_hypernode(self, domain: HyperNode) -> None:
         self.topology.set_hypernode(domain)
@@ -199,6 +200,8 @@ class ClusterView:
         place = members.room_of(pod)
         place[pod.key] = pod
         vector = self._vector_of[pod.key] = self.room.vector(pod.requests)
+        if self.quotas:
+            self.quotas.count(pod, vector, 1)
         account = self.accounts[members.group.queue]
         if pod.holds_node:
             self._pods_on.setdefault(pod.node, {})[pod.key] = pod
@@ -251,6 +254,8 @@ class ClusterView:
         place = members.room_of(pod)
         del place[pod.key]
         vector = self._vector_of[pod.key]
+        if self.quotas:
+            self.quotas.count(pod, vector, -1)
         account = self.accounts[members.group.queue]
         if pod.holds_node:
             on = self._pods_on[pod.node]
