@@ -64,8 +64,11 @@ class Carrier:
             self._crew.ask(partial(self._evict, eviction))
         for shrink in made.shrinks:
             self._crew.ask(partial(self.asker.ask, shrink))
+        now, pods = self._feed.now, self._feed.view.pods
         for bind in made.binds:
-            self._crew.ask(partial(self._bind, bind))
+            created = pods[bind.pod].created
+            self._metrics.reached("Assumed", created, now)
+            self._crew.ask(partial(self._bind, bind, created))
 
     def close(self) -> None:
         """What waits for its moment does not come to it: the next life plans anew."""
@@ -73,13 +76,14 @@ class Carrier:
 
     # Binds
 
-    async def _bind(self, bind: Bind) -> None:
+    async def _bind(self, bind: Bind, created: str) -> None:
         key = bind.pod
+        self._metrics.reached("PreBound", created, self._feed.now)
         try:
             await self._cluster.bind(key.name, key.namespace, node=bind.node, uid=bind.uid)
         except ApiError as refused:
             log.info("bind refused", pod=str(key), node=bind.node, message=refused.message)
-            self._metrics.attempted("error")
+            self._metrics.not_bound()
             if refused.code in GONE:
                 self._feed.not_bound(bind, None, for_good=True)
             else:
@@ -88,7 +92,8 @@ class Carrier:
             log.info("bind may not have been heard", pod=str(key), node=bind.node, error=str(broken))
             self._later(lambda: self._feed.not_bound(bind, self._pods.objects.get(key), for_good=False))
         else:
-            self._metrics.attempted("scheduled")
+            self._metrics.bound()
+            self._metrics.reached("Bound", created, self._feed.now)
             self._on_bound(key)
             known = self._feed.view.pods.get(key)
             if known is None or known.group is None:  # of a gang the group tells, once for all of them

@@ -251,6 +251,10 @@ class Feed:
         """Whether pods of the gang are being bound that never were together before."""
         return key in self._starting
 
+    def is_foreign(self, key: Key) -> bool:
+        """Whether somebody else places pods of the gang."""
+        return self._starting.is_foreign(key)
+
     def claim_changed(self, change: Change, pods: Mapping[Key, Obj]) -> None:
         """A claim, or the volume it is bound to."""
         for key in self.claims.changed(change):

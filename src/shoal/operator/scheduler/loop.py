@@ -26,13 +26,14 @@ from shoal.cluster.reflecting import Change, Reflector, Subscriber, bare
 from shoal.dialects.gangs import COMMAND
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PRIORITY_CLASS
-from shoal.kube.objects import Key
+from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
 from shoal.operator.loops import subscribed
 from shoal.operator.scheduler.carrying import Carrier
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.domains import Domains
 from shoal.operator.scheduler.feeding import Feed
+from shoal.operator.scheduler.figures import Figures
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.queues import QueueKeeper
 from shoal.operator.scheduler.scope import HYPER_NODE, Scope
@@ -176,9 +177,12 @@ class Scheduler:
             )
             self._queues = QueueKeeper(
                 cluster, self._copies["queues"], self._copies["orders"],
-                feed=feed, scope=scope, recorder=recorder, clock=clock, metrics=self._metrics,
+                feed=feed, scope=scope, recorder=recorder, clock=clock,
             )  # fmt: skip
-        self._metrics.watch_waiting(self._waiting_pods, self._causes)
+        self._figures = Figures(
+            self.view, self._metrics.durations, scope=scope, now=lambda: feed.now, causes=self._causes
+        )
+        self._metrics.show(self._figures.collect)
         self._carrier = Carrier(
             cluster, feed, self._pods, self._crew,
             scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.forget,
@@ -200,25 +204,35 @@ class Scheduler:
             yield copies["groups"], feed.group_changed
             yield copies["groups"], self._group_words.group_changed
             yield copies["groups"], self._carrier.asker.group_changed
+            yield copies["groups"], self._figures.group_changed
         yield self._pods, self._pod_changed
         if self._queues is not None:
             yield copies["orders"], self._queues.order_changed
 
     def _pod_changed(self, change: Change) -> None:
+        if change.old is None and change.new is not None:
+            self._see(change.new)
         self._feed.pod_changed(change)
         if change.new is None:
             self._pod_words.forget(change.key)
             self._carrier.asker.is_answered(change.key)
+
+    def _see(self, pod: Obj) -> None:
+        if not pod["spec"].get("nodeName") and self._scope.places(pod):
+            self._metrics.reached("Watched", pod["metadata"].get("creationTimestamp") or "", self._feed.now)
 
     def _queue_changed(self, name: str) -> None:
         if self._queues is not None:
             self._queues.touch(name)
 
     def _members_changed(self, key: Key) -> None:
+        self._figures.members_changed(key)
         if self._group_words is not None:
             self._group_words.pods_changed(key)
 
     def _gang_started(self, key: Key) -> None:
+        if not self._feed.is_foreign(key):
+            self._metrics.gang_started(self._feed.now - self.view.groups[key].group.created)
         if self._group_words is not None:
             self._group_words.started(key)
 
@@ -230,13 +244,14 @@ class Scheduler:
         from shoal.scheduling.planner import plan
 
         self._cycles += 1
-        with self._metrics.planning():
-            made = plan(self.view, self._feed.now)
+        with self._metrics.planning() as lap:
+            made = plan(self.view, self._feed.now, lap)
         news = self._group_words.decide(made.groups, self._cycles) if self._group_words is not None else []
         waits = (*made.waits, *self._waits(made, news))
         self._feed.assume(made)
         self._carrier.carry_out(made)
         self._pod_words.tell(waits)
+        self._metrics.planned(made, len(waits))
         self._count(made, news)
         self._wake_at(made.wake_at)
 
@@ -262,6 +277,7 @@ class Scheduler:
             self._pod_words.tell(pod_waits(replace(made, binds=(), groups=(verdict,)), self.view))
 
     def _count(self, made: Plan, news: list[Verdict]) -> None:
+        self._figures.decided(news)
         if made.warnings != self._warned:
             self._warned = made.warnings
             for warning in made.warnings:
@@ -269,9 +285,6 @@ class Scheduler:
         if self._queues is not None:
             for verdict in news:
                 self._queues.touch(self.view.groups[verdict.group].group.queue)
-
-    def _waiting_pods(self) -> int:
-        return sum(len(members.waiting) for members in self.view.unsettled.values())
 
     def _causes(self) -> Counter[str]:
         return self._group_words.causes() if self._group_words is not None else Counter()
@@ -284,7 +297,7 @@ class Scheduler:
             self._wake = self._clock.call_later(max(moment - self._feed.now, 0.0), self._news.set)
 
     async def _close(self) -> None:
-        self._metrics.watch_waiting(lambda: 0, dict)
+        self._metrics.show_nobody(self._feed.now)
         self._carrier.close()
         await self._crew.close()
         await self._pod_words.close()

@@ -1,102 +1,148 @@
 """What the scheduler counts, under the names that dashboards for Volcano know, and a few that these lack.
 
-Nothing is labelled with the name of a job: there are too many of them.
+Here is what is counted as it happens; what can be seen at any moment is worked out when somebody reads it (`figures`),
+so that a plan is not slower for being measured. Nothing is labelled with the name of a job: there are too many.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import Metric
+
+from shoal.kube.times import parse
+from shoal.operator.scheduler.figures import nobody
+from shoal.operator.scheduler.spans import Durations
+from shoal.scheduling.planning import Plan
 
 _MILLISECONDS = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
-CAUSES = ("capacity", "quota", "queue", "pods", "order")
-PHASES = ("pending", "inqueue", "running", "unknown", "completed")
+_LONG_MILLISECONDS = (*(1000 * each for each in (0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)),)
+_ACTIONS = ("enqueue", "allocate", "preempt")
+STAGES = ("Watched", "Assumed", "PreBound", "Bound")
 
 
 class SchedulerMetrics:
+    """One for each registry, whoever leads: what was counted stays when the scheduler starts again."""
+
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.durations = Durations()
+        self._figures: Callable[[], Iterable[Metric]] = partial(nobody, self.durations)
+        self._latencies(registry)
+        self._attempts = Counter(
+            "volcano_schedule_attempts", "Pods by what came of them: scheduled, unschedulable (they were told to "
+            "wait), error.", ["result"], registry=registry,
+        )  # fmt: skip
+        self._bound = Counter("volcano_bound_pods", "Pods that were bound.", registry=registry)
+        # Counters in all but the end of their names, which the client would add.
+        self._victims = Gauge("volcano_pod_preemption_victims", "Pods evicted since the start.", registry=registry)
+        self._searches = Gauge(
+            "volcano_total_preemption_attempts", "Searches for pods that could give way, since the start.",
+            registry=registry,
+        )  # fmt: skip
+        self._retries = Gauge(
+            "volcano_job_retry_counts", "How often a plan found no place for a group, since the start.",
+            registry=registry,
+        )  # fmt: skip
+        self._transactions = Counter(
+            "volcano_eviction_transactions", "Groups for which pods were made to leave, by why they may; undo: gangs "
+            "of which only a part could be bound.", ["action"], registry=registry,
+        )  # fmt: skip
+        self._scheduled = self._attempts.labels("scheduled")
+        registry.register(self)
+
+    def _latencies(self, registry: CollectorRegistry) -> None:
         self._cycle = Histogram(
             "volcano_e2e_scheduling_latency_milliseconds", "How long one plan takes.",
             buckets=_MILLISECONDS, registry=registry,
         )  # fmt: skip
-        self._attempts = Counter(
-            "volcano_schedule_attempts",
-            "Pods that were to be bound, by what came of it.",
-            ["result"],
-            registry=registry,
-        )
-        self._victims = Counter("volcano_pod_preemption_victims", "Pods that were evicted.", registry=registry)
-        self._waiting = Gauge("volcano_unschedule_task_count", "Pods that wait for a place.", registry=registry)
-        self._waiting_groups = Gauge("volcano_unschedule_job_count", "Groups that wait for places.", registry=registry)
-        self._waits = Gauge(
-            "shoal_waiting_groups", "Groups that wait, by what they wait for.", ["cause"], registry=registry
-        )
-        self._counted = {
-            phase: Gauge(
-                f"volcano_queue_pod_group_{phase}_count", f"Groups of a queue that are {phase}.", ["queue_name"],
-                registry=registry,
-            )
-            for phase in PHASES
-        }  # fmt: skip
-        self._allocated = {
-            name: Gauge(f"volcano_queue_allocated_{name}", what, ["queue_name"], registry=registry)
-            for name, what in (
-                ("milli_cpu", "Thousandths of processors that a queue's pods hold."),
-                ("memory_bytes", "Memory that a queue's pods hold."),
-            )
-        }
-        self._scalars = Gauge(
-            "volcano_queue_allocated_scalar_resources", "Other resources that a queue's pods hold, in thousandths.",
-            ["queue_name", "resource"], registry=registry,
+        self._opening = Histogram(
+            "volcano_open_session_duration_milliseconds", "How long a plan takes to make its accounts.",
+            buckets=_MILLISECONDS, registry=registry,
         )  # fmt: skip
-        self._held: dict[str, set[str]] = {}  # by queue: other resources that it has held
-        self._weight = Gauge("volcano_queue_weight", "A queue's weight.", ["queue_name"], registry=registry)
-        self._bound = self._attempts.labels("scheduled")
+        actions = Histogram(
+            "volcano_action_scheduling_latency_milliseconds", "How long the parts of a plan take; preempt: also "
+            "between queues.", ["action"], buckets=_MILLISECONDS, registry=registry,
+        )  # fmt: skip
+        plugins = Histogram(
+            "volcano_plugin_scheduling_latency_milliseconds", "How long the shares of queues take to be worked out, "
+            "and what every gang is told.", ["plugin", "OnSession"], buckets=_MILLISECONDS, registry=registry,
+        )  # fmt: skip
+        self._laps: dict[str, tuple[Histogram, ...]] = {name: (actions.labels(name),) for name in _ACTIONS}
+        self._laps["open"] = (self._opening, plugins.labels("shares", "OnSessionOpen"))
+        self._laps["close"] = (plugins.labels("gang", "OnSessionClose"),)
+        self._gang = Histogram(
+            "volcano_e2e_job_scheduling_latency_milliseconds", "From the making of a group until its minimum is bound.",
+            buckets=_LONG_MILLISECONDS, registry=registry,
+        )  # fmt: skip
+        tasks = Histogram(
+            "volcano_task_scheduling_latency_milliseconds", "From the making of a pod until it was seen, had a place, "
+            "was asked to be bound, and was.", ["stage"], buckets=_LONG_MILLISECONDS, registry=registry,
+        )  # fmt: skip
+        self._stages = {stage: tasks.labels(stage) for stage in STAGES}
+
+    def collect(self) -> Iterable[Metric]:
+        return self._figures()
+
+    def show(self, figures: Callable[[], Iterable[Metric]]) -> None:
+        """What is worked out whenever the metrics are read, from here on."""
+        self._figures = figures
+
+    def show_nobody(self, now: float) -> None:
+        self.durations.end(now)
+        self._figures = partial(nobody, self.durations)
+
+    # As it happens
 
     @contextmanager
-    def planning(self) -> Iterator[None]:
-        began = time.perf_counter()
-        yield
+    def planning(self) -> Iterator[Callable[[str], None]]:
+        """Gives what a plan tells its laps to."""
+        began = before = time.perf_counter()
+
+        def lap(name: str) -> None:
+            nonlocal before
+            now = time.perf_counter()
+            for histogram in self._laps[name]:
+                histogram.observe((now - before) * 1000)
+            before = now
+
+        yield lap
         self._cycle.observe((time.perf_counter() - began) * 1000)
 
-    def attempted(self, result: str) -> None:
-        (self._bound if result == "scheduled" else self._attempts.labels(result)).inc()
+    def planned(self, made: Plan, told_to_wait: int) -> None:
+        if made.searches:
+            self._searches.inc(made.searches)
+        for way in made.ways:
+            self._transactions.labels(way).inc()
+        blocked = sum(bool(verdict.blocked) for verdict in made.groups)
+        if blocked:
+            self._retries.inc(blocked)
+        if told_to_wait:
+            self._attempts.labels("unschedulable").inc(told_to_wait)
+
+    def gang_started(self, seconds: float) -> None:
+        self._gang.observe(max(seconds, 0.0) * 1000)
+
+    def reached(self, stage: str, created: str, now: float) -> None:
+        """A pod made then has come so far. Creation is told in whole seconds."""
+        if created:
+            self._stages[stage].observe(max(now - _moment(created), 0.0) * 1000)
+
+    def bound(self) -> None:
+        self._scheduled.inc()
+        self._bound.inc()
+
+    def not_bound(self) -> None:
+        self._attempts.labels("error").inc()
 
     def evicted(self) -> None:
         self._victims.inc()
 
-    def watch_waiting(self, pods: Callable[[], int], causes: Callable[[], Mapping[str, int]]) -> None:
-        """Counted when asked for: who stops waiting, by whatever hand, is no longer counted."""
-        self._waiting.set_function(pods)
-        self._waiting_groups.set_function(lambda: sum(causes().values()))
-        for cause in CAUSES:
-            self._waits.labels(cause).set_function(partial(_one_of, causes, cause))
 
-    def queue(self, name: str, *, weight: int, phases: Mapping[str, int], allocated: Mapping[str, int]) -> None:
-        self._weight.labels(name).set(weight)
-        for phase in PHASES:
-            self._counted[phase].labels(name).set(phases.get(phase, 0))
-        self._allocated["milli_cpu"].labels(name).set(allocated.get("cpu", 0))
-        self._allocated["memory_bytes"].labels(name).set(allocated.get("memory", 0) / 1000)
-        scalars = {each: amount for each, amount in allocated.items() if each not in ("cpu", "memory", "pods")}
-        held = self._held.setdefault(name, set())
-        held.update(scalars)
-        for resource in held:  # also what it no longer holds: a gauge stays where it was left
-            self._scalars.labels(name, resource).set(scalars.get(resource, 0))
-
-    def queue_gone(self, name: str) -> None:
-        for resource in self._held.pop(name, ()):
-            self._scalars.remove(name, resource)
-        for gauge in (*self._counted.values(), *self._allocated.values(), self._weight):
-            try:
-                gauge.remove(name)
-            except KeyError:
-                continue
-
-
-def _one_of(causes: Callable[[], Mapping[str, int]], cause: str) -> float:
-    return causes().get(cause, 0)
+@lru_cache(maxsize=1024)
+def _moment(created: str) -> float:
+    """Many pods are made in one second."""
+    return parse(created).timestamp()

@@ -21,7 +21,6 @@ from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, namespace_of, uid_of
 from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.feeding import Feed
-from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
 from shoal.scheduling.groups import Queue
 from shoal.scheduling.opening import DEFAULT, ROOT, QueueRefused, close, reopen, state
@@ -42,7 +41,6 @@ class QueueKeeper:
         scope: Scope,
         recorder: Recorder,
         clock: Clock,
-        metrics: SchedulerMetrics,
     ) -> None:
         self._cluster = cluster
         self._queues = queues
@@ -50,7 +48,6 @@ class QueueKeeper:
         self._feed = feed
         self._scope = scope
         self._recorder = recorder
-        self._metrics = metrics
         self._work = KeyedWork("queues", self._keep, clock=clock, gathering_seconds=GATHERING_SECONDS)
         self._obeying = KeyedWork("orders to queues", self._obey, clock=clock)
 
@@ -72,8 +69,6 @@ class QueueKeeper:
             self._work.add(change.key)  # whoever deletes one of them shuts every group out that names no other
         elif change.new is not None:
             self._work.add_soon(change.key)
-        else:
-            self._metrics.queue_gone(change.key.name)
 
     def touch(self, name: str) -> None:
         """What it holds, or the phase of one of its groups, may be another."""
@@ -118,7 +113,6 @@ class QueueKeeper:
         groups = [members for members in account.groups.values() if not members.lone] if account else []
         counts = Counter(members.group.phase.lower() for members in groups if members.known)
         allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
-        self._metrics.queue(queue.name, weight=queue.weight, phases=counts, allocated=allocated)
         words = ("pending", "inqueue", "running", "unknown", "completed")
         return {
             "state": state(queue, len(groups)),
