@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from shoal.cli.operator import DIALECTS_HELP, read_dialects
+from shoal.cli.programs import kubeconfig_options
 from shoal.cli.reaching import decorated, ended, sentence_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -25,11 +26,7 @@ def installation_options(command: Command) -> Command:
             "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME", help="The operator's own."
         ),
         click.option("--name", default="", metavar="NAME", help="Of this installation."),
-        click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
-        click.option(
-            "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
-            help="The cluster.  [default: KUBECONFIG or ~/.kube/config]",
-        ),
+        kubeconfig_options("The cluster.  [default: KUBECONFIG or ~/.kube/config]"),
     )  # fmt: skip
     made: Command = decorated(command, options)
     return made

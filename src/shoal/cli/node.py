@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import click
 
 from shoal.cli.folders import VARIABLE, DataFolder, InUse, default_folder
+from shoal.cli.programs import kubeconfig_options
 from shoal.cli.up import READY, capacity_of
 
 if TYPE_CHECKING:
@@ -60,11 +61,7 @@ def _because(problems: list[str]) -> str:
 
 
 @click.command("node")
-@click.option(
-    "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
-    help="The cluster to join.  [default: KUBECONFIG, then ~/.kube/config]",
-)  # fmt: skip
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@kubeconfig_options("The cluster to join.  [default: KUBECONFIG, then ~/.kube/config]")
 @click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: this machine's]")
 @click.option(
     "--data", "folder", type=click.Path(file_okay=False, path_type=Path),

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-PREFIX = "SHOAL_OPERATOR_"
+from shoal.cli.programs import kubeconfig_options, listening, log_option, option_of, serving, turn_options
 
-
-def _option(*names: str, **more: Any) -> Callable[[Any], Any]:
-    """Also from the environment: --metrics-address from SHOAL_OPERATOR_METRICS_ADDRESS."""
-    variable = PREFIX + names[0].partition("/")[0].removeprefix("--").replace("-", "_").upper()
-    return click.option(*names, envvar=variable, show_envvar=True, **more)
-
-
-def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
-    from shoal.operator.health import Address
-
-    if text in ("", "off"):
-        return None
-    try:
-        return Address.parse(text)
-    except ValueError as wrong:
-        raise click.BadParameter(f"{wrong}; `off` for none") from None
+_option = option_of("SHOAL_OPERATOR_")
 
 
 # What `shoal.operator.gang_schedulers.WISHES` says, for the same reason as below.
@@ -45,22 +30,8 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     return chosen
 
 
-def listening(option: Callable[..., Any], name: str, default: str, what: str) -> Callable[[Any], Any]:
-    """Where a program serves its pages; `option` makes it."""
-    said = f"{what}; `off` for none."
-    made: Callable[[Any], Any] = option(
-        name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=said
-    )
-    return made
-
-
 @click.command("operator")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The cluster.  [default: KUBECONFIG, the pod's own, or ~/.kube/config]",
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@kubeconfig_options()
 @_option(
     "--dialects", default="", metavar="NAME,...", callback=read_dialects,
     help=DIALECTS_HELP,
@@ -86,20 +57,7 @@ def listening(option: Callable[..., Any], name: str, default: str, what: str) ->
     type=click.IntRange(1, 64),
     help="Share jobs out over replicas, each shard with a Lease of its own.",
 )
-@_option(
-    "--leader-election/--no-leader-election",
-    default=True,
-    show_default=True,
-    help="Wait until no other replica leads. Without it there must be no other.",
-)
-@_option(
-    "--lease-duration",
-    default=15,
-    show_default=True,
-    type=click.IntRange(3, 600),
-    metavar="SECONDS",
-    help="Without a word from the leader for so long, another takes over.",
-)
+@turn_options(_option)
 @_option(
     "--gang-scheduler",
     type=click.Choice(GANG_SCHEDULERS),
@@ -125,13 +83,7 @@ def listening(option: Callable[..., Any], name: str, default: str, what: str) ->
 @listening(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
 @click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written: --webhook-address :9443.")
 @listening(_option, "--webhook-address", "off", "Where the webhook listens")
-@_option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Of the log on standard error.",
-)
+@log_option(_option)
 def command(config: Path | None, log_format: str, webhook: bool, **said: Any) -> None:
     """Serve jobs on a Kubernetes cluster.
 
@@ -163,24 +115,3 @@ def _settings(config: Path | None) -> Mapping[str, Any]:
     from shoal.cli.config import load
 
     return load(config).settings.dialects if config is not None else {}
-
-
-def serving(work: Coroutine[Any, Any, None]) -> None:
-    """Run a program of the cluster until it is stopped; what keeps it from working ends it with a sentence."""
-    import asyncio
-
-    from shoal.cli import tidying
-    from shoal.cli.reaching import ended, sentence_of
-    from shoal.cluster.port import OutcomeUnknown
-    from shoal.kube.errors import ApiError
-    from shoal.operator.definitions import Unserved
-    from shoal.operator.health import AddressRefused
-    from shoal.operator.preflight import NotFit
-
-    tidying.serve()
-    try:
-        asyncio.run(work)
-    except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:
-        raise click.ClickException(ended(problem)) from None
-    except ApiError as refused:
-        raise click.ClickException(ended(sentence_of(refused))) from None

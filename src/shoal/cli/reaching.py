@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from shoal.cli.folders import DataFolder, data_option
+from shoal.cli.programs import kubeconfig_options
 
 if TYPE_CHECKING:
     from shoal.cluster.connecting import Connection
@@ -47,11 +48,7 @@ def cluster_options(command: Command) -> Command:
 
     options = (
         click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace.  [default: the context's]"),
-        click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig."),
-        click.option(
-            "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path),
-            help="Another cluster.  [default: the one in --data, then KUBECONFIG or ~/.kube/config]",
-        ),
+        kubeconfig_options("Another cluster.  [default: the one in --data, then KUBECONFIG or ~/.kube/config]"),
         data_option,
     )  # fmt: skip
     made: Command = decorated(wrapped, options)

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
-from shoal.cli.operator import listening, serving
+from shoal.cli.programs import kubeconfig_options, listening, log_option, option_of, serving, turn_options
 
-PREFIX = "SHOAL_SCHEDULER_"
-
-
-def _option(*names: str, **more: Any) -> Callable[[Any], Any]:
-    """Also from the environment: --lease-duration from SHOAL_SCHEDULER_LEASE_DURATION."""
-    variable = PREFIX + names[0].partition("/")[0].removeprefix("--").replace("-", "_").upper()
-    return click.option(*names, envvar=variable, show_envvar=True, **more)
+_option = option_of("SHOAL_SCHEDULER_")
 
 
 @click.command("scheduler")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The cluster.  [default: KUBECONFIG, the pod's own, or ~/.kube/config]",
-)
-@click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")
+@kubeconfig_options()
 @_option("--name", default="shoal-scheduler", show_default=True, metavar="NAME", help="Of its Lease.")
 @_option(
     "--scheduler-name", "schedulers", default="shoal", show_default=True, metavar="NAME,...",
@@ -48,20 +35,10 @@ def _option(*names: str, **more: Any) -> Callable[[Any], Any]:
 @_option("--enqueue/--no-enqueue", default=True, show_default=True, help="Let groups in only where there is room.")
 @_option("--preempt/--no-preempt", default=True, show_default=True, help="Evict lower priorities within a queue.")
 @_option("--reclaim/--no-reclaim", default=True, show_default=True, help="Take back what other queues borrowed.")
-@_option(
-    "--leader-election/--no-leader-election", default=True, show_default=True,
-    help="Wait until no other replica leads. Without it there must be no other.",
-)  # fmt: skip
-@_option(
-    "--lease-duration", default=15, show_default=True, type=click.IntRange(3, 600), metavar="SECONDS",
-    help="Without a word from the leader for so long, another takes over.",
-)  # fmt: skip
+@turn_options(_option)
 @listening(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
 @listening(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
-@_option(
-    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True,
-    help="Of the log on standard error.",
-)  # fmt: skip
+@log_option(_option)
 def command(log_format: str, **said: Any) -> None:
     """Place pods on a Kubernetes cluster, gangs whole or not at all.
 
