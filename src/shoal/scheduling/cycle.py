@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
+from shoal.scheduling.budgets import Allowance
 from shoal.scheduling.columns import Mask, Vector
 from shoal.scheduling.gangs import Gangs
 from shoal.scheduling.groups import Phase
@@ -73,6 +74,7 @@ class Cycle:
         self.given_up: set[Key] = set()  # pods that leave by this plan
         self.steps: dict[Key, tuple[Step, ...]] = {}  # by which each group could give way, as far as asked
         self.queue_steps: dict[str, list[Step]] = {}  # the same of whole queues, in their order
+        self.allowance = Allowance(view.budgets)
         self.devices: dict[Vector, float] = {}  # how many a pod with such a request loses time on
         self.reservations: dict[Key, tuple[str, ...]] = {}
         self.closed: Mask | None = None  # nodes kept for somebody who waited too long

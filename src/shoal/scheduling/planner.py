@@ -60,5 +60,7 @@ def undo_half_bound(cycle: Cycle) -> None:
         cycle.undone.add(members.key)
         sentence = UNDONE.format(members.minimum().total)
         for pod in sorted(members.sitting.values(), key=pod_order):
+            if pod.protected:
+                continue  # a budget may keep it for a while; it is asked for again when that has passed
             cycle.evictions.append(Evict(pod.key, pod.uid, sentence))
             cycle.given_up.add(pod.key)

@@ -83,7 +83,7 @@ class Pod:
     generation: int = 0  # of the job that made it
     preemptable: bool = True
     never_preempts: bool = False
-    protected: bool = False  # by a disruption budget that has nothing to give
+    protected: bool = False  # the server would not let it go a moment ago
     gpu_milli: int = 0  # a share of one device; 0 for whole ones
     devices: tuple[int, ...] = ()  # which ones it was given
     preferred_nodes: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # weight, node selector term

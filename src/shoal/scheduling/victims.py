@@ -134,7 +134,9 @@ def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
 
 
 def _is_evictable(cycle: Cycle, pod: Pod) -> bool:
-    return pod.preemptable and not pod.is_critical and not pod.protected and pod.key not in cycle.given_up
+    if not pod.preemptable or pod.is_critical or pod.protected or pod.key in cycle.given_up:
+        return False
+    return not cycle.allowance.spares(pod)
 
 
 def _spare(members: Members, able: list[Pod]) -> list[Pod]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from shoal.kube.objects import Key
+from shoal.scheduling.budgets import Budgets
 from shoal.scheduling.columns import Tally, Vector
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fragmentation import Habits
@@ -56,6 +57,7 @@ class ClusterView:
         self.topology = Topology(self.room, self.settings.tiers)
         self.queues: dict[str, Queue] = {"default": Queue("default")}
         self.quotas = Quotas()
+        self.budgets = Budgets()
         self.pods: dict[Key, Pod] = {}
         self.groups: dict[Key, Members] = {}
         self._unsettled: dict[Key, Members] = {}
@@ -330,10 +332,10 @@ class ClusterView:
         for members, binds in groupby(plan.binds, key=lambda bind: self.members_of(self.pods[bind.pod])):
             self._seat(members, binds, now)
         for eviction in plan.evictions:
-            self.set_pod(replace(self.pods[eviction.pod], state=RELEASING))
+            self._send_away(self.pods[eviction.pod])
         for shrink in plan.shrinks:
             for key in shrink.pods:
-                self.set_pod(replace(self.pods[key], state=RELEASING))
+                self._send_away(self.pods[key])
         for key in self.nominated & self.groups.keys():
             self.groups[key].nominated.clear()
         self.nominated.clear()
@@ -346,6 +348,11 @@ class ClusterView:
             if gang is not None and gang.known and verdict.changes(gang.group):
                 self.set_group(verdict.applied_to(gang.group))
         self.reservations = dict(plan.reservations)
+
+    def _send_away(self, pod: Pod) -> None:
+        if self.budgets:
+            self.budgets.spend(pod)
+        self.set_pod(replace(pod, state=RELEASING))
 
     def _seat(self, members: Members, binds: Iterable[Bind], now: float) -> None:
         """What `set_pod` does for waiting pods that now have a node; done for every bind, so by the shortest way."""
