@@ -72,34 +72,54 @@ def allocate(cycle: Cycle) -> None:
 
 def _serve_next(cycle: Cycle, queue: str, line: Line, *, last: bool) -> bool:
     """Go down the line to the first who gets something: until then no share changes, and the queue's turn lasts."""
+    behind = cycle.lines.setdefault(queue, [])
+    refused = cycle.refused.setdefault(queue, {})
+    fifo = cycle.view.queues[queue].fifo
     while line:
         members = line.next()
-        if _serve(cycle, members, alone=last and not line):
+        alike = refused.get(members.minimum().alike)
+        if alike is not None and _waits_patiently(cycle, members):
+            cycle.still[members.key] = alike
+        elif _serve(cycle, members, alone=last and not line):
             if _has_more(cycle, members):
                 line.add((cycle.order(members), members))
             return True
-        cycle.lines.setdefault(queue, []).append(members)
-        if cycle.view.queues[queue].fifo and _holds_the_line(cycle, members):
+        behind.append(members)
+        if fifo and _holds_the_line(cycle, members):
             _stop(cycle, members, line)
     return False
+
+
+def _waits_patiently(cycle: Cycle, members: Members) -> bool:
+    """Nobody of it has a node or was promised one, and it has not waited too long: what its like is refused, it is."""
+    until = members.starves_at
+    if members.sitting or until is None or cycle.now >= until:
+        return False
+    if members.key in cycle.bound or members.key in cycle.promised or members.key in cycle.claimants:
+        return False
+    cycle.wake(until)
+    return True
 
 
 def _lines(cycle: Cycle) -> dict[str, Line]:
     """Groups that may be placed, per queue."""
     lines: dict[str, list[Entry]] = {}
+    usable = {name for name, queue in cycle.view.queues.items() if queue.open}
+    undone = cycle.undone
     for members in cycle.view.unsettled.values():
-        if not members.waiting or members.key in cycle.undone:
+        if not members.waiting or (undone and members.key in undone):
             continue
-        if cycle.phase(members) is PENDING and members.known:
+        if members.known and cycle.phase(members) is PENDING:
             continue
-        if (why := _unfit(cycle, members)) is not None:
-            cycle.still[members.key] = why
+        queue = members.group.queue
+        if not members.known or queue not in usable or members.lack() is not None:
+            cycle.still[members.key] = _unfit(cycle, members)
             continue
-        lines.setdefault(members.group.queue, []).append((cycle.order(members), members))
+        lines.setdefault(queue, []).append((cycle.order(members), members))
     return {name: Line(entries) for name, entries in lines.items()}
 
 
-def _unfit(cycle: Cycle, members: Members) -> Standstill | None:
+def _unfit(cycle: Cycle, members: Members) -> Standstill:
     """What keeps a group out of line whatever is free."""
     group = members.group
     queue = cycle.view.queues.get(group.queue)
@@ -112,9 +132,9 @@ def _unfit(cycle: Cycle, members: Members) -> Standstill | None:
     if not queue.open:
         words = f"queue {group.queue} is closed; pods are placed again when it is opened"
         return Standstill("queue", words=words, reason="QueueClosed")
-    if lack := members.lack():
-        return Standstill("pods", words=lack[1], reason=lack[0])
-    return None
+    lack = members.lack()
+    assert lack is not None, "nothing else keeps it out"
+    return Standstill("pods", words=lack[1], reason=lack[0])
 
 
 def _first_those_with_a_node(cycle: Cycle, lines: dict[str, Line]) -> None:
@@ -189,17 +209,17 @@ def _try(cycle: Cycle, members: Members, *, later: bool) -> list[Placed] | None:
 
 def _refusal(cycle: Cycle, members: Members, asked: Mapping[str, int]) -> tuple[Standstill | None, bool]:
     """Whether the queue refuses. A group that waited too long is held to the ceiling only, not to what is deserved."""
-    claims = cycle.heeds_claims(members)
-    alike = (members.group.queue, members.minimum().alike, claims)
-    still = cycle.refusals.get(alike)
+    claims, queue = cycle.heeds_claims(members), members.group.queue
+    known = cycle.refused.setdefault(queue, {}) if claims else cycle.refused_claimants.setdefault(queue, {})
+    still = known.get(members.minimum().alike)
     if still is None:
-        refusal = cycle.shares.refusal(members.group.queue, asked, claims=claims)
+        refusal = cycle.shares.refusal(queue, asked, claims=claims)
         if refusal is None:
             return None, False
-        still = cycle.refusals[alike] = Standstill("quota", refusal)
+        still = known[members.minimum().alike] = Standstill("quota", refusal)
     if not cycle.shares.by_weight or not cycle.is_starving(members):
         return still, False
-    refusal = cycle.shares.refusal(members.group.queue, asked, beyond_deserved=True, claims=claims)
+    refusal = cycle.shares.refusal(queue, asked, beyond_deserved=True, claims=claims)
     return None if refusal is None else Standstill("quota", refusal), True
 
 

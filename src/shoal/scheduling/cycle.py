@@ -26,6 +26,7 @@ from shoal.scheduling.view import ClusterView
 if TYPE_CHECKING:
     from shoal.scheduling.victims import Step
 
+Asked = tuple[tuple[str, int], ...]
 Obstacle = Literal["capacity", "quota", "queue", "pods", "order", "leaving", "backoff", "claims"]
 
 
@@ -65,7 +66,9 @@ class Cycle:
         self.lines: dict[str, list[Members]] = {}  # per queue those that could not start, in their order
         self.evictions: list[Evict] = []
         self.shrinks: list[Shrink] = []
-        self.refusals: dict[object, Standstill] = {}  # what a queue refused once it refuses until the plan is made
+        # What a queue refused once it refuses until the plan is made: per queue, by what was asked for.
+        self.refused: dict[str, dict[Asked, Standstill]] = {}
+        self.refused_claimants: dict[str, dict[Asked, Standstill]] = {}  # to whom what others claim does not count
         self.unplaceable: set[object] = set()  # kinds of gangs for which there was no room, and there only gets less
         self.claimants: set[Key] = set()
         self.undone: set[Key] = set()
@@ -90,6 +93,8 @@ class Cycle:
         return found
 
     def phase(self, members: Members) -> Phase:
+        if not self.records:
+            return members.group.phase
         found = self.records.get(members.key)
         return members.group.phase if found is None else found.phase
 
@@ -124,7 +129,7 @@ class Cycle:
 
     def order(self, members: Members) -> tuple[object, ...]:
         """Smaller goes first."""
-        placed, deadline = self.bound.get(members.key), self.deadline(members)
+        placed, deadline = self.bound.get(members.key) if self.bound else None, self.deadline(members)
         if not (placed or members.sitting or members.finished):
             return members.place_in_line(deadline)
         ready, broken = bool(placed) or members.is_whole, members.is_broken

@@ -44,7 +44,7 @@ def send_back(cycle: Cycle) -> None:
 def enqueue(cycle: Cycle) -> None:
     pending: dict[str, list[Members]] = {}
     for members in cycle.view.unsettled.values():
-        if cycle.phase(members) is not PENDING or members.lone or not members.known:
+        if members.lone or not members.known or cycle.phase(members) is not PENDING:
             continue
         if not _is_held_back(cycle, members):
             pending.setdefault(members.group.queue, []).append(members)

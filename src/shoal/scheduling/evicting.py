@@ -95,7 +95,10 @@ def _in_order(cycle: Cycle) -> list[Members]:
         cycle.shares.may_lose(name, {r: 1}) for name, s in cycle.shares.standings.items() for r in s.allocated
     )
     for name, line in cycle.lines.items():
-        weakest = min(cycle.view.accounts[name].priorities)
+        priorities = cycle.view.accounts[name].priorities
+        if not anybody and not cycle.reservations and len(priorities) == 1:
+            continue  # nobody is weaker
+        weakest = min(priorities)
         for members in line:
             if not anybody and members.group.priority <= weakest and not cycle.reservations:
                 continue

@@ -31,10 +31,10 @@ class Explainer:
         self._totals: dict[int, tuple[str, int, str]] = {}
         self._hopeless: dict[tuple[object, ...], bool] = {}
         self._known: dict[object, str] = {}  # causes that many groups share
-        self._places = {m.key: place for line in cycle.lines.values() for place, m in enumerate(line)}
+        self._places = {id(m): place for line in cycle.lines.values() for place, m in enumerate(line)}
 
     def sentence(self, members: Members, still: Standstill) -> str:
-        shared = self._shared(members, still)
+        shared = id(still) if still.obstacle == "quota" else self._shared(members, still)
         cause = None if shared is None else self._known.get(shared)
         if cause is None:
             cause = self._cause(members, still)
@@ -42,15 +42,13 @@ class Explainer:
                 cause += "; even with nobody else there it would not fit, so make it smaller or add nodes"
             if shared is not None:
                 self._known[shared] = cause
-        ahead = self._places.get(members.key, 0)
+        ahead = self._places.get(id(members), 0)
         if not ahead or members.lone:
             return f"waiting: {cause}"
         return f"waiting: {cause}; {ahead} {'job' if ahead == 1 else 'jobs'} ahead in queue {members.group.queue}"
 
     def _shared(self, members: Members, still: Standstill) -> object:
         """Groups that say the same here wait for the same; None where a group is not like any other."""
-        if still.obstacle == "quota":
-            return id(still)
         if still.obstacle != "capacity" or members.key in self._cycle.bound:
             return None
         kind = self._cycle.gangs.kind(members)

@@ -36,7 +36,7 @@ def conclude(cycle: Cycle) -> Plan:
     explainer = Explainer(cycle)
     waits: list[Wait] = []
     verdicts: list[Verdict] = []
-    for members in sorted(cycle.view.unsettled.values(), key=lambda members: members.key):
+    for _, members in sorted(cycle.view.unsettled.items()):
         if members.lone:
             waits += _lone(cycle, members, explainer)
         elif members.known:
@@ -103,17 +103,17 @@ def _pod_reason(still: Standstill) -> str:
 
 
 def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
-    group = members.group
-    record = cycle.records.get(members.key) or group
-    bound = len(cycle.bound.get(members.key, ()))
-    still = None if bound else cycle.still.get(members.key)
-    if still is not None and group.phase in BEFORE and not (members.scheduled or cycle.undone):
+    group, key = members.group, members.key
+    record = cycle.records.get(key) or group
+    bound = len(cycle.bound.get(key, ()))
+    still = None if bound else cycle.still.get(key)
+    if still is not None and group.phase in BEFORE and not (cycle.undone or members.scheduled):
         return _waits(members, record, still, explainer)
     phase = _phase(cycle, members, bound)
     ran = group.ran or phase in STARTED
     since = None if phase is PENDING else record.inqueue_since
     blocked: Blocked = ""
-    if members.key in cycle.undone:
+    if key in cycle.undone:
         reason, sentence, blocked = "NotEnoughResources", UNDONE.format(members.minimum().total), "capacity"
     elif still is not None and (phase not in STARTED or members.waiting):
         reason = still.reason or REASONS.get(still.obstacle, "NotEnoughResources")
