@@ -74,10 +74,10 @@ class Cycle:
         self.undone: set[Key] = set()
         self.searches = 0
         self.ways: list[str] = []  # by which room was made, for one group each
+        self.allowance = Allowance(view.budgets)
         self.given_up: set[Key] = set()  # pods that leave by this plan
         self.steps: dict[Key, tuple[Step, ...]] = {}  # by which each group could give way, as far as asked
         self.queue_steps: dict[str, list[Step]] = {}  # the same of whole queues, in their order
-        self.allowance = Allowance(view.budgets)
         self.devices: dict[Vector, float] = {}  # how many a pod with such a request loses time on
         self.reservations: dict[Key, tuple[str, ...]] = {}
         self.closed: Mask | None = None  # nodes kept for somebody who waited too long

@@ -136,10 +136,10 @@ def _search(cycle: Cycle, members: Members, steps: list[Step], way: str) -> bool
     chosen: list[Step] = []
     taken: set[Key] = set()
     look_at, enough = 1, False
+    allowance = cycle.allowance.trial()
     for number, step in enumerate(steps, start=1):
         if _may_lose(cycle, members, step) and allowance.take(pod for pod in step.pods if pod.key not in taken):
             _suppose(cycle, step, taken)
-    allowance = cycle.allowance.trial()
             chosen.append(step)
         if chosen and (len(chosen) >= look_at or number == len(steps)):
             look_at = 2 * len(chosen)
@@ -218,10 +218,10 @@ def _commit(cycle: Cycle, members: Members, chosen: list[Step], why: str) -> Non
     for_whom = f"{why} {members.name} in queue {members.group.queue}"
     for step in chosen:
         fresh = [pod for pod in step.pods if pod.key not in taken]
+        cycle.allowance.take(fresh)
         _suppose(cycle, step, taken)
         if step.rank == SHRINK and step.members.key not in whole:
             given.setdefault(step.members.key, []).extend(fresh)
-        cycle.allowance.take(fresh)
         else:
             sentence = f"evicted: {step.members.name} gives way, {for_whom}"
             cycle.evictions += [Evict(pod.key, pod.uid, sentence) for pod in fresh]
