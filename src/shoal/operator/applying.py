@@ -85,13 +85,13 @@ async def _gang_scheduler(cluster: Discovering, options: Options, tell: Progress
 
 
 async def _other_schedulers(cluster: Discovering, options: Options) -> list[Applied]:
-    """Of other namespaces, where the Lease of ours is not seen."""
+    """Of other namespaces: one of them works, and this one waits."""
     kind = await cluster.find_kind("apps/v1", "Deployment")
     assert kind is not None  # every cluster that runs an operator has it
     found = (await cluster.list(kind, labels=SCHEDULERS)).items
     why = (
-        f"it places pods of the whole cluster, and so will the one in {options.namespace}, without knowing of it: "
-        "let one remain; installing again without --scheduler takes the other away"
+        f"it places pods of the whole cluster, and so would the one in {options.namespace}, which waits while the "
+        "other works: let one remain; installing again without --scheduler takes the other away"
     )
     return [
         Applied("Deployment", f"{namespace_of(each)}/{name_of(each)}", "is a scheduler too", why)

@@ -26,6 +26,7 @@ from shoal.operator.rights import (
     lease_rights,
     neighbour_rights,
     placing_rights,
+    rival_rights,
     rules,
     scheduler_rights,
     secret_rights,
@@ -362,7 +363,7 @@ def _service_monitor() -> Obj:
 def _scheduler() -> list[Any]:
     """An account, rights and processes of its own: it may place and evict pods, and the operator may not."""
     name = "${name}-scheduler"
-    wanted = rules(scheduler_rights(gangs.POD_GROUP, gangs.QUEUE))
+    wanted = rules([*scheduler_rights(gangs.POD_GROUP, gangs.QUEUE), *rival_rights([SCHEDULER_LEASE])])
     return [
         _object("v1", "ServiceAccount", name, labels=_SCHEDULER_LABELS, automountServiceAccountToken=False),
         _role("ClusterRole", name, wanted),

@@ -107,7 +107,7 @@ class Leadership:
             await self._give_back()
 
     def _changed(self, change: Change) -> None:
-        if not _is_older(change.new, self._lease):  # an answer may be ahead of the watch
+        if not is_older(change.new, self._lease):  # an answer may be ahead of the watch
             self._see(change.new)
 
     def _see(self, lease: Obj | None) -> None:
@@ -223,7 +223,8 @@ def _holder(lease: Obj | None) -> str:
     return str((lease or {}).get("spec", {}).get("holderIdentity") or "")
 
 
-def _is_older(one: Obj | None, other: Obj | None) -> bool:
+def is_older(one: Obj | None, other: Obj | None) -> bool:
+    """Whether the first is no newer than the second, of which it is a version."""
     if one is None or other is None or one["metadata"]["uid"] != other["metadata"]["uid"]:
         return False
     return int(one["metadata"]["resourceVersion"]) <= int(other["metadata"]["resourceVersion"])

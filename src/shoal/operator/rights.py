@@ -124,6 +124,13 @@ def lease_rights(names: Iterable[str]) -> list[Right]:
     ]
 
 
+def rival_rights(names: Iterable[str]) -> list[Right]:
+    """In the whole cluster: Leases of the same name are those of other installations' schedulers."""
+    return _on(
+        LEASE, _COPIES, "to see whether another installation's scheduler answers for the same pods", tuple(names)
+    )
+
+
 def secret_rights(secret: str) -> list[Right]:
     """In the operator's own namespace: the one Secret that holds the webhook's certificate."""
     return _on(SECRET, (*_COPIES, "patch"), "to keep the webhook's certificate", (secret,))

@@ -18,7 +18,7 @@ from shoal.cluster.reflecting import Reflector
 from shoal.dialects import gangs
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Key, Obj
 from shoal.kube.structural import kinds_of
 from shoal.logs import Logger
 from shoal.operator.definitions import Discovering, Unserved, ensure
@@ -30,9 +30,10 @@ from shoal.operator.loops import Loop, run_all
 from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import check_rights
 from shoal.operator.program import Identity, Somebodys
-from shoal.operator.rights import Right, lease_rights, scheduler_rights
+from shoal.operator.rights import Right, lease_rights, rival_rights, scheduler_rights
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
+from shoal.operator.scheduler.rivals import Claim, Rivals
 from shoal.operator.scheduler.scope import HYPER_NODE, Scope
 from shoal.operator.trimming import slim_pod
 from shoal.scheduling.groups import Settings
@@ -78,6 +79,7 @@ class SchedulerProgram:
         self._silence = silence
         self._scope = Scope()
         self._leadership: Leadership | None = None
+        self._rivals: Rivals | None = None
         self._loop: Scheduler | None = None
 
     async def prepare(self) -> None:
@@ -109,6 +111,7 @@ class SchedulerProgram:
         wanted = [("", right) for right in found]
         if self._identity.elects:
             wanted += [(own, right) for right in lease_rights([self._charge.name])]
+            wanted += [("", right) for right in rival_rights([self._charge.name])]
         return wanted
 
     async def run(self) -> None:
@@ -122,7 +125,17 @@ class SchedulerProgram:
             identity=identity.name, terms=identity.terms, clock=self._clock,
         )  # fmt: skip
         fenced = Fenced(self._cluster, lambda: leadership.is_held)
-        await leadership.run(lambda: self._work(fenced))
+        await leadership.run(lambda: self._when_alone(fenced))
+
+    async def _when_alone(self, cluster: Cluster) -> None:
+        """Installations in other namespaces have Leases of their own, and may answer for the same pods."""
+        assert self._scope.schedulers is not None, "on somebody's cluster pods are asked whom they want"
+        self._rivals = Rivals(
+            cluster, Key(self._identity.namespace, self._charge.name),
+            Claim(self._scope.schedulers, self._scope.namespace), clock=self._clock,
+        )  # fmt: skip
+        await self._rivals.until_alone()
+        await self._work(cluster)
 
     async def _work(self, cluster: Cluster) -> None:
         nodes = Reflector(cluster, NODE, clock=self._clock)
@@ -155,6 +168,8 @@ class SchedulerProgram:
         leadership = self._leadership
         if leadership is None or not leadership.follows:
             return Readiness("scheduler", False, "waits for the Lease to be read")
+        if self._rivals is not None and self._rivals.waits_for:
+            return Readiness("scheduler", True, f"waits: {self._rivals.waits_for}")
         return Readiness("scheduler", True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
 
 

@@ -1,0 +1,174 @@
+"""Schedulers of other installations that answer for the same pods: one of them works, the others wait.
+
+Replicas of one installation take turns under its Lease. Installations in other namespaces have Leases of the same name
+there, and whoever holds one writes on it for whose pods he wants to answer. He may begin once he has written that and
+then sees nobody alive who wrote so too: of two who write at once, whoever wrote last sees the other. If both see each
+other, the one in the namespace that comes first keeps his word and the other takes his back. A Lease that was given
+back, or is not renewed for its duration, binds nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+
+from shoal.cluster.clock import Clock, pause
+from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import LEASE
+from shoal.kube.objects import Key, Obj, annotations_of, key_of
+from shoal.logs import Logger
+from shoal.operator.leading import elapsed, is_older
+
+log = Logger(__name__)
+
+ANSWERS_FOR = "shoal.dev/answers-for"
+USUAL_DURATION_SECONDS = 15
+PAUSE_SECONDS = 2.0  # after a request that failed
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """For pods that ask for one of these schedulers, in one namespace or, where that is None, in all."""
+
+    schedulers: frozenset[str]
+    namespace: str | None = None
+
+    def overlaps(self, other: Claim) -> bool:
+        is_near = None in (self.namespace, other.namespace) or self.namespace == other.namespace
+        return is_near and not self.schedulers.isdisjoint(other.schedulers)
+
+    def __str__(self) -> str:
+        names = ",".join(sorted(self.schedulers))
+        return names if self.namespace is None else f"{names}@{self.namespace}"
+
+    @classmethod
+    def read(cls, text: str) -> Claim:
+        names, at, namespace = text.partition("@")
+        return cls(frozenset(names.split(",")), namespace if at else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    lease: Obj
+    since: float  # when it was last seen to change
+
+    def ends_in(self, now: float) -> float:
+        spec = self.lease["spec"]
+        if not spec.get("holderIdentity"):
+            return 0.0
+        return self.since + float(spec.get("leaseDurationSeconds") or USUAL_DURATION_SECONDS) - now
+
+
+class Rivals:
+    def __init__(
+        self, cluster: Cluster, lease: Key, claim: Claim, *, clock: Clock, seconds: Callable[[], float] = elapsed
+    ) -> None:
+        """`lease` is the one that is held while this is asked."""
+        self.waits_for = ""  # in words; '': nobody
+        self._cluster = cluster
+        self._lease = lease
+        self._claim = claim
+        self._clock = clock
+        self._seconds = seconds
+        self._seen: dict[Key, _Seen] = {}
+        self._news = asyncio.Event()
+
+    async def until_alone(self) -> None:
+        """Until nobody else answers for the same pods, and everybody can see that we do."""
+        copy = Reflector(self._cluster, LEASE, fields=self._fields, on_change=self._changed, clock=self._clock)
+        following = asyncio.create_task(copy.run())
+        try:
+            await copy.synced.wait()
+            await self._until_alone()
+        finally:
+            self.waits_for = ""
+            following.cancel()
+
+    async def _until_alone(self) -> None:
+        before = self._said(self._lease)  # by whoever of ours held the Lease then
+        is_said, may_be_said = before == str(self._claim), bool(before)
+        while True:
+            self._news.clear()
+            if rivals := self._rivals():
+                self._tell(rivals)
+                if may_be_said and (not is_said or min(rivals) < self._lease):
+                    is_said, may_be_said = False, not await self._asked(self._say(None))
+                await self._news_within(min(rivals.values()))
+                continue
+            may_be_said = True  # also where no answer comes
+            is_said = is_said or await self._asked(self._say(str(self._claim)))
+            if is_said and await self._asked(self._look()) and not self._rivals():
+                return
+
+    @property
+    def _fields(self) -> str:
+        return f"metadata.name={self._lease.name}"
+
+    # Who is there
+
+    def _changed(self, change: Change) -> None:
+        if change.new is None:
+            self._seen.pop(change.key, None)
+        else:
+            self._see(change.new)
+        self._news.set()
+
+    def _see(self, lease: Obj) -> None:
+        key = key_of(lease)
+        known = self._seen.get(key)
+        if known is None or not is_older(lease, known.lease):  # a list may be ahead of the watch
+            same = known is not None and known.lease["spec"] == lease["spec"]
+            self._seen[key] = _Seen(lease, known.since if known is not None and same else self._seconds())
+
+    def _said(self, key: Key) -> str:
+        seen = self._seen.get(key)
+        return annotations_of(seen.lease).get(ANSWERS_FOR, "") if seen is not None else ""
+
+    def _rivals(self) -> dict[Key, float]:
+        """Alive, and for the same pods: with the seconds after which nobody needs to heed them if they stay silent."""
+        now, found = self._seconds(), {}
+        for key, seen in self._seen.items():
+            said, left = self._said(key), seen.ends_in(now)
+            if key != self._lease and said and left > 0 and self._claim.overlaps(Claim.read(said)):
+                found[key] = left
+        return found
+
+    def _tell(self, rivals: Collection[Key]) -> None:
+        places = ", ".join(sorted(key.namespace for key in rivals))
+        words = f"the scheduler in namespace {places} answers for the same pods; let one remain and remove the other"
+        if words != self.waits_for:
+            log.warning("waits", lease=str(self._lease), why=words)
+        self.waits_for = words
+
+    # What is asked of the cluster
+
+    async def _say(self, claim: str | None) -> None:
+        patch = {"metadata": {"annotations": {ANSWERS_FOR: claim}}}
+        await self._cluster.patch(LEASE, self._lease.name, self._lease.namespace, patch=patch)
+
+    async def _look(self) -> None:
+        """As it is now: what a watch tells may be late."""
+        found = (await self._cluster.list(LEASE, fields=self._fields)).items
+        for lease in found:
+            self._see(lease)
+        for key in self._seen.keys() - {key_of(lease) for lease in found}:
+            del self._seen[key]
+
+    async def _asked(self, request: Awaitable[None]) -> bool:
+        try:
+            await request
+        except (ApiError, OutcomeUnknown, OSError) as problem:
+            log.warning("whoever else schedules is not known", lease=str(self._lease), error=str(problem))
+            await pause(self._clock, PAUSE_SECONDS)
+            return False
+        return True
+
+    async def _news_within(self, seconds: float) -> None:
+        timer = self._clock.call_later(seconds, self._news.set)
+        try:
+            await self._news.wait()
+        finally:
+            timer.cancel()
