@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shoal.cluster import disrupting
 from shoal.cluster.core import Core
 from shoal.cluster.deleting import Remover
 from shoal.cluster.port import DeleteOptions, Preconditions, Propagation
@@ -61,7 +62,11 @@ class Binder:
         name = (eviction.get("metadata") or {}).get("name")
         if name and name != key.name:
             raise bad_request("name in URL does not match name in Eviction object")
-        return remover.evict(key, _delete_options(eviction.get("deleteOptions") or {}, dry_run))
+        options = _delete_options(eviction.get("deleteOptions") or {}, dry_run)
+        pod = self._core.stored(self._core.pods, key)
+        if options.preconditions.uid in (None, pod.uid):  # else it is another pod, as the deletion will say
+            disrupting.spend(self._core, pod.obj(), dry_run=options.dry_run)
+        return remover.evict(key, options)
 
 
 def _target(binding: Obj, key: Key) -> str:

@@ -148,6 +148,18 @@ class EmbeddedCluster:
         self.machinery.bind(Key(namespace, pod), binding)
         await self.machinery.durable()
 
+    async def evict(self, pod: str, namespace: str, options: DeleteOptions | None = None) -> None:
+        options = options or DeleteOptions()
+        wanted = options.preconditions
+        said = {
+            "gracePeriodSeconds": options.grace_seconds,
+            "propagationPolicy": options.propagation,
+            "preconditions": {"uid": wanted.uid, "resourceVersion": wanted.resource_version},
+        }
+        eviction: Obj = {"metadata": {"name": pod}, "deleteOptions": said}
+        self.machinery.evict(Key(namespace, pod), eviction, dry_run=options.dry_run)
+        await self.machinery.durable()
+
     # Kinds
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None:

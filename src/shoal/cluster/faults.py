@@ -16,7 +16,7 @@ from shoal.cluster.port import EventType, OutcomeUnknown, WatchEvent
 from shoal.kube.errors import ApiError, unavailable
 from shoal.kube.kinds import Kind
 
-WRITES = frozenset({"create", "patch", "delete", "bind"})
+WRITES = frozenset({"create", "patch", "delete", "bind", "evict"})
 
 
 class ProgramKilled(BaseException):

@@ -43,6 +43,7 @@ class Fenced:
         self.patch = self._fenced("patch", cluster.patch)
         self.delete = self._fenced("delete", cluster.delete)
         self.bind = self._fenced("bind", cluster.bind)
+        self.evict = self._fenced("evict", cluster.evict)
 
     def _fenced(self, verb: str, write: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         @wraps(write)

@@ -170,6 +170,10 @@ class Cluster(Protocol):
         """Place a pod. 409 Conflict where it already has a node or its uid is another."""
         ...
 
+    async def evict(self, pod: str, namespace: str, options: DeleteOptions | None = None) -> None:
+        """Delete a pod if its disruption budget allows it; 429 Too Many Requests where it does not now."""
+        ...
+
     def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]: ...
 
 

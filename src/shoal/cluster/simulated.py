@@ -164,6 +164,10 @@ class SimulatedCluster:
         call = self._note("bind", kinds.POD, namespace, pod, "binding")
         await self._ask(call, lambda: self.embedded.bind(pod, namespace, node=node, uid=uid))
 
+    async def evict(self, pod: str, namespace: str, options: DeleteOptions | None = None) -> None:
+        call = self._note("evict", kinds.POD, namespace, pod, "eviction")
+        await self._ask(call, lambda: self.embedded.evict(pod, namespace, options))
+
     async def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
         call = self._note("logs", kinds.POD, namespace, pod, "log")
         self._strike(call, When.BEFORE)

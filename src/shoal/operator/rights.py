@@ -21,7 +21,9 @@ from shoal.kube.kinds import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    POD_DISRUPTION_BUDGET,
     PRIORITY_CLASS,
+    RESOURCE_QUOTA,
     SECRET,
     Kind,
 )
@@ -152,12 +154,15 @@ def neighbour_rights(dialects: Iterable[Dialect]) -> list[Right]:
 def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> list[Right]:
     """In the whole cluster: who places pods looks at all of them. `group` and `queue` as the cluster serves them."""
     seen = (NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, PRIORITY_CLASS)
+    kept = (RESOURCE_QUOTA, POD_DISRUPTION_BUDGET)
     told = f"{group.plural}/status" if "status" in group.subresources else group.plural
     rights = [
         *(right for kind in seen for right in _on(kind, _COPIES, "to know what there is room for")),
+        *(right for kind in kept for right in _on(kind, _COPIES, "to keep within quotas and disruption budgets")),
         Right("", "pods/binding", "create", "to place pods"),
         Right("", "pods/status", "patch", "to say why a pod waits, and why it has to go"),
         *_on(POD, ("delete",), "to make room for those who deserve it"),
+        Right("", "pods/eviction", "create", "the same, where a disruption budget has a say"),
         *_on(group, (*_COPIES, "patch"), "to know gangs, and to ask elastic ones for pods"),
         Right(group.group, told, "patch", "to say what became of a gang"),
         *_on(queue, (*_COPIES, "create", "patch"), "to know shares, and to close queues below a closed one"),

@@ -42,9 +42,11 @@ class Budgets:
             self._of.pop(key.namespace, None)
 
     def covering(self, pod: Pod) -> list[Key]:
-        found = self._of.get(pod.key.namespace)
-        if found is None or pod.state is not State.RUNNING:
-            return []
+        return self.choosing(pod) if pod.state is State.RUNNING else []
+
+    def choosing(self, pod: Pod) -> list[Key]:
+        """Whatever becomes of it."""
+        found = self._of.get(pod.key.namespace, {})
         return [key for key, budget in found.items() if budget.selector.matches(pod.labels)]
 
     def spend(self, pod: Pod) -> None:

@@ -31,6 +31,8 @@ from shoal.scheduling.snapshot import State
 log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
+KEPT_SECONDS = 60.0  # after that a pod whose budget kept it may be asked for again, even if no budget has changed
+KEPT = (429, 500)  # what a budget answers, or two of them together
 GONE = (404, 409)  # or placed by somebody: the watch tells
 
 
@@ -112,24 +114,25 @@ class Carrier:
     # Evictions
 
     async def _evict(self, eviction: Evict) -> None:
-        """Marked first, so that its job sees why it goes; then told to go, with its grace."""
+        """Marked first, so that its job sees why it goes; then told to go, with its grace. One that a budget chooses is
+        evicted first: the server may keep it, and puts a mark of its own before ours."""
         pod, key = self._pods.objects.get(eviction.pod), eviction.pod
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": eviction.sentence,
-            "lastTransitionTime": rfc3339(self._clock.now()),
-        }
-        patch = {"metadata": {"uid": eviction.uid}, "status": {"conditions": [condition]}}
+        known = self._feed.view.pods.get(key)
+        budgeted = known is not None and bool(self._feed.view.budgets.choosing(known))
         exactly = DeleteOptions(preconditions=Preconditions(uid=eviction.uid))
         try:
-            await self._cluster.patch(
-                POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
-            )
-            await self._cluster.delete(POD, key.name, key.namespace, exactly)
+            if budgeted:
+                await self._cluster.evict(key.name, key.namespace, exactly)
+                with suppress(ApiError, OutcomeUnknown, OSError):  # it goes in any case, and its Event says why
+                    await self._mark(eviction)
+            else:
+                await self._mark(eviction)
+                await self._cluster.delete(POD, key.name, key.namespace, exactly)
         except ApiError as refused:
-            if refused.code not in GONE:
+            if budgeted and refused.code in KEPT:
+                log.info("eviction refused by a budget", pod=str(key), message=refused.message)
+                self._is_kept(eviction)
+            elif refused.code not in GONE:
                 log.warning("eviction refused", pod=str(key), message=refused.message)
                 self._later(lambda: self._stays(eviction))
         except (OutcomeUnknown, OSError) as broken:
@@ -139,6 +142,30 @@ class Carrier:
             self._metrics.evicted()
             if pod is not None:
                 await self._record(pod, WARNING, "Evicted", eviction.sentence)
+
+    async def _mark(self, eviction: Evict) -> None:
+        key = eviction.pod
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": eviction.sentence,
+            "lastTransitionTime": rfc3339(self._clock.now()),
+        }
+        patch = {"metadata": {"uid": eviction.uid}, "status": {"conditions": [condition]}}
+        await self._cluster.patch(
+            POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
+        )
+
+    def _is_kept(self, eviction: Evict) -> None:
+        key, uid = eviction.pod, eviction.uid
+        self._feed.is_kept(key, uid, self._pods.objects.get(key))
+        self._timers.call_later(KEPT_SECONDS, lambda: self._feed.is_free(key, uid, self._pods.objects.get(key)))
+
+    def budget_grew(self, namespace: str) -> None:
+        """Whoever was kept there may be asked for again."""
+        for key, uid in self._feed.kept_in(namespace):
+            self._feed.is_free(key, uid, self._pods.objects.get(key))
 
     def _stays(self, eviction: Evict) -> None:
         self._feed.stays(eviction.pod, eviction.uid, self._pods.objects.get(eviction.pod))

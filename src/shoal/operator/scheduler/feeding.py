@@ -70,6 +70,7 @@ class Feed:
         self._binding: dict[Key, Assumed] = {}
         self._starting = Starting(view, on_started)
         self._leaving: dict[Key, str] = {}  # uids of pods that are being evicted, or asked to go
+        self._kept: dict[Key, str] = {}  # of pods that the server would not let go
 
     @property
     def now(self) -> float:
@@ -283,6 +284,8 @@ class Feed:
             pod = replace(member_from(_shell(obj)), blocked=f"this pod cannot be read: {wrong}")
         if any(amount > MOST or amount < 0 for amount in pod.requests.values()):
             changes["requests"] = bounded(pod.requests)
+        if self._kept and self._kept.get(pod.key) == pod.uid:
+            changes["protected"] = True
         if not pod.node:
             if not self._scope.places(obj):
                 changes["gated"] = True
@@ -314,6 +317,7 @@ class Feed:
     def _forget(self, pod: Pod) -> None:
         self._binding.pop(pod.key, None)
         self._leaving.pop(pod.key, None)
+        self._kept.pop(pod.key, None)
         self.claims.forget(pod.key)
         self._on_queue(self.view.members_of(pod).group.queue)
         self.view.remove_pod(pod.key)
@@ -363,6 +367,24 @@ class Feed:
             del self._leaving[key]
             if seen is not None:
                 self.look_again(seen)
+
+    def is_kept(self, key: Key, uid: str, seen: Obj | None) -> None:
+        """Its budget keeps it: nobody's victim until that allows more, or `is_free` is said."""
+        if self._leaving.get(key) == uid and seen is not None:
+            self._kept[key] = uid
+            self.stays(key, uid, seen)
+            if (known := self.view.pods.get(key)) is not None:
+                self.view.budgets.exhaust(known)
+
+    def is_free(self, key: Key, uid: str, seen: Obj | None) -> None:
+        """It may be asked for once more."""
+        if self._kept.get(key) == uid:
+            del self._kept[key]
+            if seen is not None:
+                self.look_again(seen)
+
+    def kept_in(self, namespace: str) -> list[tuple[Key, str]]:
+        return [(key, uid) for key, uid in self._kept.items() if key.namespace == namespace]
 
     def look_again(self, obj: Obj) -> None:
         key = key_of(obj)

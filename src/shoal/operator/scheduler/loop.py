@@ -25,7 +25,14 @@ from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector, Subscriber, bare
 from shoal.dialects.gangs import COMMAND
 from shoal.kube.conditions import is_true
-from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PRIORITY_CLASS
+from shoal.kube.kinds import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD_DISRUPTION_BUDGET,
+    PRIORITY_CLASS,
+    RESOURCE_QUOTA,
+)
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
 from shoal.operator.loops import subscribed
@@ -34,6 +41,7 @@ from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.domains import Domains
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.figures import Figures
+from shoal.operator.scheduler.limits import Limits
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.queues import QueueKeeper
 from shoal.operator.scheduler.scope import HYPER_NODE, Scope
@@ -97,11 +105,13 @@ class Scheduler:
         found = {
             "claims": Reflector(cluster, PERSISTENT_VOLUME_CLAIM, trim=bare, clock=clock),
             "volumes": Reflector(cluster, PERSISTENT_VOLUME, trim=bare, clock=clock),
+            "budgets": Reflector(cluster, POD_DISRUPTION_BUDGET, trim=bare, clock=clock),
         }
         if scope.gangs:
             found["classes"] = Reflector(cluster, PRIORITY_CLASS, trim=bare, clock=clock)
             found["queues"] = Reflector(cluster, scope.queue_kind, trim=bare, clock=clock)
             found["groups"] = Reflector(cluster, scope.group_kind, scope.namespace, trim=bare, clock=clock)
+            found["quotas"] = Reflector(cluster, RESOURCE_QUOTA, scope.namespace, trim=bare, clock=clock)
             found["orders"] = Reflector(cluster, COMMAND, scope.namespace, trim=bare, clock=clock)
         if scope.hypernodes:
             found["domains"] = Reflector(cluster, HYPER_NODE, trim=bare, clock=clock)
@@ -187,12 +197,14 @@ class Scheduler:
             cluster, feed, self._pods, self._crew,
             scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.forget,
         )  # fmt: skip
+        self._limits = Limits(self.view, on_news=self._news.set, on_freed=self._carrier.budget_grew)
 
     def _subscriptions(self) -> Iterable[tuple[Reflector, Subscriber]]:
         """In the order in which what exists is told: a pod comes when its claims, node and group are known."""
         feed, copies = self._feed, self._copies
         for name in ("volumes", "claims"):
             yield copies[name], lambda change: feed.claim_changed(change, self._pods.objects)
+        yield copies["budgets"], self._limits.budget_changed
         yield self._nodes, feed.node_changed
         if self._domains is not None:
             yield copies["domains"], self._domains.changed
@@ -201,6 +213,7 @@ class Scheduler:
             yield copies["classes"], lambda change: feed.class_changed(change, copies["groups"].objects)
             yield copies["queues"], feed.queue_changed
             yield copies["queues"], self._queues.queue_changed
+            yield copies["quotas"], self._limits.quota_changed
             yield copies["groups"], feed.group_changed
             yield copies["groups"], self._group_words.group_changed
             yield copies["groups"], self._carrier.asker.group_changed
