@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from kit.volcano_jobs import task, vcjob
+from shoal.dialects.backends import volcano
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.groups import group_spec
+from shoal.dialects.volcano.groups import gangs
 from shoal.dialects.volcano.manifest import spec_of
 from shoal.dialects.volcano.plugins import ssh, svc
 from shoal.dialects.volcano.plugins.pods import Scene
@@ -22,6 +23,10 @@ def dressed(manifest: Obj, name: str, index: int = 0) -> Obj:
     stored = DIALECT.default(manifest)
     stored["metadata"] |= {"uid": "u", "namespace": "default"}
     return DIALECT.render(stored, Create(TaskRef(name, index), Setting(run=2, charged=1)))
+
+
+def group_spec(manifest: Obj) -> Obj:
+    return volcano.spec(gangs(spec_of(manifest), job="a", uid="u")[""])
 
 
 def env_of(pod: Obj) -> dict[str, str]:
@@ -138,13 +143,13 @@ def requests(**amounts: str) -> dict[str, str]:
     ],
 )
 def test_a_group_asks_for_the_smallest_set_that_may_run(minimum: int, tasks: list[Obj], least: dict[str, Any]):
-    assert group_spec(spec_of(vcjob("a", *tasks, minAvailable=minimum)), "")["minResources"] == least
+    assert group_spec(vcjob("a", *tasks, minAvailable=minimum))["minResources"] == least
 
 
 def test_partitions_are_gangs_within_the_gang():
     cut = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
     manifest = vcjob("a", task(replicas=4, partitionPolicy=cut))
-    assert group_spec(spec_of(manifest), "")["subGroupPolicy"] == [
+    assert group_spec(manifest)["subGroupPolicy"] == [
         {
             "name": "worker",
             "labelSelector": {"matchLabels": {"volcano.sh/task-spec": "worker"}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from shoal.engine import Action, Happening, Job, Nature, Outcome, Policies, Role, TaskRef
 from shoal.engine.policies import (
@@ -27,6 +28,7 @@ from shoal.engine.policies import (
     Embodiment,
     Ending,
     Finish,
+    Giving,
     GroupGate,
     GroupPlan,
     Hold,
@@ -223,6 +225,7 @@ def volcano(
     reactions: tuple[Reaction, ...] = VC_POLICIES,
     max_retry: int = 3,
     victims: Victims = Victims.HIGHEST,
+    gives: Giving | None = None,
 ) -> Job:
     """A job in the manner of Volcano: a roster, reactions, a group per run, commands."""
     roles = roles or (
@@ -256,11 +259,17 @@ def volcano(
         ),
         ready=Ready((Claim(Tally.STARTED, ALL, Bound.MIN),), sticky=False, falls_back=(Claim(Tally.RUNNING, below=0),)),
         shrink=Shrink(mark=DropMark.POD, victims=victims),
-        gates=(GroupGate((GroupPlan("", f"min-{total}"),), Opens.ADMITTED, follows=True, life=Life.RUN),),
+        gates=(GroupGate((GroupPlan("", f"min-{total}", gives=gives),), Opens.ADMITTED, follows=True, life=Life.RUN),),
         hold=Hold(from_spec=False, keeps=Keep.FINISHED, release_counts=True),
         teardown=Teardown(at_end=Keep.FINISHED, restart_drained=Drained.ENOUGH),
     )
     return Job("job-uid", "vc", tuple(roles), policies, minimum=minimum if minimum is not None else total)
+
+
+def elastic(size: int = 4, *more: Role, least: int = 2, of_role: dict[str, int] | None = None, **options: Any) -> Job:
+    """A job in the manner of Volcano that can do with fewer workers, and restarts as a whole when it loses one."""
+    roles = (Role("worker", size, minimum=least, retry=Retry.word("ddddf")), *more)
+    return volcano(*roles, minimum=least, gives=Giving(least, of_role or {}), **options)
 
 
 def batch(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from kit.engine_jobs import batch, fc_role, framework, paused, replica_set, resized, t9, volcano
+from kit.engine_jobs import batch, elastic, fc_role, framework, paused, replica_set, resized, t9, volcano
 from kit.engine_world import LOST_LEDGER, World
 from shoal.engine import Body, Command, Job, Refused, TaskRef
-from shoal.engine.policies import CompletionsSize, Memory, Rendezvous
+from shoal.engine.policies import CompletionsSize, Memory, Rendezvous, WeightedSize
 
 
 def a_framework() -> Job:
@@ -28,6 +28,7 @@ JOBS: dict[str, Callable[[], Job]] = {
     "framework": a_framework,
     "training job": a_training_job,
     "volcano": volcano,
+    "elastic": elastic,
     "batch": batch,
     "batch by index": lambda: batch(indexed=True),
     "replica set": replica_set,
@@ -47,7 +48,7 @@ class Move:
     passes: int = 1
 
 
-FATES = ("run", "run", "run all", "exit", "exit", "leave", "reap", "reap")
+FATES = ("run", "run", "run all", "exit", "exit", "leave", "reap", "reap", "ask")
 WISHES = ("resize", "tick", "anchor", "command", "hold", "stop")
 ACCIDENTS = ("refuse", "lose", "foreign", "stall")  # an answer lost with the operator changes what they come to
 
@@ -139,6 +140,8 @@ def _befall(world: World, name: str, move: Move) -> None:
         world.exits(name, CODES[move.amount])
     elif move.what == "leave":
         world.leave(name)
+    elif move.what == "ask":
+        world.ask(*sorted(world.pods)[: move.amount + 1])
     elif move.what == "reap":
         world.reap(name)
 
@@ -150,7 +153,14 @@ def _resize(world: World, move: Move) -> None:
         size = replace(job.policies.size, parallelism=move.amount)
         world.edit(lambda job: replace(job, policies=replace(job.policies, size=size)))
     else:
-        world.edit(lambda job: resized(job, **{role.name: max(move.amount, 1)}))
+        world.edit(lambda job: _possible(resized(job, **{role.name: max(move.amount, 1)})))
+
+
+def _possible(job: Job) -> Job:
+    """With a minimum that it can reach, as every job has that was let in."""
+    if job.minimum is None or isinstance(job.policies.size, WeightedSize):
+        return job
+    return replace(job, minimum=min(job.minimum, sum(role.size for role in job.roles)))
 
 
 def _tasks(world: World) -> dict[str, object]:

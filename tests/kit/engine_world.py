@@ -128,14 +128,18 @@ class World:
     def settle(self, *, reap: bool = True, limit: int = 60) -> Step:
         """Passes until nothing moves any more; leaving pods go away on their own."""
         for _ in range(limit):
-            before = (self.state, dict(self.pods), self.anchor)
+            before = self._everything()
             refused = any(isinstance(receipt, Refused) for receipt in self.receipts)  # tried again after a back-off
             step = self.step()
             if reap:
                 self.reap()
-            if not refused and not self.receipts and not step.again and before == (self.state, self.pods, self.anchor):
+            if not refused and not self.receipts and not step.again and before == self._everything():
                 return step
         raise AssertionError(f"no rest after {limit} passes: {step.writes}")
+
+    def _everything(self) -> tuple[object, ...]:
+        there = (dict(self.pods), dict(self.groups), dict(self.companions), tuple(self.commands))
+        return self.state, self.anchor, *there
 
     # What writes do ---------------------------------------------------------------------------------------------
 
@@ -200,7 +204,8 @@ class World:
         if isinstance(target, GroupRef):
             old = self.groups.get(target.key)
             admitted = self.admits if old is None else old.admitted
-            self.groups[target.key] = Group(old.uid if old else uid, target.key, write.digest, admitted)
+            asked = {} if old is None else {"asked": old.asked, "because": old.because}
+            self.groups[target.key] = Group(old.uid if old else uid, target.key, write.digest, admitted, **asked)
         elif isinstance(target, CompanionRef):
             self.companions[target] = Seen(uid, write.digest)
 
@@ -267,6 +272,11 @@ class World:
         for name in names:
             if not self.pods[name].leaving:
                 self.pods[name] = replace(self.pods[name], leaving=True, leaving_since=self.now)
+
+    def ask(self, *names: str, because: str = "") -> None:
+        """The scheduler asks for these pods and no others, as long as it is not told otherwise."""
+        uids = tuple(self.pods[name].uid for name in names)
+        self.groups = {key: replace(group, asked=uids, because=because) for key, group in self.groups.items()}
 
     def delete_anchor(self) -> None:
         """A foreground deletion: the pods leave first."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.faults import Faults, calls
+from shoal.cluster.port import DeleteOptions
+from shoal.dialects.gangs import GIVE_BACK, GIVE_BACK_WHY
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import uid_of
-from shoal.operator.scheduler.asking import GIVE_BACK
 from shoal.scheduling.reading import ELASTIC
 
 
@@ -60,7 +61,11 @@ async def test_an_elastic_job_is_asked_for_pods_by_name() -> None:
         await full_of_little(it, least=2, notes={ELASTIC: "true"})
         await it.gang("great", 2, priorityClassName="high")
         uids = {number: uid_of(await it.cluster.get(POD, f"little-{number}", NS)) for number in (2, 3)}
-        assert (await it.group_notes("little"))[GIVE_BACK] == f"little-3={uids[3]},little-2={uids[2]}"
+        assert await it.group_notes("little") == {
+            ELASTIC: "true",
+            GIVE_BACK: f"little-3={uids[3]},little-2={uids[2]}",
+            GIVE_BACK_WHY: "lower priority than great in queue default",
+        }
         assert await it.events("Shrink") == [
             ("little", "shrunk by 2: little gives way, lower priority than great in queue default")
         ]
@@ -72,6 +77,20 @@ async def test_an_elastic_job_is_asked_for_pods_by_name() -> None:
         await it.rest()
         assert await it.group_notes("little") == {ELASTIC: "true"}
         assert await it.placed() == ["great-0", "great-1", "little-0", "little-1"]
+
+
+async def test_a_pod_that_takes_long_to_go_is_given_back_and_not_evicted() -> None:
+    async with scheduled() as it:
+        await full_of_little(it, least=2, notes={ELASTIC: "true"})
+        it.pods_leave = False
+        await it.gang("great", 2, priorityClassName="high")
+        for number in (2, 3):
+            await it.cluster.delete(POD, f"little-{number}", NS, DeleteOptions(grace_seconds=300))
+        await it.rest()
+        assert await it.group_notes("little") == {ELASTIC: "true"}
+        await it.rest(60)
+        marks = [condition_of(pod, "DisruptionTarget") for pod in (await it.cluster.list(POD, NS)).items]
+        assert (marks, await it.events("Evicted")) == ([None] * len(marks), [])
 
 
 async def test_what_an_elastic_job_does_not_give_back_in_time_is_evicted() -> None:

@@ -12,12 +12,15 @@ from copy import deepcopy
 
 from shoal.dialects.schemas import definition
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Obj, annotations_of
 from shoal.kube.structural import kinds_of
 
 GROUP = "scheduling.volcano.sh"
 VERSION = "v1beta1"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # on a pod: the PodGroup of its namespace that it is a member of
+ELASTIC = "shoal.dev/elastic"  # on a PodGroup, "true": its job gives pods beyond the minimum back when asked
+GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler asks its job for
+GIVE_BACK_WHY = "shoal.dev/give-back-why"  # beside it: for whom they are, and why
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
 
 _TEXT: Obj = {"type": "string"}
@@ -189,6 +192,13 @@ _DEFINITIONS = (
         version="v1alpha1",
     ),
 )  # fmt: skip
+
+
+def asked_back(group: Obj) -> tuple[str, ...]:
+    """The uids of the pods that a scheduler asks for; what cannot be read asks for nobody."""
+    words = annotations_of(group).get(GIVE_BACK, "").split(",")
+    return tuple(uid for word in words if (uid := word.partition("=")[2].strip()))
+
 
 POD_GROUP: Kind
 QUEUE: Kind

@@ -58,6 +58,7 @@ class _Role(msgspec.Struct, omit_defaults=True):
     later: dict[str, str] = {}  # by the moment before which nobody is tried again
     ends: list[tuple[Outcome, str]] = []
     counts: tuple[int, int] = (0, 0)
+    given: str = ""
 
 
 class _Leaving(msgspec.Struct, omit_defaults=True):
@@ -179,6 +180,7 @@ def _role(role: RoleState) -> _Role:
         {moment: ranges(found) for moment, found in later.items()},
         [(outcome, ranges(found)) for outcome, found in _ends(role.tasks)],
         (role.ok_count, role.bad_count),
+        ranges(task.index for task in role.tasks if task.given),
     )
 
 
@@ -228,6 +230,7 @@ def _role_state(role: _Role) -> RoleState:
             tasks[index] = replace(tasks.get(index) or TaskState(index), **values)
 
     change(role.born, born=True)
+    change(role.given, given=True)
     for outcome, where in role.ends:
         change(where, stage=Stage.DONE, attempt=AttemptState(outcome=outcome))
     change(role.dropped, dropped=True, stage=Stage.DONE)

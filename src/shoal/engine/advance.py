@@ -1,8 +1,8 @@
 """One pass: the job as it is wished, the ledger, the world and the time go in; the next ledger and its writes come out.
 
-The order is the safety of the whole. Recognising comes first, because all later steps speak of uids; resizing before
-judging, so that a member scaled away in this pass costs nobody anything; facts before decisions; deciding before
-turning; and the wishes once more at the doors, because a run may have opened meanwhile.
+The order is the safety of the whole. Recognising comes first, because all later steps speak of uids; resizing and
+giving back before judging, so that a member scaled away or given back in this pass costs nobody anything; facts before
+decisions; deciding before turning; and the wishes once more at the doors, because a run may have opened meanwhile.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from shoal.engine.clocks import wake
 from shoal.engine.deciding import decide, lose_anchor
 from shoal.engine.gates import admit
+from shoal.engine.giving import give_back
 from shoal.engine.judging import judge
 from shoal.engine.ledger import JobState
 from shoal.engine.membership import publish
@@ -38,6 +39,7 @@ def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Ste
     if state.is_new:
         state = begin(job, state, scene)
     state = resize(job, state, scene)  # 2 who should be there
+    state = give_back(job, state, scene)
     state = lose_anchor(job, state, scene)
     state, events = judge(job, state, scene)  # 3 what happened
     state = decide(job, state, scene, events)  # 4 what it means

@@ -14,6 +14,7 @@ from shoal.engine.limits import deadline
 from shoal.engine.model import Job
 from shoal.engine.observed import Phase
 from shoal.engine.policies import Reaction
+from shoal.engine.reactions import is_excused
 from shoal.engine.scene import Scene
 from shoal.engine.shaping import force_due, ttl_due
 from shoal.engine.words import Happening, Stage
@@ -42,7 +43,7 @@ def _moments(job: Job, state: JobState, scene: Scene) -> Iterator[datetime]:
                 yield forced
     if state.run.is_open:
         yield from _of_tasks(job, state)
-        yield from _of_pending(job, scene)
+        yield from _of_pending(job, state, scene)
 
 
 def _next_run(state: JobState) -> datetime | None:
@@ -66,13 +67,13 @@ def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
                 yield task.not_before
 
 
-def _of_pending(job: Job, scene: Scene) -> Iterator[datetime]:
+def _of_pending(job: Job, state: JobState, scene: Scene) -> Iterator[datetime]:
     """Bodies a reaction gives a certain time to stop being pending."""
     reactions = {role.name: [*role.reactions, *job.policies.reactions] for role in job.roles}
     if not any(_waits(reaction) for several in reactions.values() for reaction in several):
         return
-    for (role, _), body in scene.bodies.items():
-        if body.phase is Phase.PENDING and body.created is not None:
+    for (role, index), body in scene.bodies.items():
+        if body.phase is Phase.PENDING and body.created is not None and not is_excused(state, role, index):
             for reaction in reactions.get(role, ()):
                 if _waits(reaction):
                     yield body.created + timedelta(seconds=reaction.after_seconds)

@@ -15,11 +15,24 @@ from datetime import datetime
 import msgspec
 
 from shoal.engine.closing import kept
+from shoal.engine.giving import GIVEN, is_up
 from shoal.engine.ledger import JobState, TaskState
 from shoal.engine.membership import members
 from shoal.engine.model import Job
 from shoal.engine.observed import AnchorRef, Body, Created, GroupRef, JobRef, Observed, Refused
-from shoal.engine.policies import AnswerAt, CompletionsSize, Keep, Memory, Names, Scope, Spent, Unit, Victims, WhenEmpty
+from shoal.engine.policies import (
+    AnswerAt,
+    CompletionsSize,
+    GroupGate,
+    Keep,
+    Memory,
+    Names,
+    Scope,
+    Spent,
+    Unit,
+    Victims,
+    WhenEmpty,
+)
 from shoal.engine.slots import allocate
 from shoal.engine.turning import must_go
 from shoal.engine.words import Intent, Outcome, Stage, TaskRef
@@ -238,6 +251,29 @@ def _is_justified(case: Case, body: Body) -> bool:
     return task.dropped or task.outcome is not None
 
 
+def _gives_what_it_can_spare(case: Case) -> Iterator[str]:
+    """Members are given back only where they were asked for, above what their group needs, and at no cost."""
+    before, after = case.before.settled, case.after.settled
+    given = {uid for uid, why in after.items() if why.reason == GIVEN and uid not in before}
+    if not given:
+        return
+    asked = {uid for group in case.observed.groups.values() for uid in group.asked}
+    if given - asked:
+        yield f"{sorted(given - asked)} were given back and nobody asked for them"
+    if "GaveBack" not in {sentence.reason for sentence in case.step.sentences}:
+        yield "members were given back and nobody said so"
+    gates = (gate for gate in case.job.policies.gates if isinstance(gate, GroupGate))
+    for plan in (plan for gate in gates for plan in gate.groups if plan.gives is not None):
+        assert plan.gives is not None
+        up = Counter(body.role for body in case.observed.bodies if body.uid not in given and body.owned and is_up(body))
+        up.update(role for role, task in _tasks(case.after) if task.is_done and task.outcome and task.outcome.is_ok)
+        mine = {role.name for role in case.job.roles if not plan.roles or role.name in plan.roles}
+        took = {after[uid].role for uid in given} & mine
+        if took and sum(up[role] for role in mine) < plan.gives.least:
+            yield f"fewer than {plan.gives.least} members are left of a group that gave some back"
+        yield from (f"too few of {role} are left" for role in took if up[role] < plan.gives.of_role.get(role, 0))
+
+
 def _size(case: Case) -> Iterator[str]:
     """I10"""
     state, policies = case.after, case.job.policies
@@ -370,6 +406,7 @@ _PROMISES: tuple[Callable[[Case], Iterator[str]], ...] = (
     _monotone,
     _final,
     _justified_delete,
+    _gives_what_it_can_spare,
     _size,
     _budget,
     _held,

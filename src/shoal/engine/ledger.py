@@ -51,6 +51,7 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
     dropped: bool = False  # scaled away; never cleared
     charged: int = 0  # retries that cost budget; attempt.number counts all
     born: bool = False  # had a body in this run that nobody accounted for yet
+    given: bool = False  # gave its last body back, and has not run since
     not_before: datetime | None = None  # a delayed retry
     attempt: AttemptState = AttemptState()
 
@@ -72,7 +73,7 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
             return self
         if stage is Stage.RUNNING:
             attempt = replace(self.attempt, ran=now)
-            return replace(self, stage=stage, since=now, attempt=attempt, ran=self.ran or now)
+            return replace(self, stage=stage, since=now, attempt=attempt, ran=self.ran or now, given=False)
         if stage is Stage.OVER:
             return replace(self, stage=stage, since=now, attempt=replace(self.attempt, completed=now))
         if stage is Stage.DONE:
@@ -100,6 +101,10 @@ class TaskState(msgspec.Struct, frozen=True, gc=False):
             not_before=not_before,
             attempt=AttemptState(number=self.attempt.number + 1, started=now),
         )
+
+    def gave_back(self, now: datetime) -> TaskState:
+        """The next attempt, waiting for room: its body went because others needed the place."""
+        return replace(self.retried(now, charged=False), given=True)
 
     def forgotten(self) -> TaskState:
         """The same attempt without the outcome it was about to get."""
@@ -171,7 +176,7 @@ class Why(msgspec.Struct, frozen=True, gc=False):
 
     role: str
     index: int
-    reason: str  # restart, retry, dropped, counted, latched
+    reason: str  # restart, retry, dropped, counted, latched, given
     ok: bool | None = None
 
 
@@ -335,10 +340,13 @@ def _bare(task: TaskState, memory: Memory) -> TaskState:
         dropped=task.dropped,
         charged=task.charged,
         born=task.born and memory is Memory.ROSTER,
+        given=task.given,
         not_before=task.not_before,
         attempt=AttemptState(outcome=outcome),
     )
 
 
 def _is_notable(task: TaskState) -> bool:
-    return task.is_done or task.dropped or task.born or task.not_before is not None or task.charged > 0
+    if task.is_done or task.dropped or task.born or task.given:
+        return True
+    return task.not_before is not None or task.charged > 0

@@ -94,6 +94,8 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     evicted: bool = False  # what it was granted is taken back: its members have to go
     leaving: bool = False
     owned: bool = True
+    asked: tuple[str, ...] = ()  # uids of members its scheduler asks to have back
+    because: str = ""  # and for whom, in the scheduler's words
 
 
 class CompanionRef(msgspec.Struct, frozen=True, gc=False):

@@ -194,17 +194,25 @@ def _holding(job: Job, state: JobState, scene: Scene, awaited: set[Happening]) -
         if kind in awaited and kind is not None:
             yield f"signal:{signal.key}", Event(kind, now, uid=signal.key)
     if Happening.TASK_PENDING in awaited:
-        yield from _pending(job, scene)
+        yield from _pending(job, state, scene)
 
 
-def _pending(job: Job, scene: Scene) -> Iterator[tuple[str, Event]]:
+def _pending(job: Job, state: JobState, scene: Scene) -> Iterator[tuple[str, Event]]:
     """Bodies that stayed pending for the time a reaction gives them."""
     for (role, index), body in scene.bodies.items():
         if body.phase is Phase.PENDING and body.created is not None and not body.leaving:
+            if is_excused(state, role, index):
+                continue
             event = Event(Happening.TASK_PENDING, scene.stamp, role, index, body.uid)
             reaction = _find(job, scene, event)
             if reaction and scene.now >= body.created + timedelta(seconds=reaction.after_seconds):
                 yield f"pending:{body.uid}", event
+
+
+def is_excused(state: JobState, role: str, index: int) -> bool:
+    """Whether a task waits because it made room for others: that it waits is no trouble of its own."""
+    task = state.task(TaskRef(role, index))
+    return task is not None and task.given
 
 
 def _is_ok(task: TaskState) -> bool:

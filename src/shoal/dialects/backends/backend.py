@@ -59,6 +59,7 @@ class Backend:
     longest_name: int = 200  # of an object that stands for a gang
     takes_over: str = ""  # instead, each size of a gang is an object; the annotation that names the one before it
     evicts: bool = False  # what was granted may be taken back
+    asks: bool = False  # asks elastic jobs for pods before it evicts any
     notes: Mapping[str, str] = field(default_factory=dict)  # annotations of every such object
     looks: Looks | None = None
     answer: Callable[[Obj, bool, str], Obj | None] | None = None  # the status a group should show: whether all are up

@@ -50,3 +50,16 @@ class Gang:
 
     def has(self, role: str) -> bool:
         return any(part.role == role for part in self.parts)
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether it has members that it can do without. Of partitions nobody can be spared alone."""
+        return sum(part.size for part in self.parts) > self.least and not any(
+            part.partition_size for part in self.parts
+        )
+
+    @property
+    def least_of_roles(self) -> Mapping[str, int]:
+        """The minima that count: where the roles ask for more than the whole, they are not meant at once."""
+        minima = {part.role: part.least for part in self.parts}
+        return minima if sum(minima.values()) <= self.least else {}

@@ -20,7 +20,7 @@ from shoal.dialects.backends import backend, remembered
 from shoal.dialects.backends.backend import Backend
 from shoal.dialects.backends.gang import Gang
 from shoal.dialects.dialect import Dialect, Kin, LedgerPatch, ManifestInvalid, Relative, Settings
-from shoal.dialects.gangs import GROUP_NAME, POD_GROUP
+from shoal.dialects.gangs import ELASTIC, GROUP_NAME, POD_GROUP
 from shoal.engine import Action, Apply, CompanionRef, Create, Group, GroupRef, Happening, Job, JobState, Seen, TaskRef
 from shoal.engine.policies import Gate, GroupGate, Reaction
 from shoal.kube.errors import Cause
@@ -114,7 +114,8 @@ def _fitting(name: str, limit: int) -> str:
 
 
 def digest_of(backend: Backend, gang: Gang) -> str:
-    return blake2b(json.dumps(backend.spec(gang), sort_keys=True).encode(), digest_size=8).hexdigest()
+    told = {**backend.spec(gang), **({ELASTIC: True} if backend.asks and gang.is_elastic else {})}
+    return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _name(backend: Backend, gang: Gang) -> str:
@@ -146,7 +147,10 @@ def _gates(gates: Iterable[Gate], backend: Backend, gangs: Mapping[str, Gang]) -
         if not isinstance(gate, GroupGate):
             yield gate
         elif backend.kind is not None:
-            plans = tuple(replace(plan, digest=digest_of(backend, gangs[plan.key])) for plan in gate.groups)
+            plans = tuple(
+                replace(plan, digest=digest_of(backend, gangs[plan.key]), gives=plan.gives if backend.asks else None)
+                for plan in gate.groups
+            )
             yield replace(gate, groups=plans, opens=backend.opens, follows=backend.follows)
 
 
@@ -203,6 +207,8 @@ def _dress(kin: Kin, backend: Backend, gangs: _Gangs, manifest: Obj, apply: Appl
     gang = gangs.of(manifest)[apply.target.key]
     unsaid = ", nor ".join(backend.leaves_out(gang))
     notes = {**annotations_of(made), **backend.notes, **({LEFT_OUT: unsaid} if unsaid else {})}
+    if not backend.asks:
+        notes.pop(ELASTIC, None)  # whom it evicts, and when, is that scheduler's own affair
     metadata = {**made["metadata"], "name": _name(backend, gang), "annotations": notes}
     kind = backend.kind
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": backend.spec(gang)}

@@ -70,10 +70,10 @@ def volcano(scheduler: str = "") -> Backend:
 
 
 def shoal(scheduler: str = "") -> Backend:
-    return _of("shoal", scheduler or "shoal")
+    return _of("shoal", scheduler or "shoal", asks=True)
 
 
-def _of(name: str, scheduler: str) -> Backend:
+def _of(name: str, scheduler: str, *, asks: bool = False) -> Backend:
     return Backend(
         name,
         scheduler,
@@ -82,4 +82,5 @@ def _of(name: str, scheduler: str) -> Backend:
         standing,
         lambda pod, gang: _join(scheduler, pod, gang),
         opens=Opens.ADMITTED,
+        asks=asks,
     )

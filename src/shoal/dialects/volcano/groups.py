@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from shoal.dialects.backends import volcano
 from shoal.dialects.backends.gang import Gang, Part, Topology
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano.manifest import Spec, Task
@@ -48,11 +47,6 @@ def gangs(spec: Spec, *, job: str, uid: str, patience_seconds: int | None = None
         )
         for key, tasks in stage_keys(spec).items()
     }
-
-
-def group_spec(spec: Spec, key: str) -> Obj:
-    """The spec of the PodGroup of one stage."""
-    return volcano.spec(gangs(spec, job="", uid="")[key])
 
 
 def _part(task: Task) -> Part:

@@ -12,17 +12,18 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from shoal.dialects.backends import volcano
 from shoal.dialects.backends.volcano import standing
 from shoal.dialects.dialect import Awaited, Child, Kin
-from shoal.dialects.gangs import POD_GROUP
+from shoal.dialects.gangs import ELASTIC, GIVE_BACK_WHY, POD_GROUP, asked_back
 from shoal.dialects.gangs import definitions as gang_definitions
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.groups import Gangs, gangs, group_spec, stage_keys
+from shoal.dialects.volcano.groups import Gangs, gangs
 from shoal.dialects.volcano.manifest import Spec, seconds_of, spec_of
 from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
 from shoal.dialects.volcano.plugins.pods import Scene
 from shoal.engine import Apply, CompanionRef, Group, GroupRef, Seen, Target
-from shoal.engine.policies import Companion, GroupPlan, Life
+from shoal.engine.policies import Companion, Giving, GroupPlan, Life
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
@@ -39,14 +40,15 @@ _OURS = names.JOB_NAME  # as a selector: whatever has the label
 
 
 def group_plans(spec: Spec) -> tuple[GroupPlan, ...]:
-    staged = stage_keys(spec)
+    wanted = gangs(spec, job="", uid="")
     return tuple(
         GroupPlan(
             key,
-            _digest(group_spec(spec, key)),
-            frozenset(task.name for task in tasks) if len(staged) > 1 else frozenset(),
+            _digest({**volcano.spec(gang), **({ELASTIC: True} if gang.is_elastic else {})}),
+            frozenset(part.role for part in gang.parts) if len(wanted) > 1 else frozenset(),
+            Giving(gang.least, gang.least_of_roles) if gang.is_elastic else None,
         )
-        for key, tasks in staged.items()
+        for key, gang in wanted.items()
     )
 
 
@@ -92,8 +94,11 @@ def dress(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
     if isinstance(target, GroupRef):
         metadata["labels"] = {**labels_of(manifest), **metadata["labels"]}
         copied = {k: v for k, v in annotations_of(manifest).items() if not _is_private(k)}
+        gang = gangs(spec, job="", uid="")[target.key]
         metadata["annotations"] = {**copied, **metadata["annotations"], names.STAGE: target.key}
-        content: Obj = {"spec": group_spec(spec, target.key)}
+        if gang.is_elastic or not is_new:
+            metadata["annotations"][ELASTIC] = "true" if gang.is_elastic else None
+        content: Obj = {"spec": volcano.spec(gang)}
     else:
         assert isinstance(target, CompanionRef)
         metadata["annotations"][PART] = target.name
@@ -170,7 +175,16 @@ def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[Compani
     digest = notes.get(names.DIGEST, "")
     if names.STAGE in notes:
         key, seen = notes[names.STAGE], standing(obj)
-        group = Group(uid_of(obj), key, digest, admitted=seen.admitted, unknown=seen.broken, leaving=is_leaving(obj))
+        group = Group(
+            uid_of(obj),
+            key,
+            digest,
+            admitted=seen.admitted,
+            unknown=seen.broken,
+            leaving=is_leaving(obj),
+            asked=asked_back(obj),
+            because=notes.get(GIVE_BACK_WHY, ""),
+        )
         return GroupRef(key), group
     if PART in notes:
         return CompanionRef(notes[PART]), Seen(uid_of(obj), digest, leaving=is_leaving(obj))

@@ -32,6 +32,7 @@ from shoal.engine.policies.children import Companion, Rendezvous
 from shoal.engine.policies.doors import (
     After,
     Gate,
+    Giving,
     GroupGate,
     GroupPlan,
     Hold,
@@ -139,6 +140,7 @@ __all__ = [
     "Finish",
     "FixedSize",
     "Gate",
+    "Giving",
     "GroupGate",
     "GroupPlan",
     "Hold",

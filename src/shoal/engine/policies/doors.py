@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -24,12 +25,21 @@ class WhenShut(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Giving:
+    """What stays of a group that gives members back to the scheduler that asks for them."""
+
+    least: int  # members of the group
+    of_role: Mapping[str, int] = field(default_factory=dict)  # and of single roles among them
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPlan:
     """One request for all-or-nothing placement. `digest` names its setting; roles empty: all."""
 
     key: str  # '' for a job's only group, else a role's or stage's name
     digest: str = ""
     roles: frozenset[str] = frozenset()
+    gives: Giving | None = None  # None: it gives nobody back, whoever asks
 
 
 @dataclass(frozen=True, slots=True)

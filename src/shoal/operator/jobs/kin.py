@@ -273,5 +273,6 @@ def _standing(obj: Obj | None) -> str:
 
 
 def shows(found: Obj, wanted: Obj) -> bool:
-    """Whether an object carries the very notes it should, its digest among them."""
-    return annotations_of(wanted).items() <= annotations_of(found).items()
+    """Whether an object carries the very notes it should, its digest among them, and none that it should lose."""
+    notes = annotations_of(found)
+    return all(notes.get(name) == text for name, text in annotations_of(wanted).items())

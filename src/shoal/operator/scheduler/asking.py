@@ -1,7 +1,8 @@
-"""Asks elastic jobs for pods: by name and uid, in a note on their group, which says no more than is still wanted.
+"""Asks elastic jobs for pods: by name and uid, in a note on their group that says no more than is still wanted, and in
+another for whom they are.
 
-Whoever runs the job may answer by deleting these pods in its own way. What is still there after the hold time is
-evicted. A pod that has gone, or that is being evicted, is taken off the note; a note that an earlier life of ours left
+Whoever runs the job answers by deleting these pods in its own way. What nobody told to go within the hold time is
+evicted. A pod that goes, or that is being evicted, is taken off the note; a note that an earlier life of ours left
 behind is taken away, because that life's reasons are not known any more.
 """
 
@@ -10,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.recording import NORMAL, Recorder
 from shoal.cluster.reflecting import Change
+from shoal.dialects.gangs import GIVE_BACK, GIVE_BACK_WHY
 from shoal.kube.errors import ApiError
-from shoal.kube.objects import Key, Obj, annotations_of
+from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, uid_of
 from shoal.logs import Logger
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.feeding import Feed
@@ -25,8 +28,14 @@ from shoal.scheduling.planning import Evict, Shrink
 
 log = Logger(__name__)
 
-GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that its job is asked for
 FAILURES = (ApiError, OutcomeUnknown, OSError)
+
+
+class Wanted(NamedTuple):
+    """A pod that a job is asked for."""
+
+    uid: str
+    why: str
 
 
 class Asker:
@@ -49,7 +58,7 @@ class Asker:
         self._scope = scope
         self._recorder = recorder
         self._insist = insist
-        self._asked: dict[Key, dict[Key, str]] = {}  # by group: the uids of its pods that are wanted back
+        self._asked: dict[Key, dict[Key, Wanted]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
 
     async def ask(self, shrink: Shrink) -> None:
@@ -58,7 +67,7 @@ class Asker:
         for pod, uid in wanted.items():
             self.is_answered(pod)  # whoever had its name before
             self._groups[pod] = group
-            self._asked.setdefault(group, {})[pod] = uid
+            self._asked.setdefault(group, {})[pod] = Wanted(uid, shrink.why)
         try:
             noted = await self._note(group)
         except FAILURES as failed:
@@ -73,12 +82,21 @@ class Asker:
 
     def _over(self, eviction: Evict) -> None:
         group = self._groups.get(eviction.pod)
-        if group is not None and self._asked[group][eviction.pod] == eviction.uid:
+        if group is not None and self._asked[group][eviction.pod].uid == eviction.uid:
             self._insist(eviction)
             self.is_answered(eviction.pod)
 
+    def pod_changed(self, change: Change) -> None:
+        """A pod that goes, or that has another's name, is the answer."""
+        group = self._groups.get(change.key)
+        if group is None:
+            return
+        pod, wanted = change.new, self._asked[group][change.key]
+        if pod is None or is_leaving(pod) or uid_of(pod) != wanted.uid:
+            self.is_answered(change.key)
+
     def is_answered(self, pod: Key) -> None:
-        """It has gone, or is not asked for any more."""
+        """It goes, or is not asked for any more."""
         group = self._groups.pop(pod, None)
         if group is None:
             return
@@ -103,6 +121,10 @@ class Asker:
         members = self._feed.view.groups.get(key)
         if members is None or not members.known:
             return None
-        wanted = ",".join(f"{pod.name}={uid}" for pod, uid in self._asked.get(key, {}).items())
-        metadata = {"uid": members.group.uid, "annotations": {GIVE_BACK: wanted or None}}
+        wanted = self._asked.get(key, {})
+        notes = {
+            GIVE_BACK: ",".join(f"{pod.name}={each.uid}" for pod, each in wanted.items()) or None,
+            GIVE_BACK_WHY: "; ".join(dict.fromkeys(each.why for each in wanted.values())) or None,
+        }
+        metadata = {"uid": members.group.uid, "annotations": notes}
         return await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch={"metadata": metadata})

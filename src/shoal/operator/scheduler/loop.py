@@ -226,9 +226,9 @@ class Scheduler:
         if change.old is None and change.new is not None:
             self._see(change.new)
         self._feed.pod_changed(change)
+        self._carrier.asker.pod_changed(change)
         if change.new is None:
             self._pod_words.forget(change.key)
-            self._carrier.asker.is_answered(change.key)
 
     def _see(self, pod: Obj) -> None:
         if not pod["spec"].get("nodeName") and self._scope.places(pod):
