@@ -7,7 +7,7 @@ same `Vector` again, so a running pod costs a dictionary look-up and not a parse
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,12 @@ Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 Rows = Ints | slice
 ALL = slice(None)
+Numbers = TypeVar("Numbers", bound=np.generic)
+
+
+def at(amounts: npt.NDArray[Numbers], rows: Rows) -> npt.NDArray[Numbers]:
+    """The places of these rows in an array whose last axis are rows; quicker than to index by them."""
+    return amounts[..., rows] if isinstance(rows, slice) else amounts.take(rows, axis=-1)
 
 
 class Vector:

@@ -184,7 +184,8 @@ class Room:
         cells = self._cells
         for column, amount in vector.cells:  # a few of them: quicker than any array
             cells[column][row] -= sign * amount
-        self.touched(row)
+        if self._logged[row] < self.read_to:
+            self.touched(row)
 
     def leave(self, row: int, vector: Vector, sign: int) -> None:
         """A pod there began to go, or (sign -1) is gone."""

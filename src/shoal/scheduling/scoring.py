@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from shoal.scheduling.columns import ALL, Ints, Rows
+from shoal.scheduling.columns import ALL, Ints, Rows, at
 from shoal.scheduling.devices import WHOLE
 from shoal.scheduling.fitting import tolerates
 from shoal.scheduling.fragmentation import growth
@@ -55,8 +55,8 @@ def worth(shape: Shape, room: Room) -> Worth:
     weight[room.whole[list(weights)] < asked] = 0.0  # never its place, and absurd requests give absurd numbers
 
     def of(free: Ints, rows: Rows, *, pods: int = 1) -> Ints:
-        points = steady[rows] if differ else level
-        used = (free[weighed] - (asked if pods == 1 else pods * asked)) * weight[:, rows]
+        points = at(steady, rows) if differ else level
+        used = (free[weighed] - (asked if pods == 1 else pods * asked)) * at(weight, rows)
         for part in used:  # one after the other: sums of fractions depend on their order
             points = points - part if shape.packs else points + part
         if not shape.packs:

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from shoal.scheduling.columns import ALL, Ints, Mask, Rows, Vector
+from shoal.scheduling.columns import ALL, Ints, Mask, Rows, Vector, at
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fitting import shown_taint, tolerates, untolerated
 from shoal.scheduling.fragmentation import Habits
@@ -26,6 +26,7 @@ from shoal.scheduling.scoring import COMMON, Worth, worth
 from shoal.scheduling.snapshot import Node, Pod
 
 NO_LIMIT = 1 << 20
+FEW = 64  # rows: so many are worked out without asking which of them matter
 RANKS = 1 << 24  # more nodes than there will be
 AT_ONCE = 1 << 52
 NOWHERE = np.iinfo(np.int64).min
@@ -101,9 +102,15 @@ class Shape:
         room = self.room
         free = self._of(room.free, rows)
         slots = self._room_for(free, rows, later=False)
-        points = self._worth(free, rows) * RANKS + self._tie[rows]
         self.slots[rows] = slots
-        self.key[rows] = np.where(slots > 0, points, NOWHERE)
+        if not isinstance(rows, slice) and len(rows) > FEW and not room.is_leaving and not self.devices.are_shared:
+            self.key[rows] = NOWHERE
+            able = slots.nonzero()[0]  # few in a full cluster, and the others are worth nothing
+            best = rows.take(able)
+            self.key[best] = self._points(free.take(able, axis=1), best)
+        else:
+            points = self._points(free, rows)
+            self.key[rows] = np.where(slots > 0, points, NOWHERE)
         self.fits = self.fits_later = int(np.add.reduce(self.slots))
         if room.is_leaving:
             later = self._room_for(free + self._of(room.coming, rows), rows, later=True)
@@ -111,6 +118,13 @@ class Shape:
             # A node that can take the pod at once is better than any that must be waited for.
             self.later_key[rows] = np.where(later > 0, points + (slots > 0) * AT_ONCE, NOWHERE)
             self.fits_later = int(self.later.sum())
+
+    def _points(self, free: Ints, rows: Rows) -> Ints:
+        """The worth of each row, and its name where that is equal."""
+        points = self._worth(free, rows)
+        points *= RANKS
+        points += at(self._tie, rows)
+        return points
 
     def slots_when_empty(self) -> Ints:
         """How many fit on each node with nobody on it who ever goes; worked out once for these nodes."""
