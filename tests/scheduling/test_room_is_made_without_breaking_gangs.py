@@ -190,6 +190,39 @@ def test_what_is_left_of_a_gang_without_its_chief_goes_as_one() -> None:
     assert evicted(board.cycle()) == ["low-worker-0", "low-worker-1", "low-worker-2"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "priority", "gone"),
+    [
+        pytest.param({}, 1, ["low-0", "low-1", "low-2", "low-3"], id="whole-gangs-give-way"),
+        pytest.param({"evict_whole_gangs": False}, 1, [], id="gangs-stay-whole"),
+        pytest.param({"preempt": False}, 1, [], id="nobody-is-preempted"),
+        pytest.param({}, 0, [], id="equals"),
+    ],
+)
+def test_a_group_is_let_in_where_others_give_way_to_it(
+    settings: dict[str, bool], priority: int, gone: list[str]
+) -> None:
+    board = Board(**settings)
+    board.nodes(4)
+    board.running("low", 4, ["n0", "n1", "n2", "n3"], min_resources=cores(cpu=4))
+    board.group("high", 4, priority=priority, phase=Phase.PENDING, min_resources=cores(cpu=4))
+    assert evicted(board.cycle()) == gone
+
+
+def test_no_more_groups_are_let_in_than_others_give_way_to() -> None:
+    board = Board()
+    board.nodes(4)
+    board.running("low", 4, ["n0", "n1", "n2", "n3"], min_member=2, min_resources=cores(cpu=2))
+    for name in ("first", "second", "third"):
+        board.group(name, 2, priority=1, phase=Phase.PENDING, min_resources=cores(cpu=2))
+    made = board.cycle()
+    assert {verdict.group.name: verdict.phase for verdict in made.groups if verdict.group.name != "low"} == {
+        "first": Phase.INQUEUE,
+        "second": Phase.INQUEUE,
+        "third": Phase.PENDING,
+    }
+
+
 def test_no_room_is_made_for_a_group_that_is_not_let_in() -> None:
     board = Board()
     board.nodes(2)

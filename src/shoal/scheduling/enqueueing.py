@@ -1,7 +1,8 @@
 """Who may begin to create pods: a group is let into its queue when its minimum would fit the accounts.
 
 Nothing is placed here. Admitted groups count against those that come after them; one that sat admitted for too long
-without a single place goes back and makes room for the next.
+without a single place goes back and makes room for the next. What others would have to give up for a group counts as
+free: outside it could never ask for it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from shoal.scheduling.members import Members
 from shoal.scheduling.quotas import asked_of_cluster, asked_of_namespace
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import SLACK, Refusal
+from shoal.scheduling.victims import has_weaker
 
 LONGEST_BACKOFF_SECONDS = 600.0
 NAMESPACE_QUOTA = "NamespaceQuota"
@@ -113,6 +115,7 @@ class _Promised:
         self._queues: dict[str, Amounts] = {}
         self._namespaces: dict[str, Amounts] = {}
         self._elastic: dict[str, Amounts] = {}
+        self._weaker: dict[tuple[str, int], Amounts] = {}  # by queue and priority
         for members in cycle.view.unsettled.values():
             if not members.lone and cycle.phase(members) is INQUEUE:
                 self.add(members)
@@ -129,7 +132,7 @@ class _Promised:
 
     def refusal(self, members: Members) -> Standstill | None:
         asked = asked_of_cluster(members.group.min_resources)
-        return self._over_queue(members, asked) or self._over_quota(members) or self._over_cluster(asked)
+        return self._over_queue(members, asked) or self._over_quota(members) or self._over_cluster(members, asked)
 
     def _over_queue(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
         for standing in self._cycle.shares.standings[members.group.queue].line:
@@ -137,7 +140,10 @@ class _Promised:
             for name, need in asked.items():
                 used = standing.allocated.get(name, 0) + waiting.get(name, 0)
                 limit = standing.ceiling.get(name, float("inf"))
-                if used + need > limit + SLACK and used - self._lent(standing.queue.name, name) + need > limit + SLACK:
+                if used + need <= limit + SLACK:
+                    continue
+                spare = max(self._lent(standing.queue.name, name), self._yielding(members).get(name, 0))
+                if used - spare + need > limit + SLACK:
                     refusal = Refusal(standing.queue.name, name, need, used, limit)
                     # A queue that could have everything is as large as the cluster: that is what is too small.
                     everything = limit >= self._cycle.shares.total.get(name, 0)
@@ -158,6 +164,22 @@ class _Promised:
             self._elastic[queue] = found
         return self._elastic[queue].get(resource, 0)
 
+    def _yielding(self, members: Members) -> Amounts:
+        """What groups of its queue with less priority hold: all of it, or where gangs are not evicted whole, what
+        they hold beyond their minima."""
+        cycle, group = self._cycle, members.group
+        if not cycle.settings.preempt or group.guest or not has_weaker(cycle, members):
+            return {}
+        place = (group.queue, group.priority)
+        if place not in self._weaker:
+            found: Amounts = {}
+            for other in cycle.view.accounts[group.queue].groups.values():
+                if other.known and other.group.preemptable and other.group.priority < group.priority:
+                    keeps = {} if cycle.settings.evict_whole_gangs else other.group.min_resources or other.allocated
+                    _add(found, {r: max(a - keeps.get(r, 0), 0) for r, a in other.allocated.items()})
+            self._weaker[place] = found
+        return self._weaker[place]
+
     def _over_quota(self, members: Members) -> Standstill | None:
         """What its namespace allows, less what pods there take and what groups let in before it will."""
         namespace, quotas = members.group.key.namespace, self._cycle.view.quotas
@@ -174,13 +196,13 @@ class _Promised:
                     return Standstill("quota", refusal, words=words, reason=NAMESPACE_QUOTA)
         return None
 
-    def _over_cluster(self, asked: Mapping[str, int]) -> Standstill | None:
+    def _over_cluster(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
         shares = self._cycle.shares
         used = self._used()
         for name, need in asked.items():
             limit = shares.total.get(name, 0) * self._cycle.settings.overcommit
             held = used.get(name, 0) + self._all.get(name, 0)
-            if held + need > limit + SLACK:
+            if held + need > limit + SLACK and held - self._yielding(members).get(name, 0) + need > limit + SLACK:
                 return Standstill("quota", Refusal("", name, need, held, limit), over_cluster=True)
         return None
 
