@@ -35,6 +35,7 @@ class FakeKubelet:
         self._addresses = 0
         self.running: dict[str, str] = {}  # uid of a pod with a living process -> its name
         self.step_seconds = STEP_SECONDS
+        self.places = True  # pods itself, where no scheduler does
         self.is_silent = False  # the node has lost its connection: its processes run on, and nobody hears of them
 
     async def run(self) -> None:
@@ -52,7 +53,7 @@ class FakeKubelet:
 
     def _see(self, pod: Obj) -> None:
         uid = uid_of(pod)
-        if uid not in self._lives:
+        if uid not in self._lives and (self.places or pod["spec"].get("nodeName")):
             self._lives[uid] = asyncio.create_task(self._live(pod))
         if is_leaving(pod) and uid not in self._ends and not self.is_silent:
             self._ends[uid] = asyncio.create_task(self._end(pod))

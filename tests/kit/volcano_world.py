@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 from prometheus_client import CollectorRegistry
@@ -37,12 +38,20 @@ FINAL = ("Completed", "Failed", "Terminated")
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "200"}
 
 
-def door(cluster: Cluster, nodes: Reflector, pods: Reflector, clock: Clock, namespace: str | None = None) -> Scheduler:
-    """Our scheduler, which lets groups in and leaves pods to whoever places them in this world."""
+def door(
+    cluster: Cluster,
+    nodes: Reflector,
+    pods: Reflector,
+    clock: Clock,
+    namespace: str | None = None,
+    *,
+    places: bool = False,
+) -> Scheduler:
+    """Our scheduler, which lets groups in and, unless it `places` them, leaves pods to whoever does in this world."""
     assert planner  # loaded with this module, so that a virtual clock never runs ahead of it
     return Scheduler(
         cluster, nodes, pods,
-        scope=Scope(schedulers=frozenset(), namespace=namespace), clock=clock,
+        scope=Scope(schedulers=None if places else frozenset(), namespace=namespace), clock=clock,
         recorder=Recorder(cluster, "scheduler", clock=clock), metrics=SchedulerMetrics(CollectorRegistry()),
     )  # fmt: skip
 
@@ -190,12 +199,14 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
     """Virtual time, one node of ample size unless a scenario makes it smaller."""
 
     room: Mapping[str, str] = ROOM
+    is_crowded = False  # our scheduler places the pods, and so decides who gives way
 
     def __init__(
         self, seed: int = 0, *, plan: Callable[[int], Faults] | None = None, config: Obj | None = None
     ) -> None:
         super().__init__(seed, plan=plan, config=config)
         self.gate = self.cluster.another()
+        self.kubelet.places = not self.is_crowded
 
     def settings(self, config: Obj | None) -> Any:
         return settings(config or {})
@@ -206,7 +217,8 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
         await self.set_room(self.room)
         clock = self.cluster.clock
         nodes, pods = Reflector(self.gate, NODE, clock=clock), Reflector(self.gate, POD, clock=clock)
-        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, door(self.gate, nodes, pods, clock))]
+        gangs = door(self.gate, nodes, pods, clock, places=self.is_crowded)
+        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
         await self.until(lambda: len(self.queues) == 2)
         return self
 
@@ -259,6 +271,21 @@ WORLDS = Worlds(
     KubernetesVolcano,
     watched=(DIALECT.kind, POD, POD_GROUP, COMMAND, CONFIG_MAP, SERVICE),
 )
+
+
+class CrowdedSimulation(SimulatedVolcano):
+    """Room for four pods of one cpu each, and a scheduler that makes room for those who deserve it."""
+
+    room = ROOM | {"cpu": "4"}
+    is_crowded = True
+
+
+class CrowdedMachine(RealVolcano):
+    def __init__(self, folder: Path, *, config: Obj | None = None) -> None:
+        super().__init__(folder, config=config, capacity={"cpu": "4"})
+
+
+CROWDED = replace(WORLDS, simulated=CrowdedSimulation, embedded=CrowdedMachine, kubernetes=None)
 
 
 def scenario(

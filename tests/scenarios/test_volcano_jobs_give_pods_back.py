@@ -1,0 +1,87 @@
+"""Scenarios of Volcano Jobs that our scheduler places, with room for four pods: an elastic job makes room by giving
+pods back, and nobody is evicted, restarted or charged for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kit.disturbing import Case, Disturbed, scenario
+from kit.fates import runs
+from kit.scenario import SimulatedWorld
+from kit.volcano_jobs import policy, task, vcjob
+from kit.volcano_world import CROWDED, VolcanoWorld
+from shoal.cluster.faults import Faults, When
+from shoal.dialects.gangs import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
+from shoal.dialects.volcano import DIALECT
+from shoal.kube.kinds import POD, PRIORITY_CLASS
+from shoal.kube.objects import annotations_of, name_of
+
+CPU = {"cpu": "1"}
+
+
+@scenario(worlds=CROWDED, thorough=False)
+async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: VolcanoWorld) -> None:
+    before = await crowded(world)
+    await world.submit(vcjob("urgent", task(replicas=2, fate=runs(), requests=CPU), priorityClassName="high"))
+    await world.up("urgent", 2)
+    await world.until(lambda: world.counts("train") == {"running": 2, "pending": 2})
+    await world.rest(30)
+    kept = {name: uid for name, uid in world.uids_of("train").items() if uid in before.values()}
+    assert kept == {name: before[name] for name in ("train-worker-0", "train-worker-1")}
+    notes = annotations_of(world.group("train"))
+    assert {name: notes[name] for name in (ELASTIC, GIVE_BACK, GIVE_BACK_WHY) if name in notes} == {ELASTIC: "true"}
+    tell(world)
+
+    await world.command("urgent", "CompleteJob")
+    await world.up("train", 4)
+    assert {name: len(world.uids[name]) for name in sorted(before)} == dict(
+        zip(sorted(before), (1, 1, 2, 2), strict=True)
+    )
+    status = world.status("train")
+    assert (status.get("retryCount", 0), status.get("version", 0), set(world.phases("train"))) == (
+        0,
+        0,
+        {"Pending", "Running"},
+    )
+
+
+@pytest.mark.disturbed
+async def test_an_operator_killed_at_any_write_of_the_giving_gives_once() -> None:
+    case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
+    picture, world = await case.play()
+    writes = [(call.verb, call.kind, call.name) for call in world.lives[0].calls if call.is_write]
+    marked = [number for number, (verb, kind, _) in enumerate(writes, start=1) if (verb, kind) == ("patch", POD)]
+    again = [number for number, write in enumerate(writes, start=1) if write == ("create", POD, "train-worker-2")]
+    assert writes[marked[0] - 2][:2] == ("patch", DIALECT.kind)  # the ledger, before anything is done about it
+    for number in range(marked[0] - 1, again[-1] + 3):
+        for when in When:
+            found, _ = await case.play(Disturbed(f"killed at write {number}, {when.value}", dying(number, when)))
+            assert found == picture, f"killed at write {number}, {when.value}"
+
+
+def dying(number: int, when: When) -> Callable[[SimulatedWorld, int], Faults]:
+    return lambda _, life: Faults().kill_at_write(number, when=when) if life == 0 else Faults()
+
+
+async def crowded(world: VolcanoWorld) -> dict[str, str]:
+    """An elastic job fills the cluster, and restarts or stops for whatever befalls a pod; the uids of its pods."""
+    await world.user.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 100})
+    answers = [policy("PodEvicted,PodFailed,Unknown", "RestartJob")]
+    if not world.is_real:  # how long a process takes to start is no matter of the scenario
+        answers.append(policy("PodPending", "AbortJob", "10s"))
+    await world.submit(vcjob("train", task(replicas=4, least=2, fate=runs(), requests=CPU), policies=answers))
+    await world.up("train", 4)
+    return world.uids_of("train")
+
+
+def tell(world: VolcanoWorld) -> None:
+    """Words may get lost with an operator that dies; what is done is told once and nothing else is."""
+    told = [(event["reason"], event["message"]) for event in world.events.values() if event["reason"] in REASONS]
+    why = f"lower priority than {name_of(world.group('urgent'))} in queue default"
+    said = ("GaveBack", f"train gives 2 pods back, worker-2 and worker-3: {why}")
+    assert told == [said] or (world.is_disturbed and told == [])
+
+
+REASONS = ("GaveBack", "Evicted", "Restarting", "TaskLost", "TaskFailed")
