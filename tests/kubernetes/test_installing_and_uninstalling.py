@@ -109,8 +109,8 @@ async def test_a_scheduler_in_another_namespace_is_pointed_at(ground: Ground) ->
             "Deployment",
             ours,
             "is a scheduler too",
-            f"it places pods of the whole cluster, and so will the one in elsewhere-{ground.own}, without knowing of "
-            "it: let one remain; installing again without --scheduler takes the other away",
+            f"it places pods of the whole cluster, and so would the one in elsewhere-{ground.own}, which waits while "
+            "the other works: let one remain; installing again without --scheduler takes the other away",
         )
     ]
     assert not [each for each in await ground.install() if each.name == ours]

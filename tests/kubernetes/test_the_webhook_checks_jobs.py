@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from copy import deepcopy
 from dataclasses import replace
 
@@ -12,16 +10,15 @@ import pytest
 
 from kit import operated
 from kit.frameworks_of_scenarios import fw, role
-from kit.installed import FRAMEWORK, Ground, until
+from kit.installed import Ground, until
 from kit.noting import Call, Noting, first
-from kit.operators import OperatorProcess, operator, rights_without, user_of
+from kit.operators import rights_without, user_of
+from kit.webhooked import impossible, is_trusted, webhook
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import opened
-from shoal.cluster.port import PatchType
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET, Kind
-from shoal.kube.objects import Obj
 from shoal.operator.certifying import Certifier, Pair
 from shoal.operator.deployment import render
 from shoal.operator.preflight import NotFit, check_rights
@@ -30,43 +27,6 @@ from shoal.operator.rights import MUTATING, VALIDATING, Right, secret_rights, we
 pytestmark = pytest.mark.kubernetes
 
 RIGHTS = [*secret_rights("s"), *webhook_rights("w")]
-
-
-def impossible(name: str) -> Obj:
-    """The definition knows the outline of a pod template; only the language knows all of it."""
-    made = fw(name, role())
-    made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["tolerations"] = "none"
-    return made
-
-
-@asynccontextmanager
-async def webhook(ground: Ground) -> AsyncIterator[OperatorProcess]:
-    """An operator whose webhook the server can call: no Service leads to it here, so the server calls its address."""
-    await ground.install(webhook=True)
-    words = [*ground.flags, "--webhook-address", "127.0.0.1:0"]
-    async with operator(ground.kubeconfig(), *words) as running:
-        url = f"https://127.0.0.1:{await running.port('webhook')}"
-        await running.says("certificate shown")
-        for kind, path in ((VALIDATING, "/validate"), (MUTATING, "/mutate")):
-            client = [{"op": "replace", "path": "/webhooks/0/clientConfig", "value": {"url": url + path}}]
-            name = ground.options.name
-            await ground.admin.patch(kind, name, patch=client, patch_type=PatchType.JSON)
-            await until(ground.admin, kind, name, None, is_trusted)
-        await is_heard(ground)
-        yield running
-
-
-def is_trusted(configuration: Obj | None) -> bool:
-    return all("caBundle" in entry["clientConfig"] for entry in (configuration or {}).get("webhooks") or ())
-
-
-async def is_heard(ground: Ground) -> None:
-    """Until the server calls the webhook: it says to nobody when it has read its configuration."""
-    while True:
-        try:
-            await ground.admin.create(FRAMEWORK, impossible("probe"), ground.jobs, dry_run=True)
-        except ApiError:
-            return
 
 
 async def test_jobs_are_refused_with_every_mistake_and_completed(ground: Ground) -> None:

@@ -12,9 +12,9 @@ from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Obj
-from shoal.operator.webhook import answer, validate
+from shoal.operator.webhook import answer, validated
 
-KNOWN = {(DIALECT.kind.group, DIALECT.kind.kind): DIALECT}
+SUBJECTS = validated([DIALECT])
 
 
 async def asked(cluster: Cluster, queue: str, *, is_new: bool = True) -> Obj:
@@ -22,7 +22,7 @@ async def asked(cluster: Cluster, queue: str, *, is_new: bool = True) -> Obj:
     job["metadata"]["namespace"] = NAMESPACE
     kind = {"group": DIALECT.kind.group, "version": DIALECT.kind.version, "kind": "Job"}
     review = {"request": {"uid": "u", "kind": kind, "object": job, "oldObject": None if is_new else job}}
-    response: Obj = (await answer(review, KNOWN, validate, cluster))["response"]
+    response: Obj = (await answer(review, SUBJECTS, cluster))["response"]
     return response
 
 

@@ -2,7 +2,7 @@
 
 Asked on every write that touches what people wrote, never for the status: first `warn`, which sees the object as it was
 written and says what is accepted and probably not meant; then `default`; then, beside the schema of the definition,
-`check` with every mistake at once.
+`check` with every mistake at once. Whoever asks for a deletion is told by `keep` why that may not be.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class Admission:
     default: Callable[[Obj], Obj]
     check: Callable[[Obj, Obj | None], list[Cause]]  # new and old
     warn: Callable[[Obj, Obj | None], list[str]]
+    keep: Callable[[Obj], str] = lambda _: ""  # why it may not be deleted; '': it may
 
 
 def together(own: list[Cause], schema: list[Cause]) -> list[Cause]:

@@ -42,7 +42,7 @@ from shoal.cluster.scaling import Scaler
 from shoal.cluster.store import HistoryLimits, Journal, MemoryJournal, SqliteJournal, Store
 from shoal.cluster.watching import Watch
 from shoal.cluster.writing import Writer
-from shoal.kube.errors import ApiError, no_such_path, unavailable
+from shoal.kube.errors import ApiError, forbidden, no_such_path, unavailable
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 
@@ -189,7 +189,14 @@ class Machinery:
 
     def delete(self, kind: Kind, key: Key, options: DeleteOptions | None = None) -> Deleted:
         resource = self._with(kind)
-        return self._attempt(lambda: self._remover.delete(resource, key, options or DeleteOptions()))
+        return self._attempt(lambda: self._delete(resource, key, options or DeleteOptions()))
+
+    def _delete(self, resource: Resource, key: Key, options: DeleteOptions) -> Deleted:
+        """As somebody asks for it: what goes with its namespace or its kind is not asked about."""
+        admission = self.admissions.get(resource.kind.resource) if resource.kind.custom else None
+        if admission is not None and (why := admission.keep(self._core.stored(resource, key).obj())):
+            raise forbidden(resource.kind, key.name, why)
+        return self._remover.delete(resource, key, options)
 
     def delete_collection(
         self,

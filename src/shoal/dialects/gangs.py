@@ -23,6 +23,10 @@ GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that ou
 GIVE_BACK_WHY = "shoal.dev/give-back-why"  # beside it: for whom they are, and why
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
 
+# Rules that an object keeps or breaks by itself are part of its definition, so that every API server knows them.
+ONE_TIER = "highestTierAllowed and highestTierName say the same in two ways; give one of them"
+BELOW_ZERO = "an amount is below zero; give zero or more"
+
 _TEXT: Obj = {"type": "string"}
 _CHOICE: Obj = {"type": "boolean"}
 _COUNT: Obj = {"type": "integer", "format": "int32", "minimum": 0}
@@ -33,6 +37,16 @@ _AMOUNTS: Obj = {
         "x-kubernetes-int-or-string": True,
     },
 }
+_ASKED: Obj = {
+    **_AMOUNTS,
+    "maxProperties": 128,  # a rule over a map is refused where the map may be of any size
+    "x-kubernetes-validations": [
+        {
+            "rule": "self.all(name, type(self[name]) == int ? self[name] >= 0 : !self[name].startsWith('-'))",
+            "message": BELOW_ZERO,
+        }
+    ],
+}
 _TOPOLOGY: Obj = {
     "type": "object",
     "properties": {
@@ -40,6 +54,12 @@ _TOPOLOGY: Obj = {
         "highestTierAllowed": _COUNT,
         "highestTierName": _TEXT,
     },
+    "x-kubernetes-validations": [
+        {
+            "rule": "!has(self.highestTierAllowed) || !has(self.highestTierName) || self.highestTierName == ''",
+            "message": ONE_TIER,
+        }
+    ],
 }
 _CONDITIONS: Obj = {
     "type": "array",
@@ -75,7 +95,7 @@ _POD_GROUP: Obj = {
             "properties": {
                 "minMember": {**_COUNT, "description": "Pods that must be placeable together"},
                 "minTaskMember": {"type": "object", "additionalProperties": _COUNT},
-                "minResources": _AMOUNTS,
+                "minResources": _ASKED,
                 "queue": {**_TEXT, "default": "default"},
                 "priorityClassName": _TEXT,
                 "networkTopology": _TOPOLOGY,
@@ -95,14 +115,22 @@ _POD_GROUP: Obj = {
 _QUEUE: Obj = {
     "type": "object",
     "description": "A share of the cluster",
+    "x-kubernetes-validations": [
+        {
+            "rule": "!has(self.spec) || !has(self.spec.parent) || self.metadata.name == 'root' "
+            "|| self.spec.parent != self.metadata.name",
+            "messageExpression": "'queue ' + self.metadata.name + ' would be below itself; "
+            "choose another parent than ' + self.metadata.name",
+        }
+    ],
     "properties": {
         "spec": {
             "type": "object",
             "properties": {
                 "weight": {**_COUNT, "minimum": 1, "maximum": 65535, "default": 1},
-                "capability": _AMOUNTS,
-                "deserved": _AMOUNTS,
-                "guarantee": {"type": "object", "properties": {"resource": _AMOUNTS}},
+                "capability": _ASKED,
+                "deserved": _ASKED,
+                "guarantee": {"type": "object", "properties": {"resource": _ASKED}},
                 "reclaimable": {"type": "boolean"},
                 "priority": _COUNT,
                 "parent": _TEXT,

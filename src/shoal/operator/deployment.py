@@ -18,6 +18,7 @@ from shoal.dialects.backends import NAMES as BACKENDS
 from shoal.dialects.backends import backend
 from shoal.dialects.backends.handing import handed, has_gangs, without_groups
 from shoal.dialects.dialect import Dialect, definitions_of
+from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.operator.drawing import filled
 from shoal.operator.rights import (
@@ -26,6 +27,7 @@ from shoal.operator.rights import (
     lease_rights,
     neighbour_rights,
     placing_rights,
+    queue_rights,
     rival_rights,
     rules,
     scheduler_rights,
@@ -225,8 +227,9 @@ def _own_roles() -> list[Any]:
 
 def _webhook_roles() -> list[Any]:
     among = [{f"$if dialects={name}": wanted} for name in NAMES if (wanted := _neighbour_rules(load(name)))]
+    queues = {"$if scheduler": rules(queue_rights(gangs.QUEUE))}
     return [
-        _role("ClusterRole", "${name}-webhook", [*rules(webhook_rights("${name}")), *among]),
+        _role("ClusterRole", "${name}-webhook", [*rules(webhook_rights("${name}")), *among, queues]),
         _binding("ClusterRole", "${name}-webhook"),
     ]
 
@@ -448,20 +451,44 @@ def _webhooks() -> list[Any]:
     mutating = {**_webhook("default", "/mutate"), "reinvocationPolicy": "Never"}
     return [
         _object(api, "MutatingWebhookConfiguration", namespaced=False, webhooks=[mutating]),
-        _object(api, "ValidatingWebhookConfiguration", namespaced=False, webhooks=[_webhook("check", "/validate")]),
-    ]
+        _object(
+            api, "ValidatingWebhookConfiguration", namespaced=False,
+            webhooks=[_webhook("check", "/validate"), {"$if scheduler": _gang_webhook()}],
+        ),
+    ]  # fmt: skip
 
 
-def _webhook(word: str, path: str) -> Obj:
+def _gang_webhook() -> Obj:
+    """Gangs and queues are the whole cluster's, whatever jobs this installation serves. What becomes of a gang is
+    written on it again and again, and is nobody's to check."""
+    differs = "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
+    changes = {"name": "spec-changes", "expression": f"request.operation != 'UPDATE' || {differs}"}
+    return {
+        **_called("check.gangs", "/validate"),
+        "matchConditions": [changes],
+        "rules": [
+            {**_on(gangs.QUEUE, "Cluster"), "operations": ["CREATE", "UPDATE", "DELETE"]},
+            {**_on(gangs.POD_GROUP, "Namespaced"), "operations": ["CREATE", "UPDATE"]},
+        ],
+    }
+
+
+def _called(word: str, path: str) -> Obj:
     service = {"name": "${name}", "namespace": "${namespace}", "path": path, "port": 443}
     return {
-        "name": f"{word}.jobs.shoal.dev",
+        "name": f"{word}.shoal.dev",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"service": service},
         "failurePolicy": "${failurePolicy}",
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": 5,
+    }
+
+
+def _webhook(word: str, path: str) -> Obj:
+    return {
+        **_called(f"{word}.jobs", path),
         "rules": [{f"$if dialects={name}": _rule(name)} for name in NAMES],
         "$if watchNamespace": {
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "${watchNamespace}"}}
@@ -474,11 +501,8 @@ def _webhook(word: str, path: str) -> Obj:
 
 
 def _rule(name: str) -> Mapping[str, Any]:
-    kind = load(name).kind
-    return {
-        "apiGroups": [kind.group],
-        "apiVersions": [kind.version],
-        "resources": [kind.plural],
-        "operations": ["CREATE", "UPDATE"],
-        "scope": "Namespaced",
-    }
+    return {**_on(load(name).kind, "Namespaced"), "operations": ["CREATE", "UPDATE"]}
+
+
+def _on(kind: Kind, scope: str) -> Obj:
+    return {"apiGroups": [kind.group], "apiVersions": [kind.version], "resources": [kind.plural], "scope": scope}

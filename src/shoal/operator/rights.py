@@ -25,6 +25,7 @@ from shoal.kube.kinds import (
     PRIORITY_CLASS,
     RESOURCE_QUOTA,
     SECRET,
+    STORAGE_CLASS,
     Kind,
 )
 from shoal.kube.objects import Obj
@@ -151,14 +152,21 @@ def neighbour_rights(dialects: Iterable[Dialect]) -> list[Right]:
     return [right for dialect in dialects for kind in dialect.neighbours for right in _on(kind, ("list",), why)]
 
 
+def queue_rights(queue: Kind) -> list[Right]:
+    """In the cluster, for the webhook beside our scheduler: to see what gangs and queues are checked against."""
+    return _on(queue, ("list",), "to check gangs and queues against the queues there are")
+
+
 def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> list[Right]:
     """In the whole cluster: who places pods looks at all of them. `group` and `queue` as the cluster serves them."""
-    seen = (NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, PRIORITY_CLASS)
+    stored = (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME)
+    seen = (NODE, POD, *stored, STORAGE_CLASS, PRIORITY_CLASS)
     kept = (RESOURCE_QUOTA, POD_DISRUPTION_BUDGET)
     told = f"{group.plural}/status" if "status" in group.subresources else group.plural
     rights = [
         *(right for kind in seen for right in _on(kind, _COPIES, "to know what there is room for")),
         *(right for kind in kept for right in _on(kind, _COPIES, "to keep within quotas and disruption budgets")),
+        *(right for kind in stored for right in _on(kind, ("patch",), "to choose volumes for the nodes of their pods")),
         Right("", "pods/binding", "create", "to place pods"),
         Right("", "pods/status", "patch", "to say why a pod waits, and why it has to go"),
         *_on(POD, ("delete",), "to make room for those who deserve it"),

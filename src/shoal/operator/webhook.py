@@ -1,27 +1,43 @@
-"""Admission over HTTP: jobs are checked and completed at the moment they are written.
+"""Admission over HTTP: jobs are checked and completed at the moment they are written, and so are gangs and queues.
 
-The same functions of each language that a cluster of our own calls in its own process. A review that cannot be read is
-a mistake of the sender and answered 400; a job is refused with every mistake and its path.
+The same functions of each language, and of the scheduler, that a cluster of our own calls in its own process. A review
+that cannot be read is a mistake of the sender and answered 400; an object is refused with every mistake and its path.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from shoal.cluster.port import Cluster, OutcomeUnknown
-from shoal.dialects.dialect import Dialect, Lookup
-from shoal.kube.errors import ApiError, invalid
+from shoal.dialects.dialect import Dialect
+from shoal.dialects.gangs import POD_GROUP, QUEUE
+from shoal.kube.errors import ApiError, forbidden, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of
 from shoal.logs import Logger
 from shoal.operator.health import Handler
+from shoal.operator.scheduler.admission import judge_group, judge_queue, why_kept
 
-Judge = Callable[[Dialect, Obj, Lookup], Obj]
+Known = Callable[[Kind], "list[Obj] | None"]  # every object of a kind; None where it cannot be seen
+Judge = Callable[[Obj, Known], Obj]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kind that is reviewed: what answers a request, and what has to be looked at for that."""
+
+    judge: Judge
+    neighbours: Callable[[Obj], tuple[Kind, ...]] = lambda _: ()
+
+
+Subjects = Mapping[tuple[str, str], Subject]  # by group and kind
 
 log = Logger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -29,46 +45,86 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def handlers(dialects: Iterable[Dialect], cluster: Cluster | None = None) -> dict[str, Handler]:
-    """By path, for POSTs of AdmissionReviews. What new jobs are checked against is asked of `cluster`."""
-    known = {(each.kind.group, each.kind.kind): each for each in dialects}
-    return {"/validate": _handler(known, validate, cluster), "/mutate": _handler(known, mutate, None)}
+    """By path, for POSTs of AdmissionReviews. What new objects are checked against is asked of `cluster`."""
+    spoken = list(dialects)
+    return {"/validate": _handler(validated(spoken), cluster), "/mutate": _handler(completed(spoken), None)}
 
 
-def validate(dialect: Dialect, request: Obj, lookup: Lookup) -> Obj:
-    new, old = request["object"], request.get("oldObject")
+def validated(dialects: Iterable[Dialect]) -> Subjects:
+    """Jobs of every language that is served, and what their gangs and queues are."""
+
+    def among(dialect: Dialect, request: Obj) -> tuple[Kind, ...]:
+        return dialect.neighbours if request.get("oldObject") is None else ()
+
+    jobs = {_place(each.kind): Subject(partial(validate, each), partial(among, each)) for each in dialects}
+    return {
+        **jobs,
+        _place(QUEUE): Subject(validate_queue, lambda _: (QUEUE,)),
+        _place(POD_GROUP): Subject(validate_group, lambda request: () if request.get("oldObject") else (QUEUE,)),
+    }
+
+
+def completed(dialects: Iterable[Dialect]) -> Subjects:
+    return {_place(each.kind): Subject(partial(mutate, each)) for each in dialects}
+
+
+def _place(kind: Kind) -> tuple[str, str]:
+    return kind.group, kind.kind
+
+
+def validate(dialect: Dialect, request: Obj, known: Known) -> Obj:
+    new, old = request.get("object"), request.get("oldObject")
+    if new is None:
+        return {"allowed": True}
     mistakes = dialect.judge(new, old)
     if old is None and dialect.admit_among is not None:
-        mistakes += dialect.admit_among(new, lookup)
+        mistakes += dialect.admit_among(new, lambda kind: known(kind) or ())
     if mistakes:
-        return {"allowed": False, "status": invalid(dialect.kind, name_of(new), mistakes).status()}
+        return _refused(invalid(dialect.kind, name_of(new), mistakes))
     warnings = dialect.warn(new, old)
     return {"allowed": True, "warnings": warnings} if warnings else {"allowed": True}
 
 
-def mutate(dialect: Dialect, request: Obj, _: Lookup) -> Obj:
+def validate_queue(request: Obj, known: Known) -> Obj:
+    new, old = request.get("object"), request.get("oldObject")
+    if new is None:
+        why = why_kept(old or {}, known(QUEUE))
+        return _refused(forbidden(QUEUE, name_of(old or {}), why)) if why else {"allowed": True}
+    mistakes = judge_queue(new, old, known(QUEUE))
+    return _refused(invalid(QUEUE, name_of(new), mistakes)) if mistakes else {"allowed": True}
+
+
+def validate_group(request: Obj, known: Known) -> Obj:
+    new = request.get("object")
+    mistakes = judge_group(new, request.get("oldObject"), known(QUEUE)) if new is not None else []
+    return _refused(invalid(POD_GROUP, name_of(new or {}), mistakes)) if mistakes else {"allowed": True}
+
+
+def _refused(error: ApiError) -> Obj:
+    return {"allowed": False, "status": error.status()}
+
+
+def mutate(dialect: Dialect, request: Obj, _: Known) -> Obj:
     """Defaults and canonical names, as a patch; nothing where the job has them all, or cannot be completed."""
-    written = request["object"]
-    if dialect.admit(written):
+    written = request.get("object")
+    if written is None or dialect.admit(written):
         return {"allowed": True}  # the other webhook says what is wrong
-    completed = dialect.default(written)
-    if completed.get("spec") == written.get("spec"):
+    filled = dialect.default(written)
+    if filled.get("spec") == written.get("spec"):
         return {"allowed": True}
-    operations = [{"op": "add", "path": "/spec", "value": completed["spec"]}]
+    operations = [{"op": "add", "path": "/spec", "value": filled["spec"]}]
     return {"allowed": True, "patchType": "JSONPatch", "patch": base64.b64encode(_encode(operations)).decode()}
 
 
-async def answer(
-    review: Obj, known: Mapping[tuple[str, str], Dialect], judge: Judge, cluster: Cluster | None = None
-) -> Obj:
+async def answer(review: Obj, subjects: Subjects, cluster: Cluster | None = None) -> Obj:
     """The review with a response; kinds nobody here knows are let through."""
     request = review["request"]
     kind = request["kind"]
-    dialect = known.get((kind["group"], kind["kind"]))
+    subject = subjects.get((kind["group"], kind["kind"]))
     response: Obj = {"allowed": True}
-    if dialect is not None and request.get("object") is not None:
-        is_new = request.get("oldObject") is None
-        around = await _around(dialect, cluster) if is_new and cluster is not None else {}
-        response = judge(dialect, request, lambda kind: around.get(kind, ()))
+    if subject is not None and any(request.get(word) is not None for word in ("object", "oldObject")):
+        around = await _around(subject.neighbours(request), cluster) if cluster is not None else {}
+        response = subject.judge(request, around.get)
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -76,21 +132,21 @@ async def answer(
     }
 
 
-async def _around(dialect: Dialect, cluster: Cluster) -> dict[Kind, list[Obj]]:
-    """What a new job is checked against. What cannot be seen refuses nobody: the loop tells when it reads the job."""
+async def _around(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind, list[Obj]]:
+    """What a new object is checked against. What cannot be seen refuses nobody: the loops tell when they read it."""
     found: dict[Kind, list[Obj]] = {}
-    for kind in dialect.neighbours:
+    for kind in kinds:
         try:
             found[kind] = (await cluster.list(kind)).items
         except (ApiError, OutcomeUnknown, OSError) as unseen:
-            log.warning("new jobs are not checked against others", kind=kind.kind, problem=str(unseen))
+            log.warning("new objects are not checked against others", kind=kind.kind, problem=str(unseen))
     return found
 
 
-def _handler(known: Mapping[tuple[str, str], Dialect], judge: Judge, cluster: Cluster | None) -> Handler:
+def _handler(subjects: Subjects, cluster: Cluster | None) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            answered = await answer(_decode(await request.read()), known, judge, cluster)
+            answered = await answer(_decode(await request.read()), subjects, cluster)
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as problem:
             return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {problem!r}\n")
         return web.Response(body=_encode(answered), content_type="application/json")

@@ -70,8 +70,7 @@ def admit_group(queues: Mapping[str, Queue], name: str) -> None:
 
 def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterable[str] = ()) -> None:
     """Whether a queue may be stored like this; `holds_pods` are the queues whose pods have nodes."""
-    for resource in sorted({*queue.guarantee, *queue.deserved, *queue.capability}):
-        _check_amounts(queue, resource)
+    admit_amounts(queue)
     parent = queues.get(queue.parent)
     if queue.name == ROOT or parent is None:
         if queue.parent != ROOT and queue.name != ROOT:
@@ -86,6 +85,12 @@ def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterab
     if queue.parent in set(holds_pods):
         raise QueueRefused(f"queue {queue.parent} runs pods and cannot have queues below it; let them end first")
     _check_family(queues, queue, parent)
+
+
+def admit_amounts(queue: Queue) -> None:
+    """What a queue says of itself alone."""
+    for resource in sorted({*queue.guarantee, *queue.deserved, *queue.capability}):
+        _check_amounts(queue, resource)
 
 
 def admit_deletion(queues: Mapping[str, Queue], name: str, *, holds_pods: Iterable[str] = ()) -> None:
