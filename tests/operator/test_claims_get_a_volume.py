@@ -68,3 +68,27 @@ CASES = [
 @pytest.mark.parametrize(("claims", "volumes", "actions"), CASES)
 def test_claims_and_volumes_settle(claims: list[Obj], volumes: list[Obj], actions: list[Action]) -> None:
     assert settle(claims, volumes) == actions
+
+
+NODE = {"annotations": {"volume.kubernetes.io/selected-node": "n"}}
+PLACED = claim(storageClassName="late")
+PLACED["metadata"] |= NODE
+KNOWN = {
+    "late": {"provisioner": "acme.io/disks", "volumeBindingMode": "WaitForFirstConsumer"},
+    "local": {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "Immediate"},
+}
+LATE_ONE, CHOSEN = volume("free", storageClassName="late"), volume("chosen", **held_by("c-data"))
+
+CLASSES = [
+    pytest.param(claim(storageClassName="late"), [LATE_ONE], [], id="waits for its first pod"),
+    pytest.param(PLACED, [], [Provision(PLACED)], id="its first pod has a node"),
+    pytest.param(
+        claim(storageClassName="late"), [CHOSEN], [Join(claim(storageClassName="late"), CHOSEN)], id="chosen for it"
+    ),
+    pytest.param(claim(storageClassName="local"), [], [], id="nobody makes any"),
+]
+
+
+@pytest.mark.parametrize(("one", "volumes", "actions"), CLASSES)
+def test_classes_say_when_a_claim_gets_its_volume(one: Obj, volumes: list[Obj], actions: list[Action]) -> None:
+    assert settle([one], volumes, KNOWN) == actions

@@ -72,8 +72,7 @@ async def test_a_pod_waits_for_its_claim_and_the_claim_for_its_volume_and_then_f
         await it.cluster.create(PERSISTENT_VOLUME_CLAIM, {"metadata": {"name": "data"}, "spec": claim}, NS)
         await it.rest(5)
         assert ((await it.pod_told("reads"))[2], await it.placed()) == (
-            "waiting: the claim data has no volume yet; a class that waits for the first pod (WaitForFirstConsumer) "
-            "gives it none here, so use one that does not wait",
+            "waiting: the claim data has no volume yet",
             [],
         )
         await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch={"spec": {"volumeName": "v"}})

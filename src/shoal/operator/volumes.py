@@ -1,26 +1,36 @@
 """Storage on one machine: every claim gets a folder.
 
 A claim is first matched with a volume somebody made for it; else a volume is made, whose folder lies in the data
-folder. `settle` decides from claims and volumes alone; the loop makes folders, writes objects, and removes the
-folder of a volume whose claim is gone where its reclaim policy says Delete.
+folder. One whose class waits for the first pod is left alone until the scheduler has chosen a volume or a node for it.
+`settle` decides from claims, volumes and classes alone; the loop makes folders, writes objects, and removes the folder
+of a volume whose claim is gone where its reclaim policy says Delete.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
-from shoal.kube.objects import Key, Obj, at_path, is_leaving, key_of, labels_of, name_of, uid_of
-from shoal.kube.quantity import Quantity
-from shoal.kube.selectors import from_label_selector
+from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
 from shoal.operator.queueing import KeyedWork
+from shoal.operator.storage import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    class_of,
+    is_for,
+    is_free,
+    reference_to,
+    serves,
+    smallest,
+    waits_for_a_pod,
+)
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 OURS = "shoal.dev/folder"
@@ -52,18 +62,19 @@ class Release:
 Action = Provision | Join | Release
 
 
-def settle(claims: Iterable[Obj], volumes: Iterable[Obj]) -> list[Action]:
+def settle(claims: Iterable[Obj], volumes: Iterable[Obj], classes: Mapping[str, Obj] | None = None) -> list[Action]:
     """What to do now. A volume is given to one claim only, by the claim's UID, also within one call."""
-    claims, volumes = list(claims), list(volumes)
+    claims, volumes, classes = list(claims), list(volumes), classes or {}
     by_uid = {uid_of(claim): claim for claim in claims}
-    free = [v for v in volumes if not at_path(v, "spec", "claimRef") and not is_leaving(v)]
+    free = [volume for volume in volumes if is_free(volume)]
     actions: list[Action] = []
     for claim in sorted(claims, key=key_of):
         if at_path(claim, "status", "phase") == "Bound" or is_leaving(claim):
             continue
-        volume = _reserved(claim, volumes) or _best(claim, free)
+        storage = classes.get(class_of(claim))
+        volume = _reserved(claim, volumes) or (None if waits_for_a_pod(storage) else _best(claim, free))
         if volume is None:
-            if not at_path(claim, "spec", "volumeName"):
+            if not at_path(claim, "spec", "volumeName") and _is_to_be_made(claim, storage):
                 actions.append(Provision(claim))
             continue
         if volume in free:
@@ -84,43 +95,27 @@ def _is_released(volume: Obj) -> bool:
     return bool(at_path(volume, "status", "phase") == "Released")
 
 
+def _is_to_be_made(claim: Obj, storage: Obj | None) -> bool:
+    """At once, unless its class has nobody who makes volumes, or has them made for the node of the first pod."""
+    if storage is not None and storage.get("provisioner") == NO_PROVISIONER:
+        return False
+    return not waits_for_a_pod(storage) or SELECTED_NODE in annotations_of(claim)
+
+
 def _reserved(claim: Obj, volumes: Iterable[Obj]) -> Obj | None:
     """The volume that names this claim, or that the claim names."""
+    wanted = at_path(claim, "spec", "volumeName")
     for volume in volumes:
-        reference = at_path(volume, "spec", "claimRef") or {}
-        if reference.get("uid") == uid_of(claim):
-            return volume
-        if not reference.get("uid") and Key(reference.get("namespace", ""), reference.get("name", "")) == key_of(claim):
-            return volume
-        if not reference and name_of(volume) == at_path(claim, "spec", "volumeName"):
+        if is_for(volume, claim) or (not at_path(volume, "spec", "claimRef") and name_of(volume) == wanted):
             return volume
     return None
 
 
 def _best(claim: Obj, free: Iterable[Obj]) -> Obj | None:
-    """The smallest free volume that is large enough, of the same class, and offers the modes asked for."""
+    """The smallest free volume that would do."""
     if at_path(claim, "spec", "volumeName"):
         return None
-    asked = Quantity.parse(at_path(claim, "spec", "resources", "requests", "storage", default="0"))
-    modes = set(at_path(claim, "spec", "accessModes", default=()))
-    selector = at_path(claim, "spec", "selector")
-    fitting = [
-        volume
-        for volume in free
-        if _class(volume) == _class(claim)
-        and modes <= set(at_path(volume, "spec", "accessModes", default=()))
-        and _size(volume) >= asked
-        and (selector is None or from_label_selector(selector).matches(labels_of(volume)))
-    ]
-    return min(fitting, key=lambda v: (_size(v), name_of(v)), default=None)
-
-
-def _size(volume: Obj) -> Quantity:
-    return Quantity.parse(str(at_path(volume, "spec", "capacity", "storage", default="0")))
-
-
-def _class(obj: Obj) -> str:
-    return str(at_path(obj, "spec", "storageClassName", default=""))
+    return smallest(volume for volume in free if serves(volume, claim))
 
 
 def volume_for(claim: Obj, folder: Path) -> Obj:
@@ -133,22 +128,11 @@ def volume_for(claim: Obj, folder: Path) -> Obj:
             "capacity": {"storage": at_path(spec, "resources", "requests", "storage", default="1Gi")},
             "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
             "persistentVolumeReclaimPolicy": "Delete",
-            "storageClassName": _class(claim),
+            "storageClassName": class_of(claim),
             "volumeMode": spec.get("volumeMode") or "Filesystem",
             "hostPath": {"path": str(folder), "type": "DirectoryOrCreate"},
-            "claimRef": _reference(claim),
+            "claimRef": reference_to(claim),
         },
-    }
-
-
-def _reference(claim: Obj) -> Obj:
-    key = key_of(claim)
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "namespace": key.namespace,
-        "name": key.name,
-        "uid": uid_of(claim),
     }
 
 
@@ -161,12 +145,13 @@ class VolumesLoop:
         self._work = KeyedWork(self.name, self._pass)
         self._claims = Reflector(cluster, PERSISTENT_VOLUME_CLAIM, on_change=self._changed)
         self._volumes = Reflector(cluster, PERSISTENT_VOLUME, on_change=self._changed)
+        self._classes = Reflector(cluster, STORAGE_CLASS, on_change=self._changed)
 
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._claims.run())
-                group.create_task(self._volumes.run())
+                for copy in (self._claims, self._volumes, self._classes):
+                    group.create_task(copy.run())
         finally:
             await self._work.close()
 
@@ -175,10 +160,11 @@ class VolumesLoop:
 
     async def _pass(self, _: Key) -> None:
         """One claim that cannot be served now keeps no other waiting; the pass as a whole is then tried again."""
-        await self._claims.synced.wait()
-        await self._volumes.synced.wait()
+        for copy in (self._claims, self._volumes, self._classes):
+            await copy.synced.wait()
+        classes = {key.name: each for key, each in self._classes.objects.items()}
         failures: list[Exception] = []
-        for action in settle(self._claims.objects.values(), self._volumes.objects.values()):
+        for action in settle(self._claims.objects.values(), self._volumes.objects.values(), classes):
             try:
                 await self._take(action)
             except (ApiError, OutcomeUnknown, OSError) as failure:
@@ -210,7 +196,7 @@ class VolumesLoop:
         key, name = key_of(claim), name_of(volume)
         guard = {"uid": uid_of(volume), "resourceVersion": volume["metadata"]["resourceVersion"]}
         if at_path(volume, "spec", "claimRef", "uid") != uid_of(claim):
-            bound = {"metadata": guard, "spec": {"claimRef": _reference(claim)}}
+            bound = {"metadata": guard, "spec": {"claimRef": reference_to(claim)}}
             await self._cluster.patch(PERSISTENT_VOLUME, name, patch=bound)
         await self._phase(PERSISTENT_VOLUME, Key("", name), {"phase": "Bound"})
         if at_path(claim, "spec", "volumeName") != name:

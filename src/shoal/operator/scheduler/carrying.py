@@ -6,7 +6,7 @@ that the next plan finds the pod waiting again; a pod that has gone, or that som
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -21,11 +21,12 @@ from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.operator.scheduler.asking import Asker
 from shoal.operator.scheduler.crew import Crew
+from shoal.operator.scheduler.fastening import Bundle, Fastener
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
 from shoal.operator.scheduler.timers import Timers
-from shoal.scheduling.planning import Bind, Evict, Plan
+from shoal.scheduling.planning import Bind, Evict, Plan, Wait
 from shoal.scheduling.snapshot import State
 
 log = Logger(__name__)
@@ -49,6 +50,7 @@ class Carrier:
         clock: Clock,
         metrics: SchedulerMetrics,
         on_bound: Callable[[Key], None],
+        tell: Callable[[Iterable[Wait]], None],
     ) -> None:
         self._cluster = cluster
         self._feed = feed
@@ -56,27 +58,36 @@ class Carrier:
         self._crew = crew
         self._timers = Timers(clock)
         self.asker = Asker(cluster, feed, crew, self._timers, scope=scope, recorder=recorder, insist=self._insist)
+        self.fastener = Fastener(cluster, feed, pods, crew, self._timers, bind=self._bind_now, tell=tell)
         self._recorder = recorder
         self._clock = clock
         self._metrics = metrics
         self._on_bound = on_bound
 
-    def carry_out(self, made: Plan) -> None:
+    def carry_out(self, made: Plan, bundles: Sequence[Bundle] = ()) -> None:
+        """`bundles`: pods whose claims are to be bound before."""
         for eviction in made.evictions:
             self._crew.ask(partial(self._evict, eviction))
         for shrink in made.shrinks:
             self._crew.ask(partial(self.asker.ask, shrink))
         now, pods = self._feed.now, self._feed.view.pods
+        held = self.fastener.begin(bundles) if bundles else ()
         for bind in made.binds:
             created = pods[bind.pod].created
             self._metrics.reached("Assumed", created, now)
-            self._crew.ask(partial(self._bind, bind, created))
+            if bind.pod not in held:
+                self._crew.ask(partial(self._bind, bind, created))
 
     def close(self) -> None:
         """What waits for its moment does not come to it: the next life plans anew."""
         self._timers.close()
 
     # Binds
+
+    def _bind_now(self, bind: Bind) -> None:
+        """Its claims are bound."""
+        known = self._feed.view.pods.get(bind.pod)
+        self._crew.ask(partial(self._bind, bind, known.created if known is not None else ""))
 
     async def _bind(self, bind: Bind, created: str) -> None:
         key = bind.pod

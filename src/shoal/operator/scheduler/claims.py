@@ -1,37 +1,81 @@
 """Volume claims, as far as they say where a pod may go: the volume of a claim may be reachable from some nodes only.
 
-A claim that is missing, or has no volume yet, keeps its pod waiting: a volume that came after the pod was placed could
-lie where the pod is not. So pods never start whose claims get a volume when their first pod is placed.
+A claim that is missing, or that has no volume and will get one whatever pod comes, keeps its pod waiting: the volume
+could turn out to lie where the pod is not. One whose class waits for the first pod lets the pod go wherever a free
+volume would do or one can be made; which it is, is chosen when the pod has its node, and no volume is chosen twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from shoal.cluster.reflecting import Change
-from shoal.kube.kinds import PERSISTENT_VOLUME
-from shoal.kube.objects import Key, Obj, at_path, is_leaving, key_of
+from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
+from shoal.operator.storage import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    Terms,
+    asked_size,
+    class_of,
+    is_for,
+    is_free,
+    is_within,
+    made_at,
+    merged,
+    on_node,
+    reach_of,
+    serves,
+    smallest,
+    waits_for_a_pod,
+)
+from shoal.scheduling.snapshot import Node
 
-Terms = tuple[Mapping[str, Any], ...]  # of a node selector: any of these
-LATE = "a class that waits for the first pod (WaitForFirstConsumer) gives it none here, so use one that does not wait"
+TAKEN = ("Bound", "Released", "Failed")  # phases of volumes that are nobody's to choose
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The volume that a claim is to get, or None: one is to be made for the node."""
+
+    claim: Key
+    uid: str
+    node: str
+    volume: Obj | None = None
 
 
 class Claims:
-    """Knows claims and volumes by watches, and which waiting pods ask for which."""
+    """Knows claims, volumes and classes by watches, and which waiting pods ask for which claims."""
 
     def __init__(self) -> None:
         self._claims: dict[Key, Obj] = {}
         self._volumes: dict[str, Obj] = {}
+        self._classes: dict[str, Obj] = {}
         self._waiting: dict[Key, tuple[Key, ...]] = {}  # pods, and their claims
+        self.late: set[Key] = set()  # pods with claims that wait for them
+        self._chosen: dict[str, Key] = {}  # volumes that were chosen for a claim, and are not bound to it yet
+        self._making: dict[Key, str] = {}  # claims that a volume is made for, and the node
+        self._resting: dict[Key, str] = {}  # claims for which none could be made a moment ago, and why
 
     def changed(self, change: Change) -> list[Key]:
         """The pods that it may matter to."""
+        name = change.key.name
+        if change.kind == STORAGE_CLASS:
+            _put(self._classes, name, change.new)
+            return self._asking(lambda claim: class_of(self._claims.get(claim, {})) == name)
         if change.kind == PERSISTENT_VOLUME:
-            _put(self._volumes, change.key.name, change.new)
-            return [pod for pod, claims in self._waiting.items() if change.key.name in map(self._volume_of, claims)]
+            _put(self._volumes, name, change.new)
+            return self._asking(lambda claim: self._volume_of(claim) in ("", name))
         _put(self._claims, change.key, change.new)
-        return [pod for pod, claims in self._waiting.items() if change.key in claims]
+        return self._asking(lambda claim: claim == change.key)
+
+    def _asking(self, matters: Any) -> list[Key]:
+        return [pod for pod, claims in self._waiting.items() if any(map(matters, claims))]
+
+    def get(self, claim: Key) -> Obj | None:
+        return self._claims.get(claim)
 
     def _volume_of(self, claim: Key) -> str:
         found: str = at_path(self._claims.get(claim, {}), "spec", "volumeName", default="")
@@ -43,6 +87,7 @@ class Claims:
         if not named:
             return "", ()
         self._waiting[key_of(pod)] = named
+        self.late.discard(key_of(pod))
         terms: list[Terms] = []
         for key in named:
             claim = self._claims.get(key)
@@ -50,18 +95,123 @@ class Claims:
                 return f"the claim {key.name} does not exist; create it, or take it out of the pod", ()
             if is_leaving(claim):
                 return f"the claim {key.name} is being deleted", ()
-            name = self._volume_of(key)
-            if not name:
-                return f"the claim {key.name} has no volume yet; {LATE}", ()
-            if (volume := self._volumes.get(name)) is None:
-                return f"the volume {name} of the claim {key.name} does not exist", ()
-            found = at_path(volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
-            if found:
-                terms.append(tuple(found))
+            why, reach = self._of_bound(key) if self._volume_of(key) else self._of_unbound(key, claim)
+            if why:
+                return why, ()
+            if not self._volume_of(key):
+                self.late.add(key_of(pod))
+            terms += reach
         return "", tuple(terms)
+
+    def _of_bound(self, key: Key) -> tuple[str, tuple[Terms, ...]]:
+        name = self._volume_of(key)
+        if (volume := self._volumes.get(name)) is None:
+            return f"the volume {name} of the claim {key.name} does not exist", ()
+        return "", reach_of(volume)
+
+    # Claims that wait for their first pod
+
+    def _of_unbound(self, key: Key, claim: Obj) -> tuple[str, tuple[Terms, ...]]:
+        if key in self._resting:
+            return f"the claim {key.name} got no volume, and another try is made soon: {self._resting[key]}", ()
+        storage = self._classes.get(class_of(claim))
+        if storage is None or not waits_for_a_pod(storage):
+            return f"the claim {key.name} has no volume yet", ()
+        if node := self._making.get(key) or annotations_of(claim).get(SELECTED_NODE):
+            return "", ((on_node(node),),)
+        return self._anywhere(key, claim, storage)
+
+    def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[str, tuple[Terms, ...]]:
+        """Wherever one of the volumes that would do can be reached, or one can be made."""
+        volumes = self._candidates(key, claim)
+        is_made = storage.get("provisioner") != NO_PROVISIONER and not any(is_for(each, claim) for each in volumes)
+        reaches = [reach_of(volume) for volume in volumes]
+        places = made_at(storage)
+        if (is_made and not places) or any(not reach for reach in reaches):
+            return "", ()
+        if not volumes and not is_made:
+            wanted = f"{asked_size(claim)} of class {name_of(storage)}"
+            return f"no volume is free that would do for the claim {key.name} ({wanted}), and nobody makes any", ()
+        terms = tuple(term for reach in reaches for term in merged(reach))
+        return "", (terms + (places if is_made else ()),)
+
+    def _candidates(self, key: Key, claim: Obj) -> list[Obj]:
+        """The volume that is kept for the claim, or all that would do."""
+        kept = [volume for volume in self._volumes.values() if is_for(volume, claim) and not is_leaving(volume)]
+        kept += [
+            self._volumes[name] for name, chosen in self._chosen.items() if chosen == key and name in self._volumes
+        ]
+        return kept or [volume for volume in self._volumes.values() if self._is_to_be_had(volume, claim)]
+
+    def _is_to_be_had(self, volume: Obj, claim: Obj) -> bool:
+        if at_path(volume, "status", "phase") in TAKEN or name_of(volume) in self._chosen:
+            return False
+        return is_free(volume) and serves(volume, claim)
+
+    def choose(self, pod: Key, node: Node) -> list[Choice] | None:
+        """A volume for each claim of the pod that waits for it, or that one is to be made; None where none is left."""
+        found: list[Choice] = []
+        for key in self._waiting.get(pod, ()):
+            if self._volume_of(key):
+                continue
+            choice = self._choice(key, node)
+            if choice is None:
+                return None
+            found.append(choice)
+        return found
+
+    def _choice(self, key: Key, node: Node) -> Choice | None:
+        claim = self._claims.get(key)
+        storage = self._classes.get(class_of(claim)) if claim is not None else None
+        if claim is None or storage is None:
+            return None
+        candidates = self._candidates(key, claim)
+        volume = smallest(each for each in candidates if is_within(node, reach_of(each)))
+        if volume is not None:
+            self._chosen[name_of(volume)] = key
+            return Choice(key, uid_of(claim), node.name, volume)
+        is_kept = any(is_for(each, claim) for each in candidates)
+        places = made_at(storage)
+        if is_kept or storage.get("provisioner") == NO_PROVISIONER or (places and not is_within(node, (places,))):
+            return None
+        return Choice(key, uid_of(claim), node.name)
+
+    def begin(self, choices: Iterable[Choice]) -> None:
+        """They are being carried out: whoever asks for the same claims follows them."""
+        self._making.update((choice.claim, choice.node) for choice in choices if choice.volume is None)
+
+    def end(self, claims: Iterable[Key]) -> None:
+        """What was chosen for these is bound, or free again."""
+        given = set(claims)
+        self._chosen = {name: claim for name, claim in self._chosen.items() if claim not in given}
+        for claim in given:
+            self._making.pop(claim, None)
+
+    def rest(self, claim: Key, why: str) -> None:
+        """None could be made: its pods wait for a while."""
+        self._resting[claim] = why
+
+    def try_again(self, claim: Key) -> list[Key]:
+        """The pods that it may matter to."""
+        self._resting.pop(claim, None)
+        return self._asking(lambda each: each == claim)
+
+    def reaches(self, pod: Key, node: Node) -> bool:
+        """Whether every claim of the pod has a volume that the node reaches."""
+        volumes = [self._volumes.get(self._volume_of(claim)) for claim in self._waiting.get(pod, ())]
+        return all(volume is not None and is_within(node, reach_of(volume)) for volume in volumes)
+
+    def is_bound(self, claim: Key) -> bool:
+        """And its volume is known."""
+        found = self._claims.get(claim, {})
+        return at_path(found, "status", "phase") == "Bound" and self._volume_of(claim) in self._volumes
+
+    def of_pod(self, pod: Key) -> tuple[Key, ...]:
+        return self._waiting.get(pod, ())
 
     def forget(self, pod: Key) -> None:
         self._waiting.pop(pod, None)
+        self.late.discard(pod)
 
 
 def _named(pod: Obj) -> Iterable[Key]:

@@ -239,6 +239,8 @@ class Feed:
                 self._on_group(pod.group)
             if obj["spec"].get("nodeName"):
                 self._starting.answered(pod.group, pod.key)
+        if obj["spec"].get("nodeName"):
+            self.claims.forget(pod.key)
         if known is None or (pod != known and not _is_the_same_to_others(known, pod)):
             self._on_news()
 
@@ -386,12 +388,14 @@ class Feed:
     def kept_in(self, namespace: str) -> list[tuple[Key, str]]:
         return [(key, uid) for key, uid in self._kept.items() if key.namespace == namespace]
 
-    def look_again(self, obj: Obj) -> None:
+    def look_again(self, obj: Obj, *, quietly: bool = False) -> None:
+        """`quietly`: that is no reason for another plan."""
         key = key_of(obj)
         known = self.view.pods.get(key)
         if known is not None and known.uid == uid_of(obj):
             self.view.set_pod(self._assumed(self._read_pod(obj), None))
-            self._on_news()
+            if not quietly:
+                self._on_news()
 
 
 def bounded(amounts: Mapping[str, int]) -> dict[str, int]:

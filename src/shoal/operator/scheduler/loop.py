@@ -32,6 +32,7 @@ from shoal.kube.kinds import (
     POD_DISRUPTION_BUDGET,
     PRIORITY_CLASS,
     RESOURCE_QUOTA,
+    STORAGE_CLASS,
 )
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
@@ -105,6 +106,7 @@ class Scheduler:
         found = {
             "claims": Reflector(cluster, PERSISTENT_VOLUME_CLAIM, trim=bare, clock=clock),
             "volumes": Reflector(cluster, PERSISTENT_VOLUME, trim=bare, clock=clock),
+            "storage": Reflector(cluster, STORAGE_CLASS, trim=bare, clock=clock),
             "budgets": Reflector(cluster, POD_DISRUPTION_BUDGET, trim=bare, clock=clock),
         }
         if scope.gangs:
@@ -196,14 +198,16 @@ class Scheduler:
         self._carrier = Carrier(
             cluster, feed, self._pods, self._crew,
             scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.forget,
+            tell=self._pod_words.tell,
         )  # fmt: skip
         self._limits = Limits(self.view, on_news=self._news.set, on_freed=self._carrier.budget_grew)
 
     def _subscriptions(self) -> Iterable[tuple[Reflector, Subscriber]]:
         """In the order in which what exists is told: a pod comes when its claims, node and group are known."""
         feed, copies = self._feed, self._copies
-        for name in ("volumes", "claims"):
+        for name in ("storage", "volumes", "claims"):
             yield copies[name], lambda change: feed.claim_changed(change, self._pods.objects)
+            yield copies[name], self._carrier.fastener.changed
         yield copies["budgets"], self._limits.budget_changed
         yield self._nodes, feed.node_changed
         if self._domains is not None:
@@ -259,10 +263,11 @@ class Scheduler:
         self._cycles += 1
         with self._metrics.planning() as lap:
             made = plan(self.view, self._feed.now, lap)
+        made, bundles = self._carrier.fastener.choose(made)
         news = self._group_words.decide(made.groups, self._cycles) if self._group_words is not None else []
         waits = (*made.waits, *self._waits(made, news))
         self._feed.assume(made)
-        self._carrier.carry_out(made)
+        self._carrier.carry_out(made, bundles)
         self._pod_words.tell(waits)
         self._metrics.planned(made, len(waits))
         self._count(made, news)

@@ -1,0 +1,152 @@
+"""Claims of a class that waits for the first pod: the node first, then the volume, then the pod."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from kit.scheduled import NS, Scheduled, scheduled
+from shoal.cluster.faults import Faults, calls
+from shoal.cluster.port import PatchType
+from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
+from shoal.kube.objects import annotations_of, at_path
+from shoal.operator.storage import NO_PROVISIONER, SELECTED_NODE
+from shoal.operator.volumes import VolumesLoop
+
+MODES = ["ReadWriteOnce"]
+
+
+@asynccontextmanager
+async def storing(folder: Path, *, provisioner: str = "acme.io/disks", **more: Any) -> AsyncIterator[Scheduled]:
+    """Two nodes, a class that waits, and whoever binds claims and volumes in a cluster of our own."""
+    async with scheduled(**more) as it:
+        for name in ("a", "b"):
+            await it.node(name, cpu=4, labels={"kubernetes.io/hostname": name})
+        late = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
+        await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
+        loop = asyncio.create_task(VolumesLoop(it.cluster, folder).run())
+        try:
+            yield it
+        finally:
+            loop.cancel()
+            await asyncio.gather(loop, return_exceptions=True)
+
+
+async def claim(it: Scheduled, name: str) -> None:
+    spec = {"accessModes": MODES, "storageClassName": "late", "resources": {"requests": {"storage": "1Gi"}}}
+    await it.cluster.create(PERSISTENT_VOLUME_CLAIM, {"metadata": {"name": name}, "spec": spec}, NS)
+    await it.rest()
+
+
+async def disk(it: Scheduled, name: str, *, on: str, size: str = "1Gi") -> None:
+    """A volume that lies on one node."""
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
+    affinity = {"required": {"nodeSelectorTerms": [term]}}
+    spec = {"accessModes": MODES, "storageClassName": "late", "capacity": {"storage": size}, "nodeAffinity": affinity}
+    made = {"metadata": {"name": name}, "spec": {**spec, "local": {"path": "/disk"}}}
+    await it.cluster.create(PERSISTENT_VOLUME, made)
+    await it.rest()
+
+
+async def gang(it: Scheduled, count: int, *claims: str, **more: Any) -> None:
+    """Each pod with a claim of its own."""
+    await it.group("g", count)
+    for number, name in enumerate(claims):
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+        await it.pods("g", 1, first=number, volumes=volumes, **more)
+
+
+async def of_claims(it: Scheduled) -> dict[str, str]:
+    found = (await it.cluster.list(PERSISTENT_VOLUME_CLAIM, NS)).items
+    return {each["metadata"]["name"]: at_path(each, "spec", "volumeName", default="") for each in found}
+
+
+def story(it: Scheduled) -> list[tuple[str, str]]:
+    told = [(call.verb, call.kind.kind) for call in it.written]
+    return [each for each in told if each[1] != "PodGroup" and each != ("patch", "Pod") and each[1] != "Queue"]
+
+
+async def test_a_volume_is_made_for_the_node_of_the_first_pod_before_the_pod_is_bound(tmp_path: Path) -> None:
+    async with storing(tmp_path) as it:
+        await claim(it, "data")
+        assert await of_claims(it) == {"data": ""}
+        await gang(it, 1, "data")
+        assert await it.places() == {"g-0": "a"}
+        made = await it.cluster.get(PERSISTENT_VOLUME_CLAIM, "data", NS)
+        assert (annotations_of(made)[SELECTED_NODE], made["status"]["phase"]) == ("a", "Bound")
+        assert story(it) == [("patch", "PersistentVolumeClaim"), ("bind", "Pod")]
+
+
+async def test_pods_of_a_gang_follow_the_disks_that_fit_and_never_want_the_same(tmp_path: Path) -> None:
+    async with storing(tmp_path, provisioner=NO_PROVISIONER) as it:
+        await disk(it, "on-a", on="a")
+        await disk(it, "on-b", on="b")
+        await disk(it, "small-on-b", on="b", size="1Mi")
+        for number in range(2):
+            await claim(it, f"data-{number}")
+        await gang(it, 2, "data-0", "data-1")
+        assert await it.places() == {"g-0": "a", "g-1": "b"}
+        assert await of_claims(it) == {"data-0": "on-a", "data-1": "on-b"}
+        patches = 2 * [("patch", "PersistentVolume")]
+        assert story(it) == [*patches, ("bind", "Pod"), ("bind", "Pod")]
+
+
+async def test_a_gang_for_which_one_disk_is_missing_takes_none(tmp_path: Path) -> None:
+    async with storing(tmp_path, provisioner=NO_PROVISIONER) as it:
+        await disk(it, "on-a", on="a")
+        await disk(it, "on-b", on="b")
+        for number in range(3):
+            await claim(it, f"data-{number}")
+        await gang(it, 3, "data-0", "data-1", "data-2")
+        await it.rest(10)
+        words = "no volume is free that would do for the claim data-2 (1Gi of class late), and nobody makes any"
+        assert await it.told("g") == ("Unschedulable", "NotEnoughResources", words)
+        assert (await it.placed(), story(it)) == ([], [])
+        await disk(it, "third", on="b")
+        assert await it.placed() == ["g-0", "g-1", "g-2"]
+        assert set((await of_claims(it)).values()) == {"on-a", "on-b", "third"}
+
+
+async def test_a_pod_that_does_not_fit_where_the_only_disk_lies_waits_there(tmp_path: Path) -> None:
+    async with storing(tmp_path, provisioner=NO_PROVISIONER) as it:
+        await it.pod("big", cpu=4, nodeSelector={"kubernetes.io/hostname": "b"})
+        await disk(it, "on-b", on="b")
+        await claim(it, "data")
+        await gang(it, 1, "data")
+        assert (await it.told("g"))[2] == (
+            "needs 1 cpu, the most free is 0 of 4 on node b; 1 node does not reach the pod's volumes"
+        )
+
+
+async def test_a_node_for_which_no_volume_can_be_made_is_given_back_and_tried_later(tmp_path: Path) -> None:
+    async with scheduled() as it:
+        await it.node("a")
+        late = {"provisioner": "acme.io/disks", "volumeBindingMode": "WaitForFirstConsumer"}
+        await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
+        await claim(it, "data")
+        await gang(it, 1, "data")
+        sentence = "waiting: it has its node, and the volume of data is being prepared"
+        assert await it.pod_told("g-0") == ("False", "Queued", sentence)
+        back = {"metadata": {"annotations": {SELECTED_NODE: None}}}
+        await it.cluster.patch(PERSISTENT_VOLUME_CLAIM, "data", NS, patch=back, patch_type=PatchType.MERGE)
+        await it.rest(1)
+        words = "the claim data got no volume, and another try is made soon: "
+        assert (await it.told("g"))[2] == f"{words}whoever makes volumes made none for the node that was chosen"
+        assert story(it) == [("patch", "PersistentVolumeClaim")]
+        await it.rest(2)
+        assert story(it) == 2 * [("patch", "PersistentVolumeClaim")]
+
+
+async def test_the_next_scheduler_goes_on_with_what_one_that_died_has_chosen(tmp_path: Path) -> None:
+    faults = Faults().kill(calls("bind", POD))
+    async with storing(tmp_path, faults=faults) as it:
+        await claim(it, "data")
+        await gang(it, 1, "data")
+        assert await it.placed() == []
+        await it.kill()
+        await it.start()
+        assert await it.places() == {"g-0": "a"}
+        assert story(it) == [("patch", "PersistentVolumeClaim"), ("bind", "Pod"), ("bind", "Pod")]
