@@ -1,7 +1,7 @@
 """The stages for scenarios of Volcano Jobs, simulated and real: `kit.scenario` with the words of this language.
 
-Groups are let in by the program that does so on every cluster of our own; it is never disturbed, because it is not the
-one under test.
+Groups are let in by the program that does so on every cluster of our own; it is disturbed only where a scenario is
+about it, and then begins another life at once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from shoal.cluster.faults import Faults
 from shoal.cluster.port import Cluster
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Reflector
+from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.dialects.volcano.orders import order
@@ -199,6 +200,7 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
     """Virtual time, one node of ample size unless a scenario makes it smaller."""
 
     room: Mapping[str, str] = ROOM
+    scheduler_faults: Faults | None = None  # of its first life
     is_crowded = False  # our scheduler places the pods, and so decides who gives way
 
     def __init__(
@@ -206,6 +208,7 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
     ) -> None:
         super().__init__(seed, plan=plan, config=config)
         self.gate = self.cluster.another()
+        self.schedulers: list[SimulatedCluster] = []  # the lives of ours
         self.kubelet.places = not self.is_crowded
 
     def settings(self, config: Obj | None) -> Any:
@@ -215,12 +218,22 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
         await super().__aenter__()
         await self.gate.create(NODE, {"metadata": {"name": "node-1"}})
         await self.set_room(self.room)
-        clock = self.cluster.clock
-        nodes, pods = Reflector(self.gate, NODE, clock=clock), Reflector(self.gate, POD, clock=clock)
-        gangs = door(self.gate, nodes, pods, clock, places=self.is_crowded)
-        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
+        self.start_scheduler(self.scheduler_faults)
         await self.until(lambda: len(self.queues) == 2)
         return self
+
+    def start_scheduler(self, faults: Faults | None = None) -> None:
+        life, clock = self.cluster.another(faults), self.cluster.clock
+        nodes, pods = Reflector(life, NODE, clock=clock), Reflector(life, POD, clock=clock)
+        gangs = door(life, nodes, pods, clock, places=self.is_crowded)
+        self.schedulers.append(life)
+        self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
+
+    async def settle(self) -> None:
+        await super().settle()
+        while self.schedulers and self.schedulers[-1].is_dead:  # all its requests fail from here on, and its loops end
+            self.start_scheduler()
+            await super().settle()
 
     async def set_room(self, amounts: Mapping[str, str]) -> None:
         ready = {"type": "Ready", "status": "True"}

@@ -11,12 +11,12 @@ from kit.disturbing import Case, Disturbed, scenario
 from kit.fates import runs
 from kit.scenario import SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
-from kit.volcano_world import CROWDED, VolcanoWorld
+from kit.volcano_world import CROWDED, CrowdedSimulation, VolcanoWorld
 from shoal.cluster.faults import Faults, When
 from shoal.dialects.gangs import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD, PRIORITY_CLASS
-from shoal.kube.objects import annotations_of, name_of
+from shoal.kube.objects import Obj, annotations_of, name_of
 
 CPU = {"cpu": "1"}
 
@@ -51,14 +51,38 @@ async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: Volcano
 async def test_an_operator_killed_at_any_write_of_the_giving_gives_once() -> None:
     case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
     picture, world = await case.play()
-    writes = [(call.verb, call.kind, call.name) for call in world.lives[0].calls if call.is_write]
-    marked = [number for number, (verb, kind, _) in enumerate(writes, start=1) if (verb, kind) == ("patch", POD)]
-    again = [number for number, write in enumerate(writes, start=1) if write == ("create", POD, "train-worker-2")]
-    assert writes[marked[0] - 2][:2] == ("patch", DIALECT.kind)  # the ledger, before anything is done about it
-    for number in range(marked[0] - 1, again[-1] + 3):
+    writes = [call for call in world.lives[0].calls if call.is_write]
+    marks = [call.write for call in writes if (call.verb, call.kind) == ("patch", POD)]
+    births = [call.write for call in writes if (call.verb, call.name) == ("create", "train-worker-2")]
+    before = writes[marks[0] - 2]
+    assert (before.verb, before.kind, before.name) == ("patch", DIALECT.kind, "train")  # its ledger goes out first
+    for number in range(before.write, births[-1] + 3):
         for when in When:
             found, _ = await case.play(Disturbed(f"killed at write {number}, {when.value}", dying(number, when)))
             assert found == picture, f"killed at write {number}, {when.value}"
+
+
+@pytest.mark.disturbed
+async def test_a_scheduler_killed_at_any_write_around_it_asks_for_no_more() -> None:
+    case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
+    picture, world = await case.play()
+    assert isinstance(world, CrowdedSimulation)
+    numbers = [call.write for call in world.schedulers[0].calls if call.is_write and call.name.startswith("urgent-")]
+    binds = [call.write for call in world.schedulers[0].calls if (call.verb, call.name) == ("bind", "urgent-worker-1")]
+    for number in range(numbers[0], binds[0] + 3):  # from the moment it is let in until it has been placed
+        for when in When:
+            found = await played(case, Faults().kill_at_write(number, when=when))
+            assert found == picture, f"the scheduler killed at write {number}, {when.value}"
+
+
+async def played(case: Case, faults: Faults) -> Obj:
+    world = CrowdedSimulation()
+    world.scheduler_faults, world.is_disturbed = faults, True
+    async with world:
+        await case.script(world)
+        await world.at_rest()
+        assert len(world.schedulers) == 2, "nobody died"
+        return world.picture()
 
 
 def dying(number: int, when: When) -> Callable[[SimulatedWorld, int], Faults]:
