@@ -6,6 +6,7 @@
     port: 6443
     dialects:                       # settings of job languages, or the file that holds them
       framework: {frameworkCompletedRetainSec: 86400}
+    scheduler: {sharing: capacity}  # how pods are placed, and who gives way
     images:
       "acme/trainer:*": {mounts: {/workspace: ./trainer}, python: ~/venvs/trainer}
 
@@ -33,7 +34,7 @@ MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has
 
 
 class Settings(BaseModel):
-    """What the file may say, apart from `images` and `dialects`, which others read."""
+    """What the file may say, apart from `images`, `dialects` and `scheduler`, which others read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -44,6 +45,7 @@ class Settings(BaseModel):
     network: Literal["auto", "isolated", "loopback"] = Field(default="auto", description="auto, isolated or loopback")
     port: int = Field(default=0, ge=0, le=65535, description="a whole number from 0 to 65535; 0 is any free one")
     dialects: dict[str, Any] = Field(default_factory=dict)  # as each language has read its own
+    scheduler: Any = None  # the planner's settings; None: its own
 
     @field_validator("capacity", mode="before")
     @classmethod
@@ -95,10 +97,12 @@ def load(path: Path | None) -> Config:
     images = written.pop("images", None)
     spoken, unspoken = _languages(written.pop("dialects", None) or {}, path.absolute().parent)
     mistakes += unspoken
+    placing, misplaced = _placing(written.pop("scheduler", None))
+    mistakes += misplaced
     settings = Settings()
     said = {key: value for key, value in written.items() if value is not None}
     try:
-        settings = Settings.model_validate({**said, "dialects": spoken})
+        settings = Settings.model_validate({**said, "dialects": spoken, "scheduler": placing})
     except ValidationError as invalid:
         mistakes += [line.removeprefix(".") for line in sentences(invalid, Settings, also=["images"])]
     entries = Images()
@@ -111,6 +115,12 @@ def load(path: Path | None) -> Config:
         listed = "\n".join(f"  {mistake}" for mistake in mistakes)
         raise click.ClickException(f"{path} has {len(mistakes)} mistake{'s' * (len(mistakes) > 1)}:\n{listed}")
     return Config(settings=settings, images=entries)
+
+
+def _placing(written: Any) -> tuple[Any, list[str]]:
+    from shoal.cli.scheduler_settings import read
+
+    return (None, []) if written is None else read(written)
 
 
 def _languages(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:

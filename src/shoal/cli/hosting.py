@@ -45,6 +45,7 @@ from shoal.operator.loops import run_all
 from shoal.operator.metrics import Metrics
 from shoal.operator.scheduler.admission import admit
 from shoal.operator.standard import standard_loops
+from shoal.scheduling.groups import Settings as Placing
 
 log = Logger(__name__)
 
@@ -65,6 +66,7 @@ class HostConfig:
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
     dialects: Mapping[str, Any] = field(default_factory=dict)  # settings of job languages, by name
+    scheduler: Placing | None = None  # None: as the planner has it
     on_job_loop: Callable[[JobLoop], None] = lambda _: None  # hears of every loop that begins; for onlookers
 
 
@@ -141,7 +143,10 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()
-            loops = standard_loops(cluster, volumes=data.volumes, clock=clock, gangs=True, registry=metrics.registry)
+            loops = standard_loops(
+                cluster, volumes=data.volumes, clock=clock, gangs=True,
+                registry=metrics.registry, settings=config.scheduler,
+            )  # fmt: skip
             loops += job_loops(
                 cluster, clock=clock, metrics=metrics, settings=config.dialects, on_made=config.on_job_loop
             )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from shoal.cli.programs import kubeconfig_options, listening, log_option, option_of, serving, turn_options
+
+if TYPE_CHECKING:
+    from shoal.scheduling.groups import Settings
+
+CHOSEN = ("sharing", "profile", "tiers", "enqueue", "preempt", "reclaim")  # also in the file, where more can be said
 
 _option = option_of("SHOAL_SCHEDULER_")
 
@@ -32,6 +40,10 @@ _option = option_of("SHOAL_SCHEDULER_")
     help="How nodes are chosen; auto: accelerators are packed, everything else is spread.",
 )  # fmt: skip
 @_option("--tiers", default="", metavar="LABEL,...", help="Node labels that name racks, zones, ...; the nearest first.")
+@_option(
+    "--config", type=click.Path(dir_okay=False, path_type=Path),
+    help="Settings: the `scheduler` of a shoal.yaml. Options that are given win.",
+)  # fmt: skip
 @_option("--enqueue/--no-enqueue", default=True, show_default=True, help="Let groups in only where there is room.")
 @_option("--preempt/--no-preempt", default=True, show_default=True, help="Evict lower priorities within a queue.")
 @_option("--reclaim/--no-reclaim", default=True, show_default=True, help="Take back what other queues borrowed.")
@@ -39,7 +51,7 @@ _option = option_of("SHOAL_SCHEDULER_")
 @listening(_option, "--metrics-address", "127.0.0.1:8080", "/metrics")
 @listening(_option, "--health-address", "127.0.0.1:8081", "/healthz and /readyz")
 @log_option(_option)
-def command(log_format: str, **said: Any) -> None:
+def command(log_format: str, config: Path | None, **said: Any) -> None:
     """Place pods on a Kubernetes cluster, gangs whole or not at all.
 
     By queues, shares, priorities and the rules that pods and nodes have.
@@ -55,10 +67,9 @@ def command(log_format: str, **said: Any) -> None:
     from shoal.cli.operating import Orders, log_to_stderr
     from shoal.cli.scheduling import schedule
     from shoal.operator.scheduler.program import Charge
-    from shoal.scheduling.groups import Settings
 
-    chosen = {name: said.pop(name) for name in ("sharing", "profile", "enqueue", "preempt", "reclaim")}
-    settings = Settings(tiers=_words(said.pop("tiers")), **chosen)
+    chosen = {name: said.pop(name) for name in CHOSEN}
+    settings = _settings(config, {**chosen, "tiers": _words(chosen["tiers"])})
     schedulers = _words(said.pop("schedulers"))
     if not schedulers:
         raise click.UsageError("--scheduler-name needs a name: pods ask for their scheduler by it.")
@@ -66,6 +77,17 @@ def command(log_format: str, **said: Any) -> None:
     orders = Orders(elects=said.pop("leader_election"), **said)
     log_to_stderr(log_format)
     serving(schedule(orders, charge))
+
+
+def _settings(config: Path | None, chosen: dict[str, Any]) -> Settings:
+    """The file's, and over them what was said on the command line or in the environment."""
+    from shoal.cli.config import load
+    from shoal.scheduling.groups import Settings
+
+    filed = load(config).settings.scheduler if config is not None else None
+    context = click.get_current_context()
+    given = [name for name in chosen if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    return replace(filed or Settings(), **{name: chosen[name] for name in given})
 
 
 def _words(text: str) -> tuple[str, ...]:

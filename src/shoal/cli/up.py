@@ -116,6 +116,7 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
         certificate=certificate,
         images=loaded.images,
         dialects=settings.dialects,
+        scheduler=settings.scheduler,
     )
 
 

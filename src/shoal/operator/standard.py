@@ -23,12 +23,19 @@ from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
 from shoal.operator.trimming import slim_pod
 from shoal.operator.volumes import VolumesLoop
+from shoal.scheduling.groups import Settings
 
 GATHERING_SECONDS = 0.005  # between two plans for pods that come one after the other
 
 
 def standard_loops(
-    cluster: Cluster, *, volumes: Path, clock: Clock, gangs: bool = False, registry: CollectorRegistry | None = None
+    cluster: Cluster,
+    *,
+    volumes: Path,
+    clock: Clock,
+    gangs: bool = False,
+    registry: CollectorRegistry | None = None,
+    settings: Settings | None = None,
 ) -> list[Callable[[], Loop]]:
     """Each as a function that makes it; `gangs` where the cluster knows PodGroups. Copies of nodes and pods are
     shared and small."""
@@ -39,7 +46,7 @@ def standard_loops(
         lambda: nodes,
         lambda: pods,
         lambda: Scheduler(
-            cluster, nodes, pods, scope=Scope(gangs=gangs), metrics=counted,
+            cluster, nodes, pods, scope=Scope(gangs=gangs), settings=settings, metrics=counted,
             recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock, gathering_seconds=GATHERING_SECONDS,
         ),
         lambda: EndpointsLoop(cluster, pods),
