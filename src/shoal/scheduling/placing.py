@@ -81,10 +81,16 @@ class Placer:
         key, slots = (shape.later_key, shape.later) if where.later else (shape.key, shape.slots)
         if where.mask is not None:
             key = np.where(where.mask, key, NOWHERE)
+        if len(pods) == 1:
+            row = int(key.argmax()) if len(key) else 0
+            if not len(key) or key[row] == NOWHERE:
+                return []
+            self._give(shape, row, 1, later=where.later)
+            return [Placed(pods[0], row)]
         rows = _filling(key, slots, len(pods)) if shape.packs else _best(key, len(pods))
         if not len(rows):
             return []
-        if shape.packs or len(pods) == 1:
+        if shape.packs:
             counts = _filled(slots[rows].tolist(), len(pods))
         else:
             counts = self._evenly(shape, rows, slots[rows], len(pods)).tolist()

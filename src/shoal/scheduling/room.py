@@ -32,7 +32,7 @@ class Room:
         self.nodes: list[Node | None] = [None] * FIRST_ROWS
         self.whole: Ints = np.zeros((FIRST_COLUMNS, FIRST_ROWS), dtype=np.int64)
         self.free: Ints = np.zeros_like(self.whole)
-        self._cells = [memoryview(column) for column in self.free]  # the same memory, for changes to single cells
+        self.cells = [memoryview(column) for column in self.free]  # the same memory, for changes to single cells
         self.coming: Ints = np.zeros_like(self.whole)
         self.fixed: Ints = np.zeros_like(self.whole)  # held by pods that nobody may evict and that never end
         self.rank: Ints = np.zeros(FIRST_ROWS, dtype=np.int64)
@@ -126,7 +126,7 @@ class Room:
     def _pad(self, more: tuple[tuple[int, int], tuple[int, int]]) -> None:
         arrays = (self.whole, self.free, self.coming, self.fixed)
         self.whole, self.free, self.coming, self.fixed = (np.pad(amounts, more) for amounts in arrays)
-        self._cells = [memoryview(column) for column in self.free]
+        self.cells = [memoryview(column) for column in self.free]
 
     def _describe(self, row: int, node: Node | None) -> None:
         self.kind[row] = 0 if node is None else self._kind_of(node)
@@ -181,7 +181,7 @@ class Room:
     # What pods hold, outside of a plan
 
     def occupy(self, row: int, vector: Vector, sign: int) -> None:
-        cells = self._cells
+        cells = self.cells
         for column, amount in vector.cells:  # a few of them: quicker than any array
             cells[column][row] -= sign * amount
         if self._logged[row] < self.read_to:

@@ -7,6 +7,7 @@ discourage weigh beside that. Scores are whole hundredths, so that equal means e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -41,11 +42,14 @@ class Worth(Protocol):
     def __call__(self, free: Ints, rows: Rows, *, pods: int = 1) -> Ints: ...
 
 
-def worth(shape: Shape, room: Room) -> Worth:
-    """The function for one shape, with all that changes only with the nodes worked out beforehand."""
+OneWorth = Callable[[int], int]  # the same for one pod on one row, whatever is free there now
+
+
+def worth(shape: Shape, room: Room) -> tuple[Worth, OneWorth | None]:
+    """The functions for one shape, with all that changes only with the nodes worked out beforehand."""
     steady = _steady(shape, room)
     if shape.devices.are_shared:  # pods without devices too: they may leave devices without cores
-        return lambda free, rows, **_: _rounded(unspoiled(shape, room, free, rows) + steady[rows])
+        return lambda free, rows, **_: _rounded(unspoiled(shape, room, free, rows) + steady[rows]), None
     weights = packed(shape, room) if shape.packs else spread(room)
     differ, level = bool((steady != EMPTY).any()) or not weights, steady[:1]
     weighed = _span([shape.columns.index(column) for column in weights])
@@ -62,6 +66,24 @@ def worth(shape: Shape, room: Room) -> Worth:
         if not shape.packs:
             points = points - np.abs(used[0] - used[1])  # of COMMON, which is all that spreading weighs
         return _rounded(points)
+
+    terms = [
+        (column, int(amount), cost.data) for column, amount, cost in zip(weights, asked[:, 0], weight, strict=True)
+    ]
+    return of, _of_one(terms, steady.data, room, packs=shape.packs)
+
+
+def _of_one(terms: list[tuple[int, int, memoryview]], steady: memoryview, room: Room, *, packs: bool) -> OneWorth:
+    """Step by step as for many rows, so that the last bit is the same; a single number needs no array."""
+
+    def of(row: int) -> int:
+        points, cells = steady[row], room.cells
+        used = [(cells[column][row] - amount) * cost[row] for column, amount, cost in terms]
+        for part in used:
+            points = points - part if packs else points + part
+        if not packs:
+            points = points - abs(used[0] - used[1])
+        return round(points * 100)
 
     return of
 

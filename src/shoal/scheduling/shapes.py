@@ -22,13 +22,15 @@ from shoal.scheduling.fragmentation import Habits
 from shoal.scheduling.groups import Settings, Usual
 from shoal.scheduling.neighbours import chooses
 from shoal.scheduling.room import Room
-from shoal.scheduling.scoring import COMMON, Worth, worth
+from shoal.scheduling.scoring import COMMON, OneWorth, Worth, worth
 from shoal.scheduling.snapshot import Node, Pod
 
 NO_LIMIT = 1 << 20
+ONE_BY_ONE = 12  # rows: so few are worked out without arrays
 FEW = 64  # rows: so many are worked out without asking which of them matter
 RANKS = 1 << 24  # more nodes than there will be
 AT_ONCE = 1 << 52
+MOST_WORTH = 1 << 28  # whose product with RANKS is below AT_ONCE
 NOWHERE = np.iinfo(np.int64).min
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -65,6 +67,7 @@ class Shape:
         self.fits = 0  # the sum of slots
         self.fits_later = 0
         self._worth: Worth
+        self._worth_of_one: OneWorth | None = None
         self._is_choosy = True  # there are nodes that have something and are not for it
         self._tie: Ints = self.slots
         self._empty: Ints | None = None
@@ -76,9 +79,10 @@ class Shape:
         if self._stamp != (room.epoch, self.habits.version, room.is_leaving):
             self._start_over()
         elif self._position < len(room.log):
-            rows = np.frombuffer(room.log[self._position :], dtype=np.int64)
+            rows = room.log[self._position :]
             self._position = room.read_to = len(room.log)
-            self._count(rows)
+            if len(rows) > ONE_BY_ONE or not self._count_singly(rows):
+                self._count(np.frombuffer(rows, dtype=np.int64))
         return self
 
     def _start_over(self) -> None:
@@ -94,7 +98,7 @@ class Shape:
         arrays = [np.zeros(len(room), dtype=np.int64) for _ in range(5)]
         self.slots, self.key, self.device = arrays[:3]
         self.later, self.later_key = arrays[3:] if room.is_leaving else arrays[:2]
-        self._worth = worth(self, room)
+        self._worth, self._worth_of_one = worth(self, room)
         self._empty = None
         self._count(ALL)
 
@@ -118,6 +122,24 @@ class Shape:
             # A node that can take the pod at once is better than any that must be waited for.
             self.later_key[rows] = np.where(later > 0, points + (slots > 0) * AT_ONCE, NOWHERE)
             self.fits_later = int(self.later.sum())
+
+    def _count_singly(self, rows: Iterable[int]) -> bool:
+        """The same for a few rows: arrays of a few numbers cost more than the numbers. False: that cannot be."""
+        worth_of, cells, asked = self._worth_of_one, self.room.cells, self.vector.cells
+        if worth_of is None or not asked or self.room.is_leaving:
+            return False
+        for row in rows:
+            slots = min([cells[column][row] // amount for column, amount in asked])
+            if slots < 0 or (self._is_choosy and not self.eligible[row]):
+                slots = 0
+            points = worth_of(row) if slots else 0
+            if not -MOST_WORTH < points < MOST_WORTH:
+                return False
+            self.fits += slots - int(self.slots[row])
+            self.slots[row] = slots
+            self.key[row] = points * RANKS + int(self._tie[row]) if slots else NOWHERE
+        self.fits_later = self.fits
+        return True
 
     def _points(self, free: Ints, rows: Rows) -> Ints:
         """The worth of each row, and its name where that is equal."""
