@@ -13,7 +13,7 @@ from kit.scenario import SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import CROWDED, CrowdedSimulation, VolcanoWorld
 from shoal.cluster.faults import Faults, When
-from shoal.dialects.gangs import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
+from shoal.dialects.gangs import ELASTIC, GIVE_BACK, GIVE_BACK_WHY, QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, annotations_of, name_of
@@ -89,13 +89,29 @@ def dying(number: int, when: When) -> Callable[[SimulatedWorld, int], Faults]:
     return lambda _, life: Faults().kill_at_write(number, when=when) if life == 0 else Faults()
 
 
-async def crowded(world: VolcanoWorld) -> dict[str, str]:
+@scenario(worlds=CROWDED, thorough=False, real=False)
+async def test_a_queue_gets_back_what_it_lent_to_an_elastic_job(world: VolcanoWorld) -> None:
+    for name in ("lender", "borrower"):
+        await world.user.create(QUEUE, {"metadata": {"name": name}, "spec": {"weight": 1}})
+    before = await crowded(world, queue="borrower")
+    await world.submit(vcjob("own", task(replicas=2, fate=runs(), requests=CPU), queue="lender"))
+    await world.up("own", 2)
+    await world.until(lambda: world.counts("train") == {"running": 2, "pending": 2})
+    await world.rest(60)
+    counts = {name: len(world.uids[name]) for name in sorted(before)}
+    assert (counts, world.status("train").get("retryCount", 0)) == (
+        dict(zip(sorted(before), (1, 1, 2, 2), strict=True)),
+        0,
+    )
+
+
+async def crowded(world: VolcanoWorld, **spec: str) -> dict[str, str]:
     """An elastic job fills the cluster, and restarts or stops for whatever befalls a pod; the uids of its pods."""
     await world.user.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 100})
     answers = [policy("PodEvicted,PodFailed,Unknown", "RestartJob")]
     if not world.is_real:  # how long a process takes to start is no matter of the scenario
         answers.append(policy("PodPending", "AbortJob", "10s"))
-    await world.submit(vcjob("train", task(replicas=4, least=2, fate=runs(), requests=CPU), policies=answers))
+    await world.submit(vcjob("train", task(replicas=4, least=2, fate=runs(), requests=CPU), policies=answers, **spec))
     await world.up("train", 4)
     return world.uids_of("train")
 

@@ -209,6 +209,28 @@ def test_a_group_is_let_in_where_others_give_way_to_it(
     assert evicted(board.cycle()) == gone
 
 
+@pytest.mark.parametrize("sharing", ["capacity", "proportion"])
+@pytest.mark.parametrize(
+    ("cpus", "more", "gone"),
+    [
+        pytest.param(8, {}, 8, id="within-its-part"),
+        pytest.param(12, {}, 0, id="more-than-its-part"),
+        pytest.param(8, {"reclaimable": False}, 0, id="lent-for-good"),
+    ],
+)
+def test_a_group_is_let_in_where_its_queue_may_take_back_what_it_lent(
+    sharing: str, cpus: int, more: dict[str, bool], gone: int
+) -> None:
+    board = Board(sharing=sharing)
+    board.nodes(20)
+    board.queue("a", deserved=cores(cpu=10), **more)
+    board.queue("b", deserved=cores(cpu=10))
+    nodes = [f"n{n}" for n in range(20)]
+    board.running("old", 20, nodes, min_member=4, queue="a", min_resources=cores(cpu=4))
+    board.group("new", cpus, queue="b", phase=Phase.PENDING, min_resources=cores(cpu=cpus))
+    assert len(evicted(board.cycle())) == gone
+
+
 def test_no_more_groups_are_let_in_than_others_give_way_to() -> None:
     board = Board()
     board.nodes(4)

@@ -180,6 +180,27 @@ class _Promised:
             self._weaker[place] = found
         return self._weaker[place]
 
+    def _reclaimable(self, queue: str, asked: Mapping[str, int]) -> Mapping[str, float]:
+        """What other queues hold beyond their parts, where this one would stay within its own."""
+        cycle, shares = self._cycle, self._cycle.shares
+        own, waiting = shares.part(queue), self._queues.get(queue, {})
+        held = shares.standings[queue].allocated
+        is_entitled = any(r in own for r in asked) and all(
+            held.get(r, 0) + waiting.get(r, 0) + need <= own[r] + SLACK for r, need in asked.items() if r in own
+        )
+        if not cycle.settings.reclaim or not is_entitled:
+            return {}
+        found: dict[str, float] = {}
+        for name in cycle.view.accounts:
+            standing = shares.standings.get(name)
+            if standing is None or name == queue or not standing.queue.reclaimable:
+                continue
+            part = shares.part(name)
+            for r, amount in standing.allocated.items():
+                beyond = amount - max(part.get(r, 0.0), standing.queue.guarantee.get(r, 0))
+                found[r] = found.get(r, 0.0) + max(beyond, 0.0)
+        return found
+
     def _over_quota(self, members: Members) -> Standstill | None:
         """What its namespace allows, less what pods there take and what groups let in before it will."""
         namespace, quotas = members.group.key.namespace, self._cycle.view.quotas
@@ -202,7 +223,10 @@ class _Promised:
         for name, need in asked.items():
             limit = shares.total.get(name, 0) * self._cycle.settings.overcommit
             held = used.get(name, 0) + self._all.get(name, 0)
-            if held + need > limit + SLACK and held - self._yielding(members).get(name, 0) + need > limit + SLACK:
+            if held + need <= limit + SLACK:
+                continue
+            spare = self._yielding(members).get(name, 0) + self._reclaimable(members.group.queue, asked).get(name, 0)
+            if held - spare + need > limit + SLACK:
                 return Standstill("quota", Refusal("", name, need, held, limit), over_cluster=True)
         return None
 

@@ -65,6 +65,7 @@ class Shares:
                     _add(above.allocated, account.allocated.items())
                     _add(above.asked, account.asked.items())
         active = [s for n, s in self.standings.items() if n in view.accounts and view.accounts[n].groups]
+        self._weights = sum(standing.queue.weight for standing in active)
         self._set_ceilings()
         if self.by_weight:
             self._divide(active)
@@ -146,6 +147,14 @@ class Shares:
             held = standing.allocated.get(name, 0)
             most = max(most, held / deserved if deserved else float(held > 0))
         return most, False
+
+    def part(self, name: str) -> Mapping[str, float]:
+        """What the queue deserves if it asks for enough: by weight its part among the queues with work."""
+        standing = self.standings[name]
+        if not self.by_weight:
+            return standing.deserved
+        whole = standing.queue.weight / max(self._weights, standing.queue.weight)
+        return {r: min(total * whole, standing.ceiling.get(r, float("inf"))) for r, total in self.total.items()}
 
     def is_overused(self, name: str) -> bool:
         """Holds all it deserves already. Only weights say so: by entitlement a queue may borrow up to its ceiling."""
