@@ -1,5 +1,6 @@
 """The loops a cluster of our own needs: placing pods and letting their groups in, keeping the addresses of Services,
-binding volume claims, giving each namespace its service account, and removing pods of nodes that are no longer there.
+binding volume claims, giving each namespace its service account, counting pods for quotas and disruption budgets, and
+removing pods of nodes that are no longer there.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Reflector, bare
-from shoal.kube.kinds import NODE, POD
+from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
+from shoal.operator.counting import CountingLoop, budget_status, quota_status
 from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.loops import Loop
 from shoal.operator.scheduler.loop import Scheduler
@@ -52,5 +54,7 @@ def standard_loops(
         lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),
         lambda: AccountsLoop(cluster),
+        lambda: CountingLoop(cluster, RESOURCE_QUOTA, pods, quota_status),
+        lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, budget_status),
         lambda: AbsentNodesLoop(cluster, nodes, pods),
     ]  # fmt: skip

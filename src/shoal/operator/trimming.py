@@ -11,6 +11,7 @@ _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "de
 _SPEC = (
     "nodeName", "nodeSelector", "affinity", "tolerations", "priority", "schedulingGates", "overhead",
     "hostname", "subdomain", "schedulerName", "preemptionPolicy", "topologySpreadConstraints",
+    "priorityClassName", "activeDeadlineSeconds",
 )  # fmt: skip
 _CONTAINER = ("resources", "ports", "restartPolicy")
 _CLAIMS = {"persistentVolumeClaim", "ephemeral"}

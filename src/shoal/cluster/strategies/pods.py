@@ -1,9 +1,10 @@
-"""Pods: the first status, the quality of service, the priority their class gives them."""
+"""Pods: the first status, the quality of service, the priority their class gives them, and quotas."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shoal.cluster.limiting import check_quotas
 from shoal.cluster.strategies.base import Generation, Rules, carry
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
@@ -19,7 +20,7 @@ _MEASURED = ("cpu", "memory")  # the resources that decide the quality of servic
 
 
 def admit(core: Core, pod: Obj, old: Obj | None) -> None:
-    """Give a new pod the number its priority class stands for."""
+    """Give a new pod the number its priority class stands for, if its namespace may have it."""
     if old is not None:
         return
     spec = pod["spec"]
@@ -42,6 +43,7 @@ def admit(core: Core, pod: Obj, old: Obj | None) -> None:
         raise forbidden(kinds.POD, name_of(pod), why)
     spec["priority"] = value
     spec["preemptionPolicy"] = policy
+    check_quotas(core, pod)
 
 
 def _priority_class(core: Core, pod: Obj, name: str) -> Obj | None:

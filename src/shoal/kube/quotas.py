@@ -1,0 +1,98 @@
+"""ResourceQuotas: what pods take of them, by the names that quotas use, and which pods a quota is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from shoal.kube.amounts import Amounts, add, amounts, limits_of, requests_of
+from shoal.kube.objects import Obj, at_path
+from shoal.kube.quantity import Family, Quantity
+
+OVER = ("Succeeded", "Failed")
+PLAIN = ("cpu", "memory", "ephemeral-storage")  # requests that a quota may name without `requests.`
+MUST = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+
+
+def usage_of(pod: Obj) -> Amounts:
+    """In thousandths; a pod that has ended takes nothing."""
+    if at_path(pod, "status", "phase") in OVER:
+        return {}
+    asked = requests_of(pod)
+    found: Amounts = {"pods": asked.pop("pods"), "count/pods": 1000}
+    for name, amount in asked.items():
+        found[f"requests.{name}"] = amount
+        if name in PLAIN or name.startswith("hugepages-"):
+            found[name] = amount
+    found |= {f"limits.{name}": amount for name, amount in limits_of(pod).items()}
+    return found
+
+
+def is_for(quota: Obj, pod: Obj) -> bool:
+    spec = quota.get("spec") or {}
+    wanted = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    wanted += at_path(spec, "scopeSelector", "matchExpressions", default=[])
+    return all(_is_in(requirement, pod) for requirement in wanted)
+
+
+def _is_in(requirement: Mapping[str, object], pod: Obj) -> bool:
+    spec = pod.get("spec") or {}
+    match requirement.get("scopeName"):
+        case "Terminating":
+            return spec.get("activeDeadlineSeconds") is not None
+        case "NotTerminating":
+            return spec.get("activeDeadlineSeconds") is None
+        case "BestEffort":
+            return _is_best_effort(spec)
+        case "NotBestEffort":
+            return not _is_best_effort(spec)
+        case "PriorityClass":
+            return _has_class(requirement, spec.get("priorityClassName") or "")
+    return False  # of a scope we do not know nobody is
+
+
+def _is_best_effort(spec: Obj) -> bool:
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    asked = add(*(amounts(part) for each in containers for part in (each.get("resources") or {}).values()))
+    return not any(asked.get(name) for name in ("cpu", "memory"))
+
+
+def _has_class(requirement: Mapping[str, object], name: str) -> bool:
+    values = requirement.get("values")
+    chosen = values if isinstance(values, list) else []
+    match requirement.get("operator"):
+        case "In":
+            return name in chosen
+        case "NotIn":
+            return bool(name) and name not in chosen
+        case "Exists":
+            return bool(name)
+    return not name
+
+
+def taken(quota: Obj, pods: Iterable[Obj]) -> Amounts:
+    """By all pods that the quota is for."""
+    return add(*(usage_of(pod) for pod in pods if is_for(quota, pod)))
+
+
+def unsaid(quota: Obj, pod: Obj) -> list[str]:
+    """What the quota counts and containers do not say: `cpu for: main`."""
+    hard, spec = at_path(quota, "spec", "hard", default={}), pod.get("spec") or {}
+    found = []
+    for name in sorted(set(MUST) & hard.keys()):
+        part, _, resource = name.rpartition(".")
+        names = [each["name"] for each in spec.get("containers") or () if not _says(each, part or "requests", resource)]
+        if names:
+            found.append(f"{name} for: {','.join(names)}")
+    return found
+
+
+def _says(container: Obj, part: str, resource: str) -> bool:
+    resources = container.get("resources") or {}
+    said = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return resource in (said if part == "requests" else resources.get("limits") or {})
+
+
+def written(name: str, milli: int) -> str:
+    """An amount as a server writes it."""
+    is_size = name.rpartition(".")[2] in ("memory", "ephemeral-storage") or "hugepages-" in name
+    return str(Quantity.of_milli(milli, Family.BINARY if is_size else Family.DECIMAL))
