@@ -117,6 +117,13 @@ def count(name: str, value: int, why: str = NEGATIVE) -> Obj:
 
 COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
 NEEDS_INDEXES = "requires indexed completion mode"
+SUCCESS = "spec.successPolicy.rules[0]"
+
+
+def by_success(*rules: Obj) -> Obj:
+    return {"completionMode": "Indexed", "completions": 3, "successPolicy": {"rules": list(rules)}}
+
+
 BAD_JOBS: dict[str, tuple[Obj, list[Obj]]] = {
     "negative": (dict.fromkeys(COUNTS, -1), [count(name, -1) for name in COUNTS]),
     "pods that never end": (
@@ -141,6 +148,46 @@ BAD_JOBS: dict[str, tuple[Obj, list[Obj]]] = {
         [cause("spec.podFailurePolicy.rules[0].onExitCodes.values[0]",
                "Invalid value: 0: must not be 0 for the In operator")],
     ),
+    "success by no rule": (
+        by_success(),
+        [required(SUCCESS.removesuffix("[0]"),
+                  "at least one rules must be specified when the successPolicy is specified")],
+    ),
+    "success by an empty rule": (
+        by_success({}),
+        [required(SUCCESS, "at least one of succeededCount or succeededIndexes must be specified")],
+    ),
+    "success by less than none": (
+        by_success({"succeededCount": -1}),
+        [cause(f"{SUCCESS}.succeededCount", "Invalid value: -1: must be greater than or equal to 0")],
+    ),
+    "success by more than there are": (
+        by_success({"succeededCount": 4}),
+        [cause(f"{SUCCESS}.succeededCount",
+               "Invalid value: 4: must be less than or equal to 3 (the number of specified completions)")],
+    ),
+    "success by more than are meant": (
+        by_success({"succeededIndexes": "0-1", "succeededCount": 3}),
+        [cause(f"{SUCCESS}.succeededCount",
+               "Invalid value: 3: must be less than or equal to 2 (the number of indexes in the specified "
+               "succeededIndexes field)")],
+    ),
+    **{
+        f"success by the indexes {text}": (by_success({"succeededIndexes": text}), [
+            cause(f"{SUCCESS}.succeededIndexes", f'Invalid value: "{text}": error parsing succeededIndexes: {why}')
+        ])
+        for text, why in {
+            "all": 'cannot convert string to integer for index: "all"',
+            "1-": 'cannot convert string to integer for index: ""',
+            "0,,1": 'cannot convert string to integer for index: ""',
+            "2-1": "non-increasing order, previous: 2, current: 1",
+            "1,0": "non-increasing order, previous: 1, current: 0",
+            "0-1,1": "non-increasing order, previous: 1, current: 1",
+            "0-3": 'too large index: "3"',
+            "0-1-2": 'the fragment "0-1-2" violates the requirement that an index interval can have at most two parts '
+                     "separated by '-'",
+        }.items()
+    },
 }  # fmt: skip
 
 

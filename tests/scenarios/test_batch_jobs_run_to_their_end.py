@@ -112,3 +112,29 @@ async def test_a_pod_that_others_delete_counts_and_is_replaced(world: SimulatedJ
     await world.delete_pod(name_of(pod))
     await world.until(lambda: bool(world.living("a")) and uid_of(world.living("a")[0]) != uid_of(pod))
     await world.until(lambda: world.counts("a") == {"active": 1, "ready": 1, "failed": 1})
+
+
+BY_POLICY = ["SuccessCriteriaMet: SuccessPolicy", "Complete: SuccessPolicy"]
+
+
+@job_scenario(kubernetes=True)
+async def test_some_indexes_are_enough_where_the_policy_says_so(world: JobWorld) -> None:
+    def spec(*rules: dict[str, object]) -> dict[str, object]:
+        return {
+            "completionMode": "Indexed",
+            "completions": 4,
+            "parallelism": 4,
+            "successPolicy": {"rules": list(rules)},
+        }
+
+    others = {1: runs(), 2: runs()}
+    await world.submit(job("leader", of=others | {3: runs()}, **spec({"succeededIndexes": "0"})))
+    assert (await world.ended("leader"), world.counts("leader")["completedIndexes"]) == (BY_POLICY, "0")
+    two = {"succeededIndexes": "1-3", "succeededCount": 2}
+    await world.submit(job("two", of={1: runs()}, **spec({"succeededIndexes": "1"}, two)))
+    assert await world.ended("two") == BY_POLICY
+    matched = [each["message"] for each in world.status("two")["conditions"] if each["type"] == "Complete"]
+    assert matched == ["Matched rules at index 1"]
+    await world.submit(job("none", of=others, **spec({"succeededIndexes": "1-2", "succeededCount": 1})))
+    await world.until(lambda: world.counts("none").get("completedIndexes") == "0,3")
+    assert world.claims("none") == []

@@ -62,6 +62,17 @@ class Tallies(msgspec.Struct):
     roles: dict[str, Count]
     all: Count
     lead: Count
+    states: tuple[RoleState, ...] = ()  # of the roles of the spec
+
+    def meant(self, claim: Claim) -> Count:
+        """What a claim is about."""
+        if not claim.among:
+            return self.of(claim.of)
+        total = Count()
+        for role in self.states:
+            if claim.of in (ALL, role.name):
+                total = total.plus(_count(_among(role, claim.among), 0))
+        return total
 
     def of(self, whom: str) -> Count:
         if whom == ALL:
@@ -77,7 +88,12 @@ def tally(job: Job, state: JobState, scene: Scene) -> Tallies:
             roles[role.name] = _count(role, scene.sizes.get(role.name, 0))
     for count in roles.values():
         total = total.plus(count)
-    return Tallies(roles, total, _lead(job, state))
+    return Tallies(roles, total, _lead(job, state), tuple(role for role in state.roles if role.name in roles))
+
+
+def _among(role: RoleState, spans: tuple[tuple[int, int], ...]) -> RoleState:
+    tasks = [task for task in role.tasks if any(first <= task.index <= last for first, last in spans)]
+    return RoleState(role.name, tasks=tuple(tasks))
 
 
 def _count(role: RoleState, size: int) -> Count:
@@ -103,7 +119,7 @@ def _lead(job: Job, state: JobState) -> Count:
 
 
 def holds(job: Job, claim: Claim, tallies: Tallies) -> bool:
-    count = tallies.of(claim.of)
+    count = tallies.meant(claim)
     value = count.of(claim.tally)
     if claim.at_least is not None:
         need = _amount(job, claim.at_least, claim.of, count)

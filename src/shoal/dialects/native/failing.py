@@ -86,6 +86,3 @@ def unheeded(spec: Obj) -> Iterator[str]:
             yield f"{path}.onPodConditions: only conditions that are True are looked for"
         if rule.get("action") == "FailJob" and spec.get("backoffLimitPerIndex") is not None:
             yield f"{path}.action: beside backoffLimitPerIndex FailJob fails the index alone"
-    for place, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
-        if rule.get("succeededIndexes"):
-            yield f"spec.successPolicy.rules[{place}].succeededIndexes: only succeededCount alone is looked at"

@@ -45,6 +45,7 @@ from shoal.engine.policies import (
 )
 from shoal.kube.kinds import JOB
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.validation.succeeding import size_of, spans_of
 
 ROLE = "pod"
 MANAGER = "kubernetes.io/job-controller"  # who takes care of a Job that names nobody
@@ -170,14 +171,20 @@ def _verdicts(spec: Obj) -> list[When]:
         everybody = Claim(Tally.DONE, ALL, int(completions or 0))
         found.append(_when(failing.INDEXES_FAILED, Claim(Tally.BAD, ALL, 1), everybody))
     for place, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or ()):
-        if rule.get("succeededCount") is not None and not rule.get("succeededIndexes"):
-            met = replace(failing.BY_SUCCESS_POLICY, text=f"Matched rules at index {place}")
-            found.append(_when(met, Claim(Tally.OK, ALL, int(rule["succeededCount"]))))
+        met = replace(failing.BY_SUCCESS_POLICY, text=f"Matched rules at index {place}")
+        found.append(_when(met, Claim(Tally.OK, ALL, 1), _success(rule, int(completions or 0))))
     if completions is None:
         found.append(_when(failing.COMPLETE, Claim(Tally.OK, ALL, 1), Claim(Tally.LIVE, ALL, below=1)))
     else:
         found.append(_when(failing.COMPLETE, Claim(Tally.OK, ALL, int(completions))))
     return found
+
+
+def _success(rule: Obj, completions: int) -> Claim:
+    """So many of these indexes; all of them, or of all of them, where the rule does not say."""
+    written, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+    spans = spans_of(written, completions) if written else ()
+    return Claim(Tally.OK, ALL, int(count if count is not None else size_of(spans)), among=spans)
 
 
 def _when(outcome: Outcome, *claims: Claim) -> When:

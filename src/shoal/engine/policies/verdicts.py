@@ -34,12 +34,16 @@ ALL = "<all>"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`tally` of `of` (a role's name, LEAD or ALL) is at least, or below, an amount."""
+    """`tally` of `of` (a role's name, LEAD or ALL) is at least, or below, an amount.
+
+    `among` are the first and last of each range of indexes that count; none: all of them do.
+    """
 
     tally: Tally
     of: str = ALL
     at_least: int | Bound | None = None
     below: int | Bound | None = None
+    among: tuple[tuple[int, int], ...] = ()
 
 
 class Finish(Enum):

@@ -13,6 +13,7 @@ from shoal.kube.validation.fields import IMMUTABLE, NEGATIVE, as_json, entries, 
 from shoal.kube.validation.fields import required as missing
 from shoal.kube.validation.formats import labels
 from shoal.kube.validation.selecting import label_selector
+from shoal.kube.validation.succeeding import success_policy
 
 _MOST_AT_ONCE = 100_000
 _MOST_RULES = 20
@@ -150,6 +151,8 @@ def _per_index(spec: Obj, mode: str) -> Iterator[Cause]:
         if spec.get("maxFailedIndexes") is not None:
             yield invalid("spec.maxFailedIndexes", spec["maxFailedIndexes"], "requires indexed completion mode")
         return
+    if spec.get("successPolicy") is not None and spec.get("completions") is not None:
+        yield from success_policy(spec["successPolicy"], spec["completions"])
     most = spec.get("maxFailedIndexes")
     if most is not None:
         if spec.get("backoffLimitPerIndex") is None:
