@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 import pytest
 
 from kit.native_world import job, replica_set
-from shoal.cli.jobs import job_named, jobs_in
+from shoal.cli.changing import start, stop
+from shoal.cli.following import head_of, task_of
+from shoal.cli.jobs import Found, job_named, jobs_in
+from shoal.cli.progress import Board
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.dialects import load
+from shoal.dialects import ledger, load
+from shoal.dialects.native.jobs import DIALECT as BATCH
+from shoal.dialects.native.pods import SLOT
+from shoal.engine import JobState, RoleState, Run, Stage, Stamps
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import JOB, REPLICA_SET, REPLICA_SET_V1BETA1, Kind
 from shoal.kube.objects import Obj
 from shoal.operator.jobs import prepare
 
 VOLCANO = load("volcano").kind
+BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class LikeKubernetes:
@@ -77,4 +85,60 @@ async def test_a_refusal_is_not_taken_for_none(cluster: EmbeddedCluster, kind: K
     with pytest.raises(ApiError) as caught:
         await jobs_in(Refusing(cluster, kind, refusal), "default")  # type: ignore[arg-type]
     assert caught.value is refusal
+    await cluster.close()
+
+
+async def test_a_stop_suspends_a_batch_job_and_a_start_lets_it_go_on(cluster: EmbeddedCluster) -> None:
+    await cluster.create(JOB, job("a"), "default")
+    became = []
+    for act in (stop, stop, start, start):
+        is_news = await act(cluster, await job_named(cluster, "a", "default"))
+        became.append((is_news, (await cluster.get(JOB, "a", "default"))["spec"]["suspend"]))
+    assert became == [(True, True), (False, True), (True, False), (False, False)]
+    await cluster.close()
+
+
+def pod_called(name: str, manifest: Obj, index: int) -> Obj:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "u", "controller": True}
+    meta = {"name": name, "namespace": "default", "uid": name, "ownerReferences": [owner]}
+    return {"metadata": {**meta, "annotations": {SLOT: str(index)}}, "spec": manifest["spec"]["template"]["spec"]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "heads"),
+    [({}, ["pod-x7k2q", "pod-b4c5d"]), ({"completionMode": "Indexed", "completions": 2}, ["pod-0", "pod-1"])],
+    ids=["by number", "by index"],
+)
+def test_lines_are_headed_by_what_tells_pods_apart(spec: Obj, heads: list[str]) -> None:
+    manifest = job("a", **spec)
+    manifest["metadata"] |= {"uid": "u", "namespace": "default"}
+    found = Found(manifest, BATCH)
+    pods = [pod_called("a-x7k2q", manifest, 0), pod_called("a-b4c5d", manifest, 1 if spec else 0)]
+    refs = [task_of(found, pod) for pod in pods]
+    assert [head_of(found, ref, pod) for ref, pod in zip(refs, pods, strict=True) if ref is not None] == heads
+
+
+STORY = [
+    ({"active": 1}, "pending", ["preparing"]),
+    ({"active": 1, "ready": 1}, "running", ["running"]),
+    ({"active": 1, "ready": 0}, "running", ["running"]),  # about to end: ready no more, and still active
+    ({"active": 0, "succeeded": 1}, "running", ["succeeded"]),
+    ({"active": 1, "succeeded": 1}, "running", ["succeeded", "preparing"]),
+    ({"active": 1, "ready": 1, "succeeded": 1}, "running", ["succeeded", "running"]),
+]
+
+
+async def test_the_table_never_goes_back_from_running_to_preparing(cluster: EmbeddedCluster) -> None:
+    made = await cluster.create(JOB, job("a", parallelism=1, completions=2), "default")
+    read = BATCH.read(made, BATCH.settings(None))
+    assert read is not None
+    board, words = Board(), []
+    for status, _, _ in STORY:
+        done = RoleState("pod", ok_count=status.get("succeeded", 0))
+        state = JobState(run=Run(stage=Stage.PREPARING), roles=(done,), stamps=Stamps(started=BEGAN))
+        noted = ledger.record(read, state).annotations
+        found = Found({**made, "metadata": {**made["metadata"], "annotations": dict(noted)}, "status": status}, BATCH)
+        board.put(found)
+        words.append((status, board.standing(found), [view.word for _, view, _, _ in board.rows()]))
+    assert words == STORY
     await cluster.close()

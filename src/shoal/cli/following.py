@@ -26,8 +26,18 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
 
 OnChange = Callable[[Found], None]
-OnLine = Callable[[Found, str, str], None]  # the job, the task such as worker-0, the line
-OnTrouble = Callable[[str, str], None]  # the task, and why its log is not to be had
+OnTrouble = Callable[[str, str], None]  # who does not speak, and why its log is not to be had
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Whose line it is: the task such as worker-0, and what stands before its lines."""
+
+    task: str
+    head: str
+
+
+OnLine = Callable[[Found, Voice, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +217,8 @@ class Follower:
         options = replace(self._options, tail_lines=None) if is_late else self._options
         if job.dialect.endless:
             self._endless.add(life)
-        self._logs[life] = asyncio.create_task(self._listen(job, str(ref), change.key, life, options))
+        voice = Voice(str(ref), head_of(job, ref, pod))
+        self._logs[life] = asyncio.create_task(self._listen(job, voice, change.key, life, options))
 
     def _tell_of_another(self, pod: Obj, *, is_there: bool) -> None:
         """A pod of somebody else under the name of a task's, and when it has gone."""
@@ -224,18 +235,18 @@ class Follower:
                 return job, ref
         return None, None
 
-    async def _listen(self, job: Found, task: str, key: Key, life: tuple[str, int], options: LogOptions) -> None:
+    async def _listen(self, job: Found, voice: Voice, key: Key, life: tuple[str, int], options: LogOptions) -> None:
         before = [heard for (uid, number), heard in self._logs.items() if uid == life[0] and number < life[1]]
         await asyncio.gather(*before)
         seconds, told = FIRST_PAUSE_SECONDS, ""
         while True:
             mark = self._heard.get(life[0])
-            trouble = await self._trouble_hearing(job, task, key, life[0], options)
+            trouble = await self._trouble_hearing(job, voice, key, life[0], options)
             if trouble is None:
                 return
             if trouble.sentence != told and (trouble.is_final or trouble.is_refusal):
                 told = trouble.sentence
-                self._on_trouble(task, told)
+                self._on_trouble(voice.head, told)
             if trouble.is_final:
                 return
             heard = self._heard.get(life[0])
@@ -244,15 +255,17 @@ class Follower:
             if heard != mark:
                 seconds = FIRST_PAUSE_SECONDS
             elif self._over.done():  # nobody says anything any more, and asking did not help
-                self._on_trouble(task, trouble.sentence)
+                self._on_trouble(voice.head, trouble.sentence)
                 return
             await self._pause(seconds)
             seconds = min(seconds * 2, LONGEST_PAUSE_SECONDS)
 
-    async def _trouble_hearing(self, job: Found, task: str, key: Key, uid: str, options: LogOptions) -> _Trouble | None:
+    async def _trouble_hearing(
+        self, job: Found, voice: Voice, key: Key, uid: str, options: LogOptions
+    ) -> _Trouble | None:
         """Why the log ended before its end, if it did; None also for a pod that has gone, and its words with it."""
         try:
-            await self._hear(job, task, key, uid, options)
+            await self._hear(job, voice, key, uid, options)
         except ApiError as refused:
             passes = refused.code == 429 or refused.code >= 500
             return None if refused.code == 404 else _Trouble(refused.message, is_refusal=True, is_final=not passes)
@@ -269,7 +282,7 @@ class Follower:
         finally:
             timer.cancel()
 
-    async def _hear(self, job: Found, task: str, key: Key, uid: str, options: LogOptions) -> None:
+    async def _hear(self, job: Found, voice: Voice, key: Key, uid: str, options: LogOptions) -> None:
         """Line by line. Whoever asks late may have got the log of the next start already, and whoever asks again gets
         the last lines again: nothing is told twice."""
         assert self._on_line is not None
@@ -283,7 +296,7 @@ class Follower:
                 known -= 1
                 continue
             self._heard[uid] = self._heard.get(uid, _Mark()).after(stamp)
-            self._on_line(job, task, line if options.timestamps else text)
+            self._on_line(job, voice, line if options.timestamps else text)
 
 
 def task_of(job: Found, pod: Obj) -> TaskRef | None:
@@ -293,6 +306,12 @@ def task_of(job: Found, pod: Obj) -> TaskRef | None:
         return None
     body = job.dialect.body(pod, job.manifest)
     return TaskRef(body.role, body.index or 0) if body is not None and body.owned else None
+
+
+def head_of(job: Found, ref: TaskRef, pod: Obj) -> str:
+    """What stands before the lines of a pod: its task, or what tells it from others where its number does not."""
+    called = job.dialect.called
+    return (called(pod, job.manifest) if called is not None else "") or str(ref)
 
 
 def restarts_of(pod: Obj, container: str) -> int:

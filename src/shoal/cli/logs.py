@@ -119,8 +119,8 @@ async def _follow(
         on_change=waits.change,
         on_pod=waits.pod,
         on_gang=waits.gang,
-        on_line=lambda _, task, line: click.echo(f"{head(task)}{line}"),
-        on_trouble=lambda task, why: click.echo(f"{head(task)}({why})", err=True),
+        on_line=lambda _, voice, line: click.echo(f"{head(voice.head)}{line}"),
+        on_trouble=lambda who, why: click.echo(f"{head(who)}({why})", err=True),
         hears=lambda ref: _is_meant(ref, tasks),
         options=options,
     )  # fmt: skip
@@ -198,15 +198,15 @@ def _is_waiting(task: str, pod: Obj) -> bool:
 
 
 async def _pods(cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...]) -> dict[str, Obj]:
-    from shoal.cli.following import task_of
+    from shoal.cli.following import head_of, task_of
     from shoal.kube.kinds import POD
 
     found = {}
     for pod in (await cluster.list(POD, job.namespace)).items:
         ref = task_of(job, pod)
         if ref is not None and _is_meant(ref, tasks):
-            found[ref] = pod
-    return {str(ref): found[ref] for ref in sorted(found)}
+            found[ref, head_of(job, ref, pod)] = pod
+    return {head: found[ref, head] for ref, head in sorted(found)}
 
 
 def _is_meant(ref: TaskRef, tasks: tuple[str, ...]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from shoal.cli.following import Sight
+from shoal.cli.following import Sight, Voice
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_at_rest, word_with
 from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
@@ -60,6 +60,7 @@ class Board:
     paces: dict[tuple[str, str], Pace] = field(default_factory=dict)  # by job and task
     pods: dict[tuple[str, str], Sight] = field(default_factory=dict)  # the last pod of each task
     gangs: dict[str, str] = field(default_factory=dict)  # why the gang of a job is not let in
+    ran: set[tuple[str, str]] = field(default_factory=set)  # jobs, '', and tasks known by numbers, once they ran
 
     def put(self, found: Found) -> None:
         self.jobs[uid_of(found.manifest)] = found
@@ -84,12 +85,17 @@ class Board:
 
     def word(self, found: Found) -> str:
         """How a job stands, and why it does nothing if it does not."""
-        why = self.why(found)
-        return f"{job_word(found.state)}: {why}" if why else job_word(found.state)
+        why, word = self.why(found), self.standing(found)
+        return f"{word}: {why}" if why else word
+
+    def standing(self, found: Found) -> str:
+        """One word for the whole job."""
+        word = job_word(found.state)
+        return word if found.dialect.called is None else self._onwards(uid_of(found.manifest), "", word)
 
     def why(self, found: Found) -> str:
         """Why a whole job does nothing: it rests, or its gang has no room."""
-        starts = found.state.run.is_open and not found.state.is_ended and job_word(found.state) != "running"
+        starts = found.state.run.is_open and not found.state.is_ended and self.standing(found) != "running"
         gang = self.gangs.get(uid_of(found.manifest), "") if starts else ""
         return why_at_rest(found.job, found.state) or gang
 
@@ -102,8 +108,18 @@ class Board:
             for view in views:
                 pod = self.pods.get((uid, view.name), _UNSEEN)
                 pod = pod if view.pod_uid in (None, pod.pod_uid) else _UNSEEN
-                shown = replace(view, word=word_with(view.word, pod.why), node=view.node or pod.node)
+                word = self._onwards(uid, view.name, view.word) if found.dialect.called is not None else view.word
+                shown = replace(view, word=word_with(word, pod.why), node=view.node or pod.node)
                 yield found, shown, self.paces.get((uid, view.name), Pace()), pod.why * (shown.word == "waiting")
+
+    def _onwards(self, uid: str, task: str, word: str) -> str:
+        """The word where only numbers are known: how many pods are there, how many are ready. A pod that is about to
+        end is no longer ready, and is not being prepared again either."""
+        if word == "running":
+            self.ran.add((uid, task))
+        elif word not in ("pending", "preparing", "created"):
+            self.ran.discard((uid, task))
+        return "running" if (uid, task) in self.ran else word
 
 
 class Lines:
@@ -149,10 +165,10 @@ class Lines:
             who = f"{self._board.name(job)} {task}".rstrip()
             self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: {word}")
 
-    def line(self, found: Found, task: str, line: str) -> None:  # noqa: ARG002 - the same face as Screen
-        self._widest = max(self._widest, len(task))
+    def line(self, found: Found, voice: Voice, line: str) -> None:  # noqa: ARG002 - the same face as Screen
+        self._widest = max(self._widest, len(voice.head))
         if self._logs:
-            self._print(f"{task.ljust(self._widest)} | {line}")
+            self._print(f"{voice.head.ljust(self._widest)} | {line}")
 
     def trouble(self, task: str, why: str) -> None:
         if self._logs:
@@ -188,14 +204,14 @@ class Screen:
     def change(self, found: Found) -> None:
         self._board.put(found)
 
-    def line(self, found: Found, task: str, line: str) -> None:
+    def line(self, found: Found, voice: Voice, line: str) -> None:
         from rich.text import Text
 
-        self._board.hear(found, task, line)
+        self._board.hear(found, voice.task, line)
         if self._logs:
-            role = task.rpartition("-")[0]
+            role = voice.task.rpartition("-")[0]
             colour = self._colours.setdefault(role, COLOURS[len(self._colours) % len(COLOURS)])
-            self._console.print(Text.assemble((f"{task} | ", colour), line), soft_wrap=True)
+            self._console.print(Text.assemble((f"{voice.head} | ", colour), line), soft_wrap=True)
 
     def pod(self, found: Found, task: str, pod: Sight) -> None:
         self._board.see(found, task, pod)
@@ -219,7 +235,7 @@ class Screen:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="dim", title_justify="left", title_style="bold")
-        names = ", ".join(f"{self._board.name(job)} {job_word(job.state)}" for job in self._board.jobs.values())
+        names = ", ".join(f"{self._board.name(job)} {self._board.standing(job)}" for job in self._board.jobs.values())
         passed = span((datetime.now(UTC) - self._began).total_seconds())
         table.title = Text(f"{names or 'submitting'}  {passed}")
         rows = list(self.rows())

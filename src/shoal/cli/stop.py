@@ -1,4 +1,4 @@
-"""`shoal stop`: end a job for good; what it left stays to be looked at."""
+"""`shoal stop`: end a job for good, or suspend it where its language can; what it left stays to be looked at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def command(choice: Choice, name: str) -> None:
     """Stop a job; the object stays.
 
-    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it anew for that.
+    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it anew for that. A
+    batch Job is suspended instead: it keeps its successes, and `shoal start` lets it go on.
     """
     from shoal.cli.changing import stop
     from shoal.cli.jobs import job_named
@@ -30,6 +31,8 @@ def command(choice: Choice, name: str) -> None:
         if job.state.is_ended:
             return f"{job} has ended already: {job_word(job.state)}."
         is_new = await stop(cluster, job)
+        if job.dialect.stop_holds:
+            return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` lets it go on."
         return f"{job} {'stops' if is_new else 'is stopping already'}. `shoal wait {job.name}` waits until it has."
 
     click.echo(with_cluster(choice, work))

@@ -93,7 +93,8 @@ def _took(state: JobState) -> str:
 
 def resumed(found: Found) -> str:
     """What becomes of a job that is held, and how."""
-    return f"`shoal start {found.name}` resumes it, what has finished stays finished; `shoal stop {found.name}` ends it"
+    name, end = found.name, "delete" if found.dialect.stop_holds else "stop"
+    return f"`shoal start {name}` resumes it, what has finished stays finished; `shoal {end} {name}` ends it"
 
 
 def last_lines(state: JobState) -> str:

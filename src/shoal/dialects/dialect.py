@@ -201,6 +201,8 @@ class Dialect:
     also: tuple[Kind, ...] = ()  # other versions the same objects are written in
     told_by: Kind | None = None  # only clusters that serve this kind run its jobs in our way; None: all do
     endless: bool = False  # its jobs have no end of their own
+    stop_holds: bool = False  # a stop keeps what was achieved, and a start lets the job go on
+    called: Callable[[Obj, Obj], str] | None = None  # a pod beside its manifest; '' where its number tells it apart
     finalizer: str = ""  # holds a pod until its end is counted
 
     def judge(self, new: Obj, old: Obj | None = None) -> list[Cause]:

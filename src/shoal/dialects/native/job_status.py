@@ -57,6 +57,9 @@ def shown(manifest: Obj) -> JobState:
         TaskState(index, stage=Stage.DONE, attempt=AttemptState(outcome=POD_SUCCEEDED))
         for index in range(role.ok_count)
     ]
+    wanted = (manifest.get("spec") or {}).get("completions")
+    if wanted is not None:  # the status may still count those as active that the ledger has counted as done
+        active = min(active, max(int(wanted) - len(done), 0))
     used = {task.index for task in done}
     free = [index for index in range(active + len(done)) if index not in used][:active]
     living = [
@@ -64,7 +67,8 @@ def shown(manifest: Obj) -> JobState:
     ]
     tasks = tuple(sorted([*done, *living], key=lambda task: task.index))
     run = state.run
-    if run.is_open and run.stage is Stage.PREPARING and ready:
+    has_run = ready or any(int(status.get(word) or 0) for word in ("succeeded", "failed"))
+    if run.is_open and run.stage is Stage.PREPARING and has_run:
         run = replace(run, stage=Stage.RUNNING)
     return replace(state, run=run, roles=(replace(role, tasks=tasks),))
 

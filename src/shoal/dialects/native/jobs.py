@@ -61,9 +61,22 @@ def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
     return operations
 
 
+def stop_patch(manifest: Obj) -> list[Obj]:
+    """A suspended Job lets its pods go and keeps its successes."""
+    del manifest
+    return [{"op": "add", "path": "/spec/suspend", "value": True}]
+
+
 def start_patch(manifest: Obj) -> list[Obj]:
     del manifest
     return [{"op": "add", "path": "/spec/suspend", "value": False}]
+
+
+_call = pods.called(ROLE)
+
+
+def called(pod: Obj, manifest: Obj) -> str:
+    return "" if is_indexed(manifest["spec"]) else _call(pod, manifest)
 
 
 DIALECT = Dialect(
@@ -84,7 +97,10 @@ DIALECT = Dialect(
     report=job_status.report,
     finalizer=FINALIZER,
     scale_patch=scale_patch,
+    stop_patch=stop_patch,
+    stop_holds=True,
     start_patch=start_patch,
+    called=called,
     shown=job_status.shown,
     told_by=REPLICA_SET_V1BETA1,  # which Kubernetes has given up, and every cluster of ours serves
 )

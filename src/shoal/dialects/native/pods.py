@@ -63,6 +63,15 @@ def no_name(_: Obj, __: TaskRef) -> str:
     return ""
 
 
+def called(role: str) -> Callable[[Obj, Obj], str]:
+    """By the letters that the server drew: `pod-x7k2q`. Others have had its place before, and others will."""
+
+    def call(pod: Obj, _: Obj) -> str:
+        return f"{role}-{name_of(pod).rpartition('-')[2]}"
+
+    return call
+
+
 def owner_of(kind: Kind) -> Callable[[Obj], Owner | None]:
     """Whose pod it is, where its owner is of that kind."""
 

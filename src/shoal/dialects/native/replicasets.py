@@ -155,4 +155,5 @@ DIALECT = Dialect(
     shown=shown,
     told_by=REPLICA_SET_V1BETA1,
     endless=True,
+    called=pods.called(ROLE),
 )
