@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from kit.engine_jobs import elastic, volcano
 from kit.engine_world import LOST_LEDGER, World, started
 from shoal.dialects import ledger
 from shoal.engine import Action, Create, Delete, Happening, Job, Mark, Role, Sentence, Stage, TaskRef, Why, bare
-from shoal.engine.policies import Memory, Reaction, Retry
+from shoal.engine.policies import Giving, GroupGate, GroupPlan, Memory, Reaction, Retry
 
 WHY = "lower priority than urgent in queue default"
 
@@ -81,6 +82,18 @@ def test_nobody_goes_who_is_needed(job: Job, asked: str, gone: str) -> None:
     world.settle()
     after = bodies(world)
     assert [name for name in before if after[name] != before[name]] == gone.split()
+
+
+def test_several_groups_together_keep_what_the_job_needs() -> None:
+    job = elastic(2, Role("ps", 2, retry=Retry.word("ddddf")), least=1)
+    gate = next(gate for gate in job.policies.gates if isinstance(gate, GroupGate))
+    plans = tuple(GroupPlan(name, "one", frozenset({name}), Giving(1)) for name in ("worker", "ps"))
+    policies = dataclasses.replace(job.policies, gates=(dataclasses.replace(gate, groups=plans),))
+    world = started(dataclasses.replace(job, policies=policies, minimum=3))
+    before = bodies(world)
+    world.ask(*before)
+    world.settle()
+    assert [name for name, uid in bodies(world).items() if uid != before[name]] == ["worker-1"]
 
 
 def test_asking_twice_or_for_who_has_gone_asks_for_nothing() -> None:

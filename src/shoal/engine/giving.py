@@ -1,8 +1,8 @@
 """Giving back: a group that has more members than it needs lets some go because its scheduler asks for their places.
 
 The scheduler names bodies by uid, because it has planned who comes into their places; asking twice, or for a body that
-has gone, therefore asks for nothing. Nobody goes who is needed: the group keeps its minimum and each role its own, and
-where not all that is asked for can go, the highest indexes of the last role go first. Whoever goes is settled in the
+has gone, therefore asks for nothing. Nobody goes who is needed: job, group and each role keep their minima, and where
+not all that is asked for can go, the highest indexes of the last role go first. Whoever goes is settled in the
 same ledger: its end is judged by nobody, answered by no reaction and charged to no budget. Its task waits and gets a
 fresh body, which is placed when there is room again.
 """
@@ -47,13 +47,15 @@ def _chosen(
 ) -> list[TaskRef]:
     """Who goes, of those that are asked for: as many as the group can spare."""
     ranks = {role.name: rank for rank, role in enumerate(job.roles) if not plan.roles or role.name in plan.roles}
-    up = {TaskRef(*place): body for place, body in scene.bodies.items() if place[0] in ranks and is_up(body)}
+    up = {TaskRef(*place): body for place, body in scene.bodies.items() if is_up(body)}
     staying = Counter(ref.role for ref in up)
-    staying.update(role for role in _succeeded(state) if role in ranks)
+    staying.update(_succeeded(state))
+    of_group = sum(count for role, count in staying.items() if role in ranks)
+    spare = min(of_group - gives.least, staying.total() - (job.minimum or 0))
     going: list[TaskRef] = []
-    wanted = (ref for ref, body in up.items() if body.uid in asked)
+    wanted = (ref for ref, body in up.items() if body.uid in asked and ref.role in ranks)
     for ref in sorted(wanted, key=lambda ref: (-ranks[ref.role], -ref.index)):
-        if staying.total() > gives.least and staying[ref.role] > gives.of_role.get(ref.role, 0):
+        if len(going) < spare and staying[ref.role] > gives.of_role.get(ref.role, 0):
             staying[ref.role] -= 1
             going.append(ref)
     return going

@@ -269,6 +269,8 @@ def _gives_what_it_can_spare(case: Case) -> Iterator[str]:
         up.update(role for role, task in _tasks(case.after) if task.is_done and task.outcome and task.outcome.is_ok)
         mine = {role.name for role in case.job.roles if not plan.roles or role.name in plan.roles}
         took = {after[uid].role for uid in given} & mine
+        if took and up.total() < (case.job.minimum or 0):
+            yield f"fewer than {case.job.minimum} members are left of a job that gave some back"
         if took and sum(up[role] for role in mine) < plan.gives.least:
             yield f"fewer than {plan.gives.least} members are left of a group that gave some back"
         yield from (f"too few of {role} are left" for role in took if up[role] < plan.gives.of_role.get(role, 0))
