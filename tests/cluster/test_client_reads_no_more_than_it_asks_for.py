@@ -41,6 +41,9 @@ async def test_metadata_comes_alone_and_says_of_what(reached: Reached) -> None:
         assert (first.type, seen(first.object)) == (EventType.ADDED, expected)
         assert second.ends_initial_list
         assert (await cluster.delete(CONFIG_MAP, "a", namespace))["status"] == "Success"
+        await cluster.create(CONFIG_MAP, config_map("b", labels={"app": "x"}), namespace)
+        await cluster.delete_collection(CONFIG_MAP, namespace, labels="app=x")
+        assert (await cluster.list(CONFIG_MAP, namespace, labels="app=x")).items == []
 
 
 async def test_answers_about_one_kind_leave_out_who_wrote_what(reached: Reached) -> None:

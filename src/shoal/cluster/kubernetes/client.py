@@ -21,7 +21,7 @@ from shoal.cluster.kubernetes.discovering import Access, Version
 from shoal.cluster.kubernetes.paths import asked, deletion, number, path_of, truth, writing
 from shoal.cluster.kubernetes.shapes import Decoders, named
 from shoal.cluster.kubernetes.watching import Wanted, Watcher
-from shoal.cluster.kubernetes.wire import JSON, METADATA, Noted, Request, Settings, Wire
+from shoal.cluster.kubernetes.wire import JSON, LIST_OF_METADATA, METADATA, Noted, Request, Settings, Wire
 from shoal.cluster.port import (
     DeleteOptions,
     ExecRequest,
@@ -164,7 +164,7 @@ class KubernetesCluster:
         if kind.namespaced and not namespace:
             raise ValueError("a collection is deleted in one namespace at a time: name it")
         path = asked(path_of(kind, namespace), labelSelector=labels, fieldSelector=fields)
-        await self._ask(kind, "DELETE", path, deletion(options), repeatable=True, sort="")
+        await self._ask(kind, "DELETE", path, deletion(options), repeatable=True, sort="", metadata=LIST_OF_METADATA)
 
     async def scale(self, kind: Kind, name: str, namespace: str, replicas: int) -> Obj:
         """The Scale it has then."""
@@ -243,12 +243,13 @@ class KubernetesCluster:
         content_type: str = JSON,
         repeatable: bool = False,
         sort: str | None = None,
+        metadata: str = METADATA,
     ) -> Obj:
         data, decoder = None if body is None else _encode(body), self._answers.of(kind)
         request = Request(
             method, path, data, content_type, repeatable=repeatable, urgent=kind == LEASE,
             sort=method if sort is None else sort, verb=_VERBS[method], resource=kind.plural,
-            accept=METADATA if decoder.reads_metadata_only else JSON,
+            accept=metadata if decoder.reads_metadata_only else JSON,
         )  # fmt: skip
         answer = await self.wire.ask(request)
         return named(decoder.one(answer) or discovering.decoded(answer, self.wire, request), kind)
