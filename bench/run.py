@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness import measure
+from harness import RUNS, measure
 
 BENCHES = ("apiserver", "binding", "client", "cluster", "engine", "jobs", "kubernetes", "scheduling")
 
@@ -20,7 +20,7 @@ def main() -> None:
         sys.exit(f"bench: no such bench: {', '.join(unknown)}. There are: {', '.join(BENCHES)}")
     for name in chosen:
         bench = import_module(name)
-        measure(name, bench.METRICS, bench.run)
+        measure(name, bench.METRICS, bench.run, runs=getattr(bench, "RUNS", RUNS))
 
 
 if __name__ == "__main__":
