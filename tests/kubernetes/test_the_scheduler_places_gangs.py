@@ -26,7 +26,15 @@ from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT as VOLCANO
-from shoal.kube.kinds import NODE, POD
+from shoal.kube.kinds import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    PRIORITY_CLASS,
+    STORAGE_CLASS,
+)
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.operator.deployment import SCHEDULER_LEASE
 from shoal.operator.jobs import JobLoop
@@ -75,13 +83,13 @@ class Place:
         async with operator(known, *flags, program="scheduler") as process:
             yield process
 
-    async def group(self, name: str, least: int) -> None:
+    async def group(self, name: str, least: int, **spec: str) -> None:
         await self.ground.admin.create(
-            POD_GROUP, {"metadata": {"name": name}, "spec": {"minMember": least}}, self.ground.jobs
+            POD_GROUP, {"metadata": {"name": name}, "spec": {"minMember": least, **spec}}, self.ground.jobs
         )
 
-    async def gang(self, name: str, count: int) -> None:
-        await self.group(name, count)
+    async def gang(self, name: str, count: int, **spec: str) -> None:
+        await self.group(name, count, **spec)
         for number in range(count):
             await self.ground.admin.create(POD, self.pod(f"{name}-{number}", name), self.ground.jobs)
 
@@ -207,6 +215,96 @@ async def test_its_pages_say_that_it_leads_and_what_it_did(place: Place) -> None
             async with session.get(f"http://127.0.0.1:{metrics}/metrics") as answer:
                 page = await answer.text()
     assert 'volcano_schedule_attempts_total{result="scheduled"} 2.0' in page
+
+
+async def test_a_disk_is_chosen_with_the_node_and_a_budget_is_asked_before_a_pod_goes(place: Place) -> None:
+    """The controllers that bind claims and count budgets do not run here; the test plays them."""
+    admin, jobs = place.ground.admin, place.ground.jobs
+    async with place.nodes(3), tidied(place), place.scheduling() as process:
+        await process.says("leading")
+        claim = await disk_and_claim(place, on=f"hollow-{place.word}-1")
+        disk = await until(admin, PERSISTENT_VOLUME, f"disk-{place.word}", "", _is_chosen)
+        assert at_path(disk or {}, "spec", "claimRef", "uid") == claim["metadata"]["uid"]
+        assert await place.placed() == []
+        await admin.patch(PERSISTENT_VOLUME_CLAIM, "data", jobs, patch={"spec": {"volumeName": f"disk-{place.word}"}})
+        await admin.patch(
+            PERSISTENT_VOLUME_CLAIM, "data", jobs, patch={"status": {"phase": "Bound"}}, subresource="status"
+        )
+        await place.phase("reads", "Running")
+        reader = await admin.get(POD, "reads-0", jobs)
+        assert reader["spec"]["nodeName"] == f"hollow-{place.word}-1"
+
+        await budget(place)
+        await allows(place, 0)
+        for number in range(2):
+            low = place.pod(f"low-{number}")
+            low["metadata"]["labels"] = {"app": "low"}
+            await admin.create(POD, low, jobs)
+            await until(admin, POD, f"low-{number}", jobs, _runs)
+        await place.gang("high", 1, priorityClassName=f"high-{place.word}")
+        assert (await place.told("high", "NotEnoughResources")).startswith(f"needs 1 {place.slot}, ")
+        await allows(place, 1)
+        await place.phase("high", "Running")
+        assert len(await place.placed()) == 3
+        spent = (await admin.get(POD_DISRUPTION_BUDGET, "few", jobs))["status"]
+        assert (spent["disruptionsAllowed"], len(spent["disruptedPods"])) == (0, 1)
+
+
+@asynccontextmanager
+async def tidied(place: Place) -> AsyncIterator[None]:
+    """What lies in no namespace goes with the test."""
+    try:
+        yield
+    finally:
+        for kind, word in ((PERSISTENT_VOLUME, "disk"), (STORAGE_CLASS, "late"), (PRIORITY_CLASS, "high")):
+            await place.ground.admin.delete(kind, f"{word}-{place.word}")
+
+
+async def disk_and_claim(place: Place, *, on: str) -> Obj:
+    """A disk on one node, a claim of its class, which waits for the first pod, and that pod."""
+    admin, jobs, storage = place.ground.admin, place.ground.jobs, f"late-{place.word}"
+    late = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+    await admin.create(STORAGE_CLASS, {"metadata": {"name": storage}, **late})
+    here = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [on]}]}
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage}
+    disk = {
+        **common,
+        "capacity": {"storage": "1Gi"},
+        "local": {"path": "/disk"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [here]}},
+    }
+    await admin.create(PERSISTENT_VOLUME, {"metadata": {"name": f"disk-{place.word}"}, "spec": disk})
+    wanted = {**common, "resources": {"requests": {"storage": "1Gi"}}}
+    claim = await admin.create(PERSISTENT_VOLUME_CLAIM, {"metadata": {"name": "data"}, "spec": wanted}, jobs)
+    await place.group("reads", 1)
+    reader = place.pod("reads-0", "reads")
+    reader["metadata"]["annotations"]["volcano.sh/preemptable"] = "false"
+    reader["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    await admin.create(POD, reader, jobs)
+    return claim
+
+
+async def budget(place: Place) -> None:
+    """For pods of no importance; others may be of more."""
+    admin, jobs = place.ground.admin, place.ground.jobs
+    await admin.create(PRIORITY_CLASS, {"metadata": {"name": f"high-{place.word}"}, "value": 1000})
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "low"}}}
+    await admin.create(POD_DISRUPTION_BUDGET, {"metadata": {"name": "few"}, "spec": spec}, jobs)
+
+
+async def allows(place: Place, allowed: int) -> None:
+    status = {"disruptionsAllowed": allowed, "observedGeneration": 1}
+    await place.ground.admin.patch(
+        POD_DISRUPTION_BUDGET, "few", place.ground.jobs, patch={"status": status}, subresource="status"
+    )
+
+
+def _is_chosen(disk: Obj | None) -> bool:
+    return bool(at_path(disk or {}, "spec", "claimRef"))
+
+
+def _runs(pod: Obj | None) -> bool:
+    return bool(at_path(pod or {}, "status", "phase") == "Running")
 
 
 async def test_it_uses_no_right_but_those_it_was_given(place: Place) -> None:
