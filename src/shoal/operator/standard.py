@@ -1,6 +1,6 @@
 """The loops a cluster of our own needs: placing pods and letting their groups in, keeping the addresses of Services,
-binding volume claims, giving each namespace its service account, counting pods for quotas and disruption budgets, and
-removing pods of nodes that are no longer there.
+binding volume claims, giving each namespace its service account, counting pods for quotas and disruption budgets,
+removing pods of nodes that are no longer there, and finding owners for orphans.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from shoal.cluster.reflecting import Reflector, bare
 from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
+from shoal.operator.adopting import AdoptingLoop
 from shoal.operator.counting import CountingLoop, budget_status, quota_status
 from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.loops import Loop
@@ -43,7 +44,7 @@ def standard_loops(
     shared and small."""
     counted = SchedulerMetrics(registry or CollectorRegistry())
     nodes = Reflector(cluster, NODE, trim=bare, clock=clock)
-    pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object), clock=clock)
+    pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=clock)
     return [
         lambda: nodes,
         lambda: pods,
@@ -57,4 +58,5 @@ def standard_loops(
         lambda: CountingLoop(cluster, RESOURCE_QUOTA, pods, quota_status),
         lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, budget_status),
         lambda: AbsentNodesLoop(cluster, nodes, pods),
+        lambda: AdoptingLoop(cluster, pods, clock=clock),
     ]  # fmt: skip

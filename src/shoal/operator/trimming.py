@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.kube.objects import Obj, annotations_of, without_bookkeeping
+from shoal.kube.owners import controller_of
 from shoal.scheduling.reading import READ
 
 __all__ = ["slim_pod", "without_bookkeeping"]
@@ -18,8 +19,8 @@ _CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 _STATUS = ("phase", "podIP", "conditions", "startTime")
 
 
-def slim_pod(pod: Obj) -> Obj:
-    """What placing a pod, serving it and telling about it need."""
+def slim_pod(pod: Obj, *, owners: bool = False) -> Obj:
+    """What placing a pod, serving it and telling about it need; with `owners` also who controls it."""
     spec = pod["spec"]
     slim = _part(spec, _SPEC)
     for group in ("containers", "initContainers"):
@@ -32,6 +33,9 @@ def slim_pod(pod: Obj) -> Obj:
     metadata = _part(pod["metadata"], _META)
     if notes := _part(annotations_of(pod), READ):
         metadata["annotations"] = notes
+    if owners and (controller := controller_of(pod)) is not None:
+        is_native = controller.get("apiVersion") in _NATIVE
+        metadata["ownerReferences"] = [_part(controller, ("uid", "controller"))] if is_native else _SOMEBODYS
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -45,6 +49,8 @@ def _part(whole: Obj, names: tuple[str, ...]) -> Obj:
     return {name: whole[name] for name in names if name in whole}
 
 
+_NATIVE = ("apps/v1", "batch/v1")
+_SOMEBODYS = [{"controller": True}]  # whose does not matter to anybody who looks here; one for all of them
 # Nearly every pod has exactly these; one list serves them all.
 _USUAL = [
     {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

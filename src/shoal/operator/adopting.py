@@ -1,0 +1,112 @@
+"""Keeps pods and those who select them together: orphans find a ReplicaSet or Job, strangers are let go.
+
+The rules are those of `shoal.dialects.native.adopting`; here is who is looked at, and when: a pod when its labels or
+its owner change, and the orphans of a namespace when somebody comes who may select them. What the new owner makes of
+its number of pods is its own loop's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from shoal.cluster.clock import Clock
+from shoal.cluster.port import Cluster, PatchType
+from shoal.cluster.reflecting import Change, Reflector
+from shoal.dialects.native.adopting import Claimant, adopter_of, claimant_from, lets_go, letting_go, slim, taking
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import JOB, POD, REPLICA_SET
+from shoal.kube.objects import Key, Obj, labels_of
+from shoal.kube.owners import controller_of
+from shoal.logs import Logger
+from shoal.operator.loops import forever, subscribed
+from shoal.operator.queueing import KeyedWork
+
+log = Logger(__name__)
+
+
+class AdoptingLoop:
+    """`pods` are copies that say who controls them."""
+
+    name = "adoption"
+
+    def __init__(self, cluster: Cluster, pods: Reflector, *, clock: Clock) -> None:
+        self._cluster = cluster
+        self._pods = pods
+        self._owners = [
+            Reflector(cluster, kind, trim=lambda event: slim(event.object), clock=clock) for kind in (REPLICA_SET, JOB)
+        ]
+        self._claimants: dict[str, dict[str, Claimant]] = {}  # by namespace and uid
+        self._orphans: dict[str, dict[Key, None]] = {}  # by namespace
+        self._work = KeyedWork(self.name, self._look, clock=clock)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for copy in self._owners:
+                group.create_task(copy.run())
+            told = [(copy, self._owner_changed) for copy in self._owners]
+            with subscribed(*told, (self._pods, self._pod_changed)):
+                try:
+                    await forever()
+                finally:
+                    await self._work.close()
+
+    # Who is looked at
+
+    def _owner_changed(self, change: Change) -> None:
+        namespace = change.key.namespace
+        there = self._claimants.setdefault(namespace, {})
+        before = there.pop(_uid(change.old), None)
+        now = claimant_from(change.kind, change.new) if change.new is not None else None
+        if now is not None:
+            there[now.uid] = now
+        if not there:
+            del self._claimants[namespace]
+        if now is not None and now != before:
+            for key in self._orphans.get(namespace, ()):
+                self._work.add(key)
+
+    def _pod_changed(self, change: Change) -> None:
+        key, new = change.key, change.new
+        orphans = self._orphans.setdefault(key.namespace, {})
+        orphans.pop(key, None)
+        if new is not None and controller_of(new) is None:
+            orphans[key] = None
+        if not orphans:
+            del self._orphans[key.namespace]
+        if new is not None and key.namespace in self._claimants and _is_another(change.old, new):
+            self._work.add(key)
+
+    # What becomes of it
+
+    async def _look(self, key: Key) -> None:
+        for copy in self._owners:
+            await copy.synced.wait()
+        pod = self._pods.objects.get(key)
+        if pod is None:
+            return
+        claimants = self._claimants.get(key.namespace, {})
+        controller = controller_of(pod)
+        if controller is not None:
+            owner = claimants.get(str(controller.get("uid")))
+            if owner is not None and lets_go(pod, owner):
+                await self._patch(key, letting_go(pod, owner), "let go", owner)
+        elif (owner := adopter_of(pod, claimants.values())) is not None:
+            await self._patch(key, taking(pod, owner), "taken", owner)
+
+    async def _patch(self, key: Key, patch: Obj, what: str, owner: Claimant) -> None:
+        try:
+            await self._cluster.patch(POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC)
+        except ApiError as refused:
+            if refused.code not in (404, 409, 422):  # gone, another by now, or leaving: its next change is looked at
+                raise
+        else:
+            log.info(f"pod {what}", pod=str(key), owner=f"{owner.kind.kind} {owner.key.name}")
+
+
+def _uid(obj: Obj | None) -> str:
+    return str(obj["metadata"]["uid"]) if obj is not None else ""
+
+
+def _is_another(old: Obj | None, new: Obj) -> bool:
+    """Whether somebody else may want it."""
+    return old is None or labels_of(old) != labels_of(new) or controller_of(old) != controller_of(new)
