@@ -8,9 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.faults import Faults, calls
 from shoal.cluster.port import PatchType
+from shoal.kube.errors import conflict
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import annotations_of, at_path
 from shoal.operator.storage import NO_PROVISIONER, SELECTED_NODE
@@ -150,3 +153,33 @@ async def test_the_next_scheduler_goes_on_with_what_one_that_died_has_chosen(tmp
         await it.start()
         assert await it.places() == {"g-0": "a"}
         assert story(it) == [("patch", "PersistentVolumeClaim"), ("bind", "Pod"), ("bind", "Pod")]
+
+
+async def test_a_disk_that_somebody_else_changed_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+    faults = Faults().fail(calls("patch", PERSISTENT_VOLUME), conflict(PERSISTENT_VOLUME, "on-b", "it has changed"))
+    async with storing(tmp_path, provisioner=NO_PROVISIONER, faults=faults) as it:
+        await disk(it, "on-b", on="b")
+        await claim(it, "data")
+        await gang(it, 1, "data")
+        assert (await it.placed(), story(it)) == ([], [("patch", "PersistentVolume")])
+        await it.rest(1)
+        assert await it.places() == {"g-0": "b"}
+        assert story(it) == [*(2 * [("patch", "PersistentVolume")]), ("bind", "Pod")]
+
+
+@pytest.mark.parametrize("provisioner", ["acme.io/disks", NO_PROVISIONER], ids=["made", "chosen"])
+@pytest.mark.parametrize("write", range(1, 15))
+async def test_killed_at_any_write_every_claim_has_a_volume_of_its_own(
+    tmp_path: Path, write: int, provisioner: str
+) -> None:
+    """Queues and groups are written too, so that some of these moments are before the first claim."""
+    async with storing(tmp_path, provisioner=provisioner, faults=Faults().kill_at_write(write)) as it:
+        it.reborn = True
+        if provisioner == NO_PROVISIONER:
+            await disk(it, "on-a", on="a")
+            await disk(it, "on-b", on="b")
+        for number in range(2):
+            await claim(it, f"data-{number}")
+        await gang(it, 2, "data-0", "data-1")
+        await it.rest(60)
+        assert (await it.placed(), len(set((await of_claims(it)).values()) - {""})) == (["g-0", "g-1"], 2)
