@@ -204,6 +204,8 @@ class Dialect:
     stop_holds: bool = False  # a stop keeps what was achieved, and a start lets the job go on
     called: Callable[[Obj, Obj], str] | None = None  # a pod beside its manifest; '' where its number tells it apart
     finalizer: str = ""  # holds a pod until its end is counted
+    orphans: Callable[[Obj], str] | None = None  # labels of pods of nobody that a new job takes; '': it takes none
+    take: Callable[[Obj, Obj], Obj | None] | None = None  # the strategic patch that makes such a pod its own
 
     def judge(self, new: Obj, old: Obj | None = None) -> list[Cause]:
         """Every mistake of a manifest that is written, and of the change where one is stored already."""

@@ -7,11 +7,10 @@ somebody else's business takes nobody. Jobs by index take nobody either: a pod t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from shoal.dialects.native.job_reading import MANAGER, is_indexed
-from shoal.dialects.native.jobs import FINALIZER
+from shoal.dialects.native.job_reading import FINALIZER, MANAGER, is_indexed
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import JOB, Kind
 from shoal.kube.objects import Key, Obj, at_path, is_leaving, key_of, labels_of, uid_of
@@ -74,6 +73,27 @@ def adopter_of(pod: Obj, claimants: Iterable[Claimant]) -> Claimant | None:
     labels = labels_of(pod)
     able = [each for each in claimants if each.takes and each.is_about(pod) and each.selector.matches(labels)]
     return min(able, key=lambda each: each.order, default=None)
+
+
+def orphans_of(manifest: Obj) -> str:
+    """Labels of the pods that a new one would take."""
+    return str(from_label_selector(at_path(manifest, "spec", "selector")))
+
+
+def orphans_of_job(manifest: Obj) -> str:
+    """Only of one whose selector somebody wrote: the labels of others nobody has before they make pods."""
+    return orphans_of(manifest) if at_path(manifest, "spec", "manualSelector") else ""
+
+
+def take(kind: Kind) -> Callable[[Obj, Obj], Obj | None]:
+    """How one of that kind takes an orphan, where it does."""
+
+    def of(pod: Obj, manifest: Obj) -> Obj | None:
+        claimant = claimant_from(kind, manifest)
+        taker = adopter_of(pod, [claimant]) if claimant is not None else None
+        return taking(pod, taker) if taker is not None else None
+
+    return of
 
 
 def lets_go(pod: Obj, controller: Claimant) -> bool:

@@ -48,6 +48,7 @@ from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
 from shoal.kube.validation.succeeding import size_of, spans_of
 
 ROLE = "pod"
+FINALIZER = "batch.kubernetes.io/job-tracking"
 MANAGER = "kubernetes.io/job-controller"  # who takes care of a Job that names nobody
 CREATION_SECONDS = 300
 _FIRST_DELAY, _LONGEST_DELAY = 10, 600

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.dialects.dialect import Dialect
-from shoal.dialects.native import failing, job_status, pods
-from shoal.dialects.native.job_reading import ROLE, admit, is_indexed, read
+from shoal.dialects.native import adopting, failing, job_status, pods
+from shoal.dialects.native.job_reading import FINALIZER, ROLE, admit, is_indexed, read
 from shoal.dialects.native.settings import settings
 from shoal.engine import Create, TaskRef
 from shoal.kube.kinds import JOB, REPLICA_SET_V1BETA1
 from shoal.kube.objects import Obj, name_of
 
-FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
@@ -96,6 +95,8 @@ DIALECT = Dialect(
     body=pods.body_of(JOB, ROLE, FINALIZER),
     report=job_status.report,
     finalizer=FINALIZER,
+    orphans=adopting.orphans_of_job,
+    take=adopting.take(JOB),
     scale_patch=scale_patch,
     stop_patch=stop_patch,
     stop_holds=True,

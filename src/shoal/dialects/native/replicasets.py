@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from shoal.dialects import ledger
 from shoal.dialects.dialect import Dialect, LedgerPatch, ManifestInvalid, Report
-from shoal.dialects.native import pods
+from shoal.dialects.native import adopting, pods
 from shoal.dialects.native.settings import Settings, settings
 from shoal.dialects.remembering import remembered
 from shoal.engine import Body, Create, Job, JobState, Observed, Policies, Role, RoleState, Stage, TaskState
@@ -156,4 +156,6 @@ DIALECT = Dialect(
     told_by=REPLICA_SET_V1BETA1,
     endless=True,
     called=pods.called(ROLE),
+    orphans=adopting.orphans_of,
+    take=adopting.take(REPLICA_SET),
 )

@@ -4,6 +4,7 @@
     known.py      what this process remembers of a job between passes
     children.py   copies of pods and anchors, found by the job they belong to
     executing.py  what the engine asks for, carried out
+    taking.py     orphans that a new job selects
     telling.py    Events and history
     installing.py definitions and admission, before the first job
 
