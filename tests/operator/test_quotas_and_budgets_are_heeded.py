@@ -37,11 +37,11 @@ async def test_a_group_is_let_in_as_soon_as_its_namespaces_quota_has_room() -> N
 async def test_pods_that_wait_for_quota_are_not_called_unschedulable() -> None:
     async with scheduled() as it:
         await it.node("a", cpu=8)
-        await quota(it, **{"requests.cpu": "1"})
+        await quota(it, **{"requests.cpu": "2"})
         await it.group("large", 2, minResources={"cpu": "4"})
         await it.pods("large", 2)
         await it.rest(6)  # another sentence for the same reason waits for company
-        sentence = "waiting: needs 2 cpu, and quota small of namespace default allows 1, of which 2 are taken"
+        sentence = "waiting: needs 2 cpu, and quota small of namespace default allows 2, of which 2 are taken"
         assert [await it.pod_told(f"large-{n}") for n in range(2)] == 2 * [("False", "Queued", sentence)]
         await it.cluster.delete(RESOURCE_QUOTA, "small", NS)
         await it.rest()
