@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
@@ -249,12 +250,16 @@ def in_line(group: Group, *, ready: bool, broken: bool, deadline: float, share: 
 LONE = "pod:"  # no group can have such a name
 
 
+@lru_cache(maxsize=256)  # told in whole seconds, so pods that come together share theirs
+def _moment(text: str) -> float:
+    return parse(text).timestamp() if text else 0.0
+
+
 def lone_group(pod: Pod) -> Group:
-    created = parse(pod.created).timestamp() if pod.created else 0.0
     return Group(
         Key(pod.key.namespace, f"{LONE}{pod.key.name}"),
         uid=pod.uid,
-        created=created,
+        created=_moment(pod.created),
         queue=pod.queue,
         priority=pod.priority,
         phase=INQUEUE,

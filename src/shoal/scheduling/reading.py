@@ -7,15 +7,14 @@ of a claim, the nodes a HyperNode's pattern means) is passed in by whoever watch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
 from shoal.scheduling.groups import Closeness, Group, Phase, Queue, Quota, Subgroups
-from shoal.scheduling.requests import Amounts, amounts
-from shoal.scheduling.snapshot import Neighbours, Pod, Spread, State, pod_from
+from shoal.scheduling.requests import Amounts, amounts, requests_of
+from shoal.scheduling.snapshot import Neighbours, Pod, Spread, State
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
@@ -37,10 +36,18 @@ def member_from(obj: Obj) -> Pod:
     group = notes.get(GROUP_NAME)
     index = notes.get(INDEX) or labels.get(INDEX) or "0"
     affinity = spec.get("affinity") or {}
-    return replace(
-        pod_from(obj),
+    key = key_of(obj)
+    return Pod(
+        key=key,
+        uid=uid_of(obj),
+        requests=requests_of(obj),
+        priority=spec.get("priority") or 0,
+        created=obj["metadata"].get("creationTimestamp") or "",
+        node_selector=spec.get("nodeSelector") or {},
+        node_terms=_node_terms(affinity),
+        tolerations=tuple(spec.get("tolerations") or ()),
         labels=labels,
-        group=Key(key_of(obj).namespace, group) if group else None,
+        group=Key(key.namespace, group) if group else None,
         role=notes.get(TASK) or labels.get(TASK) or "",
         index=int(index) if index.isdecimal() else 0,
         queue=notes.get(QUEUE_NAME) or "default",
@@ -183,6 +190,11 @@ def _subgroups(policy: Mapping[str, Any]) -> Subgroups:
         label_keys=tuple(policy.get("matchLabelKeys") or ()),
         closeness=_closeness(policy.get("networkTopology")),
     )
+
+
+def _node_terms(affinity: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None:
+    required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    return tuple(required.get("nodeSelectorTerms") or ()) if required else None
 
 
 def _preferred_nodes(affinity: Mapping[str, Any]) -> tuple[tuple[int, Mapping[str, Any]], ...]:

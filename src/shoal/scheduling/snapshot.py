@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from shoal.kube.conditions import is_true
-from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
+from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.selectors import LabelSelector
-from shoal.scheduling.requests import amounts, requests_of
+from shoal.scheduling.requests import amounts
 
 FINISHED = ("Succeeded", "Failed")
 CRITICAL_PRIORITY = 2_000_000_000  # the two classes of the system start here
@@ -134,20 +134,4 @@ def node_from(obj: Obj) -> Node:
         taints=tuple(spec.get("taints") or ()),
         unschedulable=bool(spec.get("unschedulable")),
         ready=is_true(obj, "Ready"),
-    )
-
-
-def pod_from(obj: Obj) -> Pod:
-    spec = obj.get("spec") or {}
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return Pod(
-        key=key_of(obj),
-        uid=uid_of(obj),
-        requests=requests_of(obj),
-        priority=spec.get("priority") or 0,
-        created=obj["metadata"].get("creationTimestamp") or "",
-        node_selector=spec.get("nodeSelector") or {},
-        node_terms=tuple(required.get("nodeSelectorTerms") or ()) if required else None,
-        tolerations=tuple(spec.get("tolerations") or ()),
     )

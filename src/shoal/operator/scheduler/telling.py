@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
@@ -121,7 +121,7 @@ class Told:
     reason: str
     sentence: str
     blocked: str
-    cycle: int
+    cycle: int = field(compare=False)  # in which that was decided first
 
 
 class GroupWords:
@@ -165,7 +165,7 @@ class GroupWords:
         before = self._told.get(key)
         fresh = Told(members.group.uid, verdict.phase, verdict.reason, verdict.sentence, verdict.blocked, cycle)
         heard, self._heard[key] = self._heard.get(key, 0), len(members.waiting)
-        if before is not None and before == replace(fresh, cycle=before.cycle):
+        if before == fresh:
             return heard < len(members.waiting)
         self._told[key] = fresh
         same_phase = before is None or before.phase is fresh.phase
