@@ -8,7 +8,7 @@ import random
 from shoal.cluster.clock import VirtualClock
 from shoal.kube.errors import unavailable
 from shoal.kube.objects import Key
-from shoal.operator.queueing import KeyedWork
+from shoal.operator.queueing import BACKLOG, KeyedWork
 
 A, B = Key("ns", "a"), Key("ns", "b")
 
@@ -226,3 +226,30 @@ async def test_what_comes_as_the_last_hand_rests_is_worked_on() -> None:
     await queue.idle()
     await queue.idle()
     assert passes == [A, B]
+
+
+def numbered(line: str, count: int) -> list[Key]:
+    return [Key("ns", f"{line}{number}") for number in range(count)]
+
+
+async def order_of(queue_of: list[Key], *, begun: set[Key]) -> list[Key]:
+    passes: list[Key] = []
+
+    async def work(key: Key) -> None:
+        passes.append(key)
+
+    queue = KeyedWork("test", work, at_once=1, is_begun=begun.__contains__)
+    for key in queue_of:
+        queue.add(key)
+    await queue.idle()
+    return passes
+
+
+async def test_while_few_begun_keys_wait_everybody_comes_in_order() -> None:
+    new, begun = numbered("new", 5), numbered("begun", BACKLOG)
+    assert await order_of(new + begun, begun=set(begun)) == new + begun
+
+
+async def test_a_long_line_of_begun_keys_goes_before_most_new_ones() -> None:
+    new, begun = numbered("new", 3), numbered("begun", BACKLOG + 10)
+    assert await order_of(new + begun, begun=set(begun)) == [*begun[:7], new[0], *begun[7:10], *new[1:], *begun[10:]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from shoal.cluster.port import OutcomeUnknown
-from shoal.cluster.recording import NORMAL, WARNING, Recorder
+from shoal.cluster.recording import NORMAL, WARNING, Recorder, reference_to
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
@@ -30,13 +30,14 @@ class Events:
         if self._recorder is None or self._queue.full():
             return
         field_path = f"spec.containers{{{container}}}" if container else ""
-        self._queue.put_nowait((pod, WARNING if warning else NORMAL, reason, message, field_path))
+        about = reference_to(pod, field_path)  # the pod itself may be long gone before its turn comes
+        self._queue.put_nowait((about, WARNING if warning else NORMAL, reason, message, field_path))
 
     async def run(self) -> None:
         while True:
-            pod, severity, reason, message, field_path = await self._queue.get()
+            about, severity, reason, message, field_path = await self._queue.get()
             assert self._recorder is not None
             try:
-                await self._recorder.record(pod, severity, reason, message, field_path=field_path)
+                await self._recorder.record(about, severity, reason, message, field_path=field_path)
             except (ApiError, OutcomeUnknown, OSError) as refused:
                 log.info("event not recorded", reason=reason, message=message, error=str(refused))

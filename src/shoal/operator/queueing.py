@@ -5,6 +5,9 @@ needs. What arrives while it is worked on is one more pass. A pass that fails is
 pause. Where a pass costs requests to a server far away, what usually comes in company may wait a moment for it; nothing
 else waits. A mistake in a pass is logged with its trace and retried like any failure: one bad object never stops the
 loop for the others.
+
+In the order they came also means that a burst of a thousand new keys goes before all news of the first of them. So that
+what is begun gets ended, its line is kept short: when it is long, it goes first, and new keys get every few turns one.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ log = Logger(__name__)
 Work = Callable[[Key], Awaitable[None]]
 
 AT_ONCE = 16
+BACKLOG = 48  # begun keys that may wait in the order they came
+TURNS_OF_BEGUN = 7  # of each eight, while more than that wait
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 60.0
 MOST_DOUBLINGS = 20  # what is longer is cut anyway, and numbers have an end
@@ -47,15 +52,20 @@ class KeyedWork:
         jitter: random.Random | None = None,
         gathering_seconds: float = 0.0,
         at_once: int = AT_ONCE,
+        is_begun: Callable[[Key], bool] | None = None,
     ) -> None:
-        """`gathering_seconds`: how long what is added "soon" waits for company."""
+        """`gathering_seconds`: how long what is added "soon" waits for company. `is_begun`: whether ending it comes
+        before new keys; by default they are all alike."""
         self.name = name
         self._at_once = at_once
         self._gathering_seconds = gathering_seconds
         self._work = work
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._is_begun = is_begun or _nobody
         self._due: dict[Key, None] = {}  # waiting for their turn, in order
+        self._begun: dict[Key, None] = {}  # those of them that are begun
+        self._turns = 0  # taken out of order since the last in order
         self._running: set[Key] = set()
         self._hands: set[asyncio.Task[None]] = set()
         self._again: set[Key] = set()
@@ -70,6 +80,10 @@ class KeyedWork:
         """Keys that are being worked on, or wait for it, or gather company."""
         return len(self._running) + len(self._due) + len(self._gathering)
 
+    def is_busy_with(self, key: Key) -> bool:
+        """Whether a pass of the key is under way or due."""
+        return key in self._running or key in self._due
+
     def add(self, key: Key) -> None:
         if self._closed or key in self._due:
             return
@@ -80,6 +94,8 @@ class KeyedWork:
             if timer := waiting.pop(key, None):
                 timer.cancel()
         self._due[key] = None
+        if self._is_begun(key):
+            self._begun[key] = None
         if len(self._hands) < self._at_once:
             self._hands.add(asyncio.get_running_loop().create_task(self._work_off(), name=self.name))
 
@@ -110,14 +126,20 @@ class KeyedWork:
     async def _work_off(self) -> None:
         try:
             while self._due:
-                await self._pass(next(iter(self._due)))
+                await self._pass(self._next())
         finally:
             hand = asyncio.current_task()
             assert hand is not None
             self._hands.discard(hand)
 
-    async def _pass(self, key: Key) -> None:
+    def _next(self) -> Key:
+        self._turns = self._turns + 1 if len(self._begun) > BACKLOG and self._turns < TURNS_OF_BEGUN else 0
+        key = next(iter(self._begun if self._turns else self._due))
         del self._due[key]
+        self._begun.pop(key, None)
+        return key
+
+    async def _pass(self, key: Key) -> None:
         self._running.add(key)
         try:
             await self._work(key)
@@ -150,3 +172,7 @@ class KeyedWork:
     def _retry(self, key: Key) -> None:
         self._retries.pop(key, None)
         self.add(key)
+
+
+def _nobody(_: Key) -> bool:
+    return False

@@ -30,7 +30,7 @@ class HistoryLimits:
     """How much past is kept: whichever bound is met first. Superseded versions count with their bytes."""
 
     changes: int = 100_000
-    superseded_bytes: int = 16 << 20
+    superseded_bytes: int = 8 << 20
 
 
 class Table:

@@ -73,6 +73,15 @@ def _whose(create: Create) -> tuple[Target | str, ...]:
     return (create.target, create.target.role) if isinstance(create.target, TaskRef) else (create.target,)
 
 
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """A job that ended and waits for nothing: there may be thousands of them. The next look at it begins like the first
+    of a process, with the stored ledger."""
+
+    uid: str
+    word: str
+
+
 @dataclass(slots=True)
 class Known:
     """One job, by uid."""
@@ -120,6 +129,13 @@ class Known:
         shut = frozenset((door.reason, door.sentence) for door in doors if door.reason)
         fresh, self.told_doors = shut - self.told_doors, shut
         return tuple(Sentence("", reason, text, warning=True) for reason, text in sorted(fresh))
+
+    def at_rest(self, copy: Obj) -> Resting | None:
+        """What is left to remember of a job that ended; None while there is more than `copy` shows."""
+        facts = (self.receipts, self.births, self.gone, self.went, self.unsaid, self.told_doors)
+        if not self.state.is_ended or any(facts) or self.timer or self.is_doubtful or self.unwritten_since:
+            return None
+        return Resting(self.uid, self.word) if version_of(copy) >= version_of(self.manifest) else None
 
     def set_timer(self, timer: Timer | None) -> None:
         if self.timer is not None:

@@ -45,7 +45,7 @@ from shoal.logs import Logger
 from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
 from shoal.operator.jobs.kin import KinCopies
-from shoal.operator.jobs.known import Known, Pauses, is_same_attempt, still_unseen, wishes_of, word_for
+from shoal.operator.jobs.known import Known, Pauses, Resting, is_same_attempt, still_unseen, wishes_of, word_for
 from shoal.operator.jobs.taking import PATIENCE_SECONDS, take_orphans
 from shoal.operator.jobs.telling import History, Teller, to_log, withholding
 from shoal.operator.metrics import Metrics
@@ -96,6 +96,7 @@ class JobLoop:
         self._out_of_sight: list[Obj] = []  # jobs that are no longer among ours, gone or not
         self.advance = advance  # the engine; tests look over its shoulder
         self._known: dict[Key, Known] = {}
+        self._resting: dict[Key, Resting] = {}
         self._work = KeyedWork(
             self.name,
             self._timed_pass,
@@ -103,6 +104,7 @@ class JobLoop:
             jitter=self._chance,
             gathering_seconds=gathering_seconds,
             at_once=dialect.workers(self._settings) if dialect.workers is not None else AT_ONCE,
+            is_begun=self._known.__contains__,
         )
         self._starting_wait = max(FACTS_WAIT, STARTING_GATHERS * timedelta(seconds=gathering_seconds))
         self._jobs = Reflector(
@@ -158,6 +160,8 @@ class JobLoop:
             for known in self._known.values():
                 known.set_timer(None)
                 self._metrics.moved(self._kind, known.word, "")
+            for resting in self._resting.values():
+                self._metrics.moved(self._kind, resting.word, "")
             await self._work.close()
 
     # What wakes a job
@@ -192,6 +196,8 @@ class JobLoop:
             known.is_unsure = True  # most likely a watch that is faster than the answer to our own write
         else:
             self._take_copy(known, change.new)
+            if not self._work.is_busy_with(change.key):
+                self._let_rest(change.key, known)
 
     def _take_copy(self, known: Known, job: Obj) -> None:
         if known.echo == job["metadata"]["resourceVersion"]:
@@ -260,6 +266,8 @@ class JobLoop:
         await self._executor.answer(known.manifest, carried, are_up=are_up, now=rfc3339(now))
         if carried.failure is not None:
             raise carried.failure
+        if not step.again:
+            self._let_rest(key, known)
 
     # 1. Recalling
 
@@ -267,20 +275,28 @@ class JobLoop:
         """The job under that key as far as we know it; None where it is gone, or nobody can read it."""
         seen, known = self._jobs.objects.get(key), self._known.get(key)
         if known is not None and (seen is None or uid_of(seen) != known.uid):
+            known.set_timer(None)
+            del self._known[key]
             self._forget(key, known)
             known = None
+        resting = self._resting.pop(key, None)
+        if resting is not None and (seen is None or uid_of(seen) != resting.uid):
+            self._forget(key, resting)
+            resting = None
         if seen is None:
             return None
         if known is None:
-            return self._meet(key, seen)
+            return self._meet(key, seen, resting)
         known.saw(seen)
         return await self._look_again(known) if known.is_doubtful else known
 
-    def _meet(self, key: Key, manifest: Obj) -> Known | None:
+    def _meet(self, key: Key, manifest: Obj, resting: Resting | None) -> Known | None:
+        word = resting.word if resting is not None else ""
         state = self._restore(manifest)
         if state is None:
+            self._metrics.moved(self._kind, word, "")
             return None
-        known = self._known[key] = Known(manifest, state, state, Pauses(self._chance))
+        known = self._known[key] = Known(manifest, state, state, Pauses(self._chance), word=word)
         return known
 
     async def _look_again(self, known: Known) -> Known | None:
@@ -321,10 +337,8 @@ class JobLoop:
         log.warning("job cannot be run", job=str(key_of(manifest)), reason=reason, problem=text)
         self._teller.say(manifest, (Sentence("", reason, text, warning=True),))
 
-    def _forget(self, key: Key, known: Known) -> None:
-        known.set_timer(None)
+    def _forget(self, key: Key, known: Known | Resting) -> None:
         self._metrics.moved(self._kind, known.word, "")
-        del self._known[key]
         self._kin.forget(key)
         self._executor.forget(known.uid)
 
@@ -454,6 +468,9 @@ class JobLoop:
                 known.is_unsure = False
                 if (seen := self._jobs.objects.get(key)) is not None:
                     self._take_copy(known, seen)
+        seen = self._jobs.objects.get(key)
+        if seen is not None and seen["metadata"]["resourceVersion"] == answer["metadata"]["resourceVersion"]:
+            return seen  # one object instead of two that are equal
         return without_bookkeeping(answer)
 
     def _served(self, subresource: str) -> str:
@@ -517,8 +534,13 @@ class JobLoop:
         known.set_timer(timer)
         if again:
             self._work.add(key)
-        elif step.state.is_ended:
-            known.reading = None  # most likely nobody asks again, and there may be thousands of them
+
+    def _let_rest(self, key: Key, known: Known) -> None:
+        copy = self._jobs.objects.get(key)
+        resting = known.at_rest(copy) if copy is not None else None
+        if resting is not None:
+            self._resting[key] = resting
+            del self._known[key]
 
     def _pod_went(self, key: Key, uid: str) -> None:
         """It may have come and gone between two passes, and then no copy will ever show it."""
