@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
-from kit.scenario import SimulatedWorld
+from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.kube.kinds import Kind
 
 
@@ -31,8 +31,8 @@ async def test_a_ledger_that_comes_back_by_the_watch_wakes_nobody() -> None:
         await world.submit(fw("one", role("worker", 3, fate=exits(0, after=60))))
         await world.completed("one")
         await world.rest(1)
-        # There; anchored; bodies made, bound, running; all recorded; ended; bodies gone; anchor leaves, is gone.
-        assert len(passes) == 10
+        # There; anchored; bodies made, bound, running; all recorded; ended; bodies gone; anchor gone.
+        assert len(passes) == 9
 
 
 async def test_an_edit_that_meets_a_ledger_on_its_way_is_seen() -> None:
@@ -41,3 +41,23 @@ async def test_an_edit_that_meets_a_ledger_on_its_way_is_seen() -> None:
         for size in (2, 3, 1, 4):  # each while the last is still being written down
             await world.rescale("one", size)
         await world.running("one", 4)
+
+
+async def test_a_job_that_ended_is_looked_at_again_when_somebody_edits_it() -> None:
+    async with SimulatedWorld(0) as world:
+        passes = count_passes(world)
+        await world.submit(fw("one", role("worker", 1, fate=exits(0, after=60))))
+        await world.completed("one")
+        await world.rest(1)
+        before = len(passes)
+        await world.user.patch(FRAMEWORK, "one", "default", patch={"metadata": {"labels": {"seen": "yes"}}})
+        await world.rest(1)
+        words = [counted_as(world, word) for word in ("succeeded", "running")]
+        assert (len(passes) - before, words) == (1, [1.0, 0.0])
+        await world.user.delete(FRAMEWORK, "one", "default")
+        await world.rest(1)
+        assert counted_as(world, "succeeded") == 0.0
+
+
+def counted_as(world: SimulatedWorld, word: str) -> float:
+    return float(world.metrics.registry.get_sample_value("shoal_jobs", {"kind": "Framework", "state": word}) or 0)

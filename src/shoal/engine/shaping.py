@@ -16,7 +16,7 @@ from shoal.engine.gates import may_start
 from shoal.engine.ledger import JobState
 from shoal.engine.model import Guarded, Job
 from shoal.engine.observed import AnchorRef, Body, CommandRef, JobRef
-from shoal.engine.policies import DropMark, Keep, Memory, Names, Via
+from shoal.engine.policies import DropMark, Keep, Memory, Names, Propagation, Via
 from shoal.engine.scene import Scene
 from shoal.engine.turning import must_go
 from shoal.engine.words import Stage, TaskRef
@@ -139,7 +139,14 @@ def _anchor(job: Job, state: JobState, scene: Scene, setting: Setting) -> Iterat
     elif run.stage <= Stage.REQUESTED:
         yield Delete(AnchorRef(), run.anchor or "", confirm=True)
     elif run.stage is Stage.CLOSING and found is not None and not found.leaving:
-        yield Delete(AnchorRef(), found.uid)
+        # Whoever waits for bodies waits for a collector; where there is none left, nobody has to.
+        alone = Propagation.BACKGROUND if _is_left_by_all(state, scene) else None
+        yield Delete(AnchorRef(), found.uid, propagation=alone)
+
+
+def _is_left_by_all(state: JobState, scene: Scene) -> bool:
+    over = all(task.is_done for role in state.roles for task in role.tasks)
+    return over and not any(body.owned for body in scene.observed.bodies)
 
 
 def _bodies(job: Job, state: JobState, scene: Scene, doors: tuple[Door, ...], setting: Setting) -> Iterator[Create]:
