@@ -101,6 +101,8 @@ class Rivals:
             may_be_said = True  # also where no answer comes
             is_said = is_said or await self._asked(self._say(str(self._claim)))
             if is_said and await self._asked(self._look()) and not self._rivals():
+                if self.waits_for:
+                    log.info("nobody else answers for the same pods", lease=str(self._lease))
                 return
 
     @property
