@@ -102,6 +102,16 @@ def test_what_the_quota_itself_says_counts_where_it_is_more_than_what_is_seen() 
     assert verdict(it.cycle(), "g").phase is Phase.INQUEUE
 
 
+def test_pods_that_came_before_a_quota_count_once_whichever_quotas_come() -> None:
+    it = Board()
+    it.node("n", cpu=10)
+    it.running("early", 2, ["n"])
+    for name, namespace in (("q", NS), ("q", "elsewhere"), ("wide", NS)):
+        it.view.set_quota(Key(namespace, name), Quota(cores(cpu=3 if name == "q" else 9)))
+    asks(it, "g", cores(cpu=2))
+    assert verdict(it.cycle(), "g").sentence.endswith("quota q of namespace team allows 3, of which 2 are taken")
+
+
 def test_pods_a_group_already_has_are_not_asked_for_twice() -> None:
     it = board(cpu="3", pods="3")
     it.group("g", 3, phase=Phase.PENDING, min_resources=cores(cpu=3))

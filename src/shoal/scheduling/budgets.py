@@ -66,19 +66,20 @@ class Allowance:
 
     def __init__(self, budgets: Budgets, spent: Counter[Key] | None = None) -> None:
         self._budgets = budgets
+        self._is_free = not budgets  # asked for every pod that could go
         self._spent: Counter[Key] = Counter() if spent is None else Counter(spent)
 
     def trial(self) -> Allowance:
         """To try something with: what it takes is not taken from this one."""
-        return Allowance(self._budgets, self._spent) if self._budgets else self
+        return self if self._is_free else Allowance(self._budgets, self._spent)
 
     def spares(self, pod: Pod) -> bool:
         """Whether the pod stays whatever else is left alone."""
-        return bool(self._budgets) and not self._permits((pod,))
+        return not self._is_free and not self._permits((pod,))
 
     def take(self, pods: Iterable[Pod]) -> bool:
         """All of them, or none where they are too many."""
-        if not self._budgets:
+        if self._is_free:
             return True
         pods = tuple(pods)
         if not self._permits(pods):

@@ -22,40 +22,38 @@ ONE_POD = 1000  # thousandths
 
 class Quotas:
     def __init__(self) -> None:
-        self._of: dict[str, dict[str, Quota]] = {}  # by namespace and name
+        self.namespaces: dict[str, dict[str, Quota]] = {}  # and their quotas, by name
         self._seen: dict[str, Tally] = {}  # of the same namespaces
         self._pods: dict[str, int] = {}
 
     def __contains__(self, namespace: str) -> bool:
-        return namespace in self._of
-
-    def __bool__(self) -> bool:
-        return bool(self._of)
+        return namespace in self.namespaces
 
     def set(self, key: Key, quota: Quota, pods: Iterable[tuple[Pod, Vector]]) -> None:
         """`pods` are all there are; looked at where this is the first quota of its namespace."""
-        if key.namespace not in self._of:
-            self._of[key.namespace], self._seen[key.namespace], self._pods[key.namespace] = {}, Tally(), 0
+        if key.namespace not in self.namespaces:
+            self.namespaces[key.namespace], self._seen[key.namespace], self._pods[key.namespace] = {}, Tally(), 0
             for pod, vector in pods:
-                self.count(pod, vector, 1)
-        self._of[key.namespace][key.name] = quota
+                if pod.key.namespace == key.namespace:
+                    self.count(pod, vector, 1)
+        self.namespaces[key.namespace][key.name] = quota
 
     def remove(self, key: Key) -> None:
-        found = self._of.get(key.namespace, {})
+        found = self.namespaces.get(key.namespace, {})
         found.pop(key.name, None)
         if not found:
-            for table in (self._of, self._seen, self._pods):
+            for table in (self.namespaces, self._seen, self._pods):
                 table.pop(key.namespace, None)
 
     def count(self, pod: Pod, vector: Vector, sign: int) -> None:
         """A pod that has come or gone; one that is over takes nothing."""
         namespace = pod.key.namespace
-        if namespace in self._of and pod.state not in OVER:
+        if namespace in self.namespaces and pod.state not in OVER:
             self._seen[namespace].add(vector, sign)
             self._pods[namespace] += sign
 
     def of(self, namespace: str) -> list[tuple[str, Quota]]:
-        return sorted(self._of.get(namespace, {}).items())
+        return sorted(self.namespaces.get(namespace, {}).items())
 
     def taken(self, namespace: str, quota: Quota, resource: str) -> int:
         seen = self._pods[namespace] * ONE_POD if resource == PODS else self._seen[namespace].amounts.get(resource, 0)

@@ -202,7 +202,7 @@ class ClusterView:
         place = members.room_of(pod)
         place[pod.key] = pod
         vector = self._vector_of[pod.key] = self.room.vector(pod.requests)
-        if self.quotas:
+        if self.quotas.namespaces:
             self.quotas.count(pod, vector, 1)
         account = self.accounts[members.group.queue]
         if pod.holds_node:
@@ -256,7 +256,7 @@ class ClusterView:
         place = members.room_of(pod)
         del place[pod.key]
         vector = self._vector_of[pod.key]
-        if self.quotas:
+        if self.quotas.namespaces:
             self.quotas.count(pod, vector, -1)
         account = self.accounts[members.group.queue]
         if pod.holds_node:
