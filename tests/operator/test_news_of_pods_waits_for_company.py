@@ -10,7 +10,7 @@ from kit.scenario import SimulatedWorld
 
 STARTS = ["patch Framework", "create ConfigMap", *["create Pod"] * 3]
 RUNS, RECORDED = ["patch Framework"], "patch Framework"
-LAST = [RECORDED, "delete ConfigMap", "create Event", RECORDED]
+LAST = [RECORDED, "delete ConfigMap", RECORDED, "create Event"]
 ENDS = {
     0.1: [RECORDED, *["delete Pod"] * 3],
     0.0: [RECORDED, "delete Pod", RECORDED, RECORDED, "delete Pod", RECORDED, RECORDED, "delete Pod"],

@@ -32,8 +32,9 @@ _STATUS = (
     "phase", "reason", "message", "podIP", "hostIP", "conditions", "initContainerStatuses", "containerStatuses",
 )  # fmt: skip
 _CONTAINER = ("name", "state", "restartCount")
-# Beside the trimmed parts of a copy: the whole object as JSON, whose it is, and what it is to the engine.
-_WHOLE, _OWNER, BODY = "whole", "owner", "body"
+# Beside the trimmed parts of a copy: the whole object as JSON, whose it is, what it is to the engine, and whether the
+# cluster took its deletion since.
+_WHOLE, _OWNER, BODY, _DOOMED = "whole", "owner", "body", "doomed"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -82,6 +83,15 @@ class Children:
     def name_of(self, uid: str) -> str | None:
         key = self._by_uid.get(uid)
         return key.name if key is not None else None
+
+    def doom(self, uid: str) -> None:
+        """The cluster took its deletion: until the copy shows what became of it, there is nothing to ask for again."""
+        if (key := self._by_uid.get(uid)) is not None:
+            self.reflector.objects[key][_DOOMED] = True
+
+    def is_doomed(self, uid: str) -> bool:
+        key = self._by_uid.get(uid)
+        return key is not None and _DOOMED in self.reflector.objects[key]
 
     def await_end(self, key: Key, job: Key) -> bool:
         """Count an object of somebody else among what the job looks at, until it goes; whether there is one."""

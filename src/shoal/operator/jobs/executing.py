@@ -275,12 +275,15 @@ class Executor:
         )
         if delete.confirm:
             return await self._delete_and_look(manifest, delete, kind, name, options)
+        if delete.grace_seconds is None and self._pods.is_doomed(delete.uid):
+            return Accepted(delete.target, delete.uid)
         try:
             await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace_of(manifest), options))
         except ApiError as refused:
             if refused.code not in (404, 409):
                 raise
             return Gone(delete.target, delete.uid)  # or another stands under its name
+        self._pods.doom(delete.uid)
         return Accepted(delete.target, delete.uid)
 
     async def _delete_and_look(
