@@ -129,9 +129,10 @@ class Cycle:
 
     def order(self, members: Members) -> tuple[object, ...]:
         """Smaller goes first."""
-        placed, deadline = self.bound.get(members.key) if self.bound else None, self.deadline(members)
+        placed = self.bound.get(members.key) if self.bound else None
         if not (placed or members.sitting or members.finished):
-            return members.place_in_line(deadline)
+            return members.place_in_line or members.stand_in_line(self.deadline(members))
+        deadline = self.deadline(members)
         ready, broken = bool(placed) or members.is_whole, members.is_broken
         allocated = dict(members.allocated)
         add_requests(allocated, placed or (), self.view)

@@ -88,7 +88,8 @@ class Members:
         self.nominated: dict[Key, str] = {}
         self._minimum: Minimum | None = None
         self._first: Pod | None = None
-        self._place_in_line: tuple[object, ...] | None = None
+        # Among those of whom nobody has a node yet: this changes only with the group.
+        self.place_in_line: tuple[object, ...] | None = None
         self.starves_at: float | None = None  # when it will have waited too long; `Cycle.is_starving` works it out
         self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
 
@@ -112,16 +113,13 @@ class Members:
     def changed(self) -> None:
         self._minimum = None
         self._first = None
-        self._place_in_line = None
+        self.place_in_line = None
         self.starves_at = None
         self._lack = "unasked"
 
-    def place_in_line(self, deadline: float) -> tuple[object, ...]:
-        """Its place among those of whom nobody has a node yet: this changes only with the group."""
-        if self._place_in_line is None:
-            group = self.group
-            self._place_in_line = in_line(group, ready=False, broken=False, deadline=deadline, share=0.0)
-        return self._place_in_line
+    def stand_in_line(self, deadline: float) -> tuple[object, ...]:
+        self.place_in_line = in_line(self.group, ready=False, broken=False, deadline=deadline, share=0.0)
+        return self.place_in_line
 
     def first_sitting(self) -> Pod:
         """By name, of those that sit: one that stands for all."""
