@@ -262,7 +262,7 @@ class SimulatedWorld(World):
         if config:
             self.config = self.config.model_copy(update=config)
         self.metrics = Metrics(CollectorRegistry())
-        loop = JobLoop(
+        loop = self.loop = JobLoop(
             life, self.dialect, settings=self.config, clock=self.cluster.clock, metrics=self.metrics,
             chance=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
             gathering_seconds=self.gathering_seconds,

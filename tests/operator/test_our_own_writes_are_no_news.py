@@ -9,6 +9,7 @@ from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key
 
 
 def count_passes(world: SimulatedWorld) -> list[str]:
@@ -43,20 +44,22 @@ async def test_an_edit_that_meets_a_ledger_on_its_way_is_seen() -> None:
         await world.running("one", 4)
 
 
-async def test_a_job_that_ended_is_looked_at_again_when_somebody_edits_it() -> None:
+async def test_a_job_that_ended_rests_until_somebody_edits_it() -> None:
     async with SimulatedWorld(0) as world:
         passes = count_passes(world)
         await world.submit(fw("one", role("worker", 1, fate=exits(0, after=60))))
         await world.completed("one")
         await world.rest(1)
+        assert world.loop.resting == {Key("default", "one")}
         before = len(passes)
         await world.user.patch(FRAMEWORK, "one", "default", patch={"metadata": {"labels": {"seen": "yes"}}})
         await world.rest(1)
         words = [counted_as(world, word) for word in ("succeeded", "running")]
         assert (len(passes) - before, words) == (1, [1.0, 0.0])
+        assert world.loop.resting == {Key("default", "one")}
         await world.user.delete(FRAMEWORK, "one", "default")
         await world.rest(1)
-        assert counted_as(world, "succeeded") == 0.0
+        assert (counted_as(world, "succeeded"), world.loop.resting) == (0.0, frozenset())
 
 
 def counted_as(world: SimulatedWorld, word: str) -> float:

@@ -75,11 +75,16 @@ def _whose(create: Create) -> tuple[Target | str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """A job that ended and waits for nothing: there may be thousands of them. The next look at it begins like the first
-    of a process, with the stored ledger."""
+    """A job that ended: there may be thousands of them. The next look at it begins like the first of a process, with the
+    stored ledger."""
 
     uid: str
     word: str
+    timer: Timer | None  # what it does wait for: to be deleted some day
+
+    def cancel(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 @dataclass(slots=True)
@@ -133,9 +138,9 @@ class Known:
     def at_rest(self, copy: Obj) -> Resting | None:
         """What is left to remember of a job that ended; None while there is more than `copy` shows."""
         facts = (self.receipts, self.births, self.gone, self.went, self.unsaid, self.told_doors)
-        if not self.state.is_ended or any(facts) or self.timer or self.is_doubtful or self.unwritten_since:
+        if not self.state.is_ended or any(facts) or self.is_doubtful or self.unwritten_since:
             return None
-        return Resting(self.uid, self.word) if version_of(copy) >= version_of(self.manifest) else None
+        return Resting(self.uid, self.word, self.timer) if version_of(copy) >= version_of(self.manifest) else None
 
     def set_timer(self, timer: Timer | None) -> None:
         if self.timer is not None:
@@ -149,7 +154,20 @@ def wishes_of(manifest: Obj) -> object:
     return meta.get("generation"), meta.get("deletionTimestamp"), meta.get("labels"), meta.get("annotations")
 
 
-def is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
+def still_news(receipts: tuple[R, ...], before: JobState, stored: JobState) -> tuple[R, ...]:
+    """Of what happened to the bodies of one ledger, that which the stored one, perhaps a step ahead, has yet to hear.
+
+    A ledger of few words has no numbers of attempts; that a body is settled it says always.
+    """
+    return tuple(
+        told
+        for told in receipts
+        if _is_same_attempt(told.target, before, stored)
+        and not (isinstance(told, Created) and told.uid in stored.settled)
+    )
+
+
+def _is_same_attempt(target: Target, before: JobState, after: JobState) -> bool:
     """Whether two ledgers speak of the same attempt: what became of one is nothing to the next."""
     if not isinstance(target, TaskRef):
         return before.run.number == after.run.number
@@ -171,6 +189,8 @@ def still_unseen(stored: JobState, known: JobState) -> JobState:
             task = stored.task(TaskRef(role.name, was.index)) if was.stage is Stage.REQUESTED else was
             if task is None and not was.instance:
                 unlisted.setdefault(role.name, []).append(was)  # of living tasks this ledger says nothing
+            elif was.uid in stored.settled:
+                continue
             elif task is not None and task.stage is Stage.WAITING and _is_same_body(was, task):
                 changed.setdefault(role.name, {})[was.index] = was
     return _with_unlisted(stored.with_tasks(changed), unlisted)

@@ -45,7 +45,7 @@ from shoal.logs import Logger
 from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
 from shoal.operator.jobs.kin import KinCopies
-from shoal.operator.jobs.known import Known, Pauses, Resting, is_same_attempt, still_unseen, wishes_of, word_for
+from shoal.operator.jobs.known import Known, Pauses, Resting, still_news, still_unseen, wishes_of, word_for
 from shoal.operator.jobs.taking import PATIENCE_SECONDS, take_orphans
 from shoal.operator.jobs.telling import History, Teller, to_log, withholding
 from shoal.operator.metrics import Metrics
@@ -140,6 +140,11 @@ class JobLoop:
         return self._work.depth == 0
 
     @property
+    def resting(self) -> frozenset[Key]:
+        """The jobs that ended and are remembered by little more than their names."""
+        return frozenset(self._resting)
+
+    @property
     def is_synced(self) -> bool:
         """Whether the copies have caught up with the cluster once."""
         return all(copies.synced.is_set() for copies in self._copies)
@@ -161,6 +166,7 @@ class JobLoop:
                 known.set_timer(None)
                 self._metrics.moved(self._kind, known.word, "")
             for resting in self._resting.values():
+                resting.cancel()
                 self._metrics.moved(self._kind, resting.word, "")
             await self._work.close()
 
@@ -281,6 +287,7 @@ class JobLoop:
             known = None
         resting = self._resting.pop(key, None)
         if resting is not None and (seen is None or uid_of(seen) != resting.uid):
+            resting.cancel()
             self._forget(key, resting)
             resting = None
         if seen is None:
@@ -291,12 +298,12 @@ class JobLoop:
         return await self._look_again(known) if known.is_doubtful else known
 
     def _meet(self, key: Key, manifest: Obj, resting: Resting | None) -> Known | None:
-        word = resting.word if resting is not None else ""
+        word, timer = (resting.word, resting.timer) if resting is not None else ("", None)
         state = self._restore(manifest)
         if state is None:
             self._metrics.moved(self._kind, word, "")
             return None
-        known = self._known[key] = Known(manifest, state, state, Pauses(self._chance), word=word)
+        known = self._known[key] = Known(manifest, state, state, Pauses(self._chance), timer=timer, word=word)
         return known
 
     async def _look_again(self, known: Known) -> Known | None:
@@ -306,8 +313,8 @@ class JobLoop:
         state = self._restore(found) if found is not None and uid_of(found) == known.uid else None
         if found is None or state is None:
             return None
-        known.births = tuple(birth for birth in known.births if is_same_attempt(birth.target, known.state, state))
-        known.receipts = tuple(told for told in known.receipts if is_same_attempt(told.target, known.state, state))
+        known.births = still_news(known.births, known.state, state)
+        known.receipts = still_news(known.receipts, known.state, state)
         state = still_unseen(state, known.state)
         known.manifest, known.state, known.stored = without_bookkeeping(found), state, state
         known.unwritten_since, known.is_doubtful = None, False
