@@ -76,3 +76,13 @@ def test_a_quota_for_others_says_nothing(space: Space) -> None:
     quota(space, {"pods": "0"}, scopes=["BestEffort"])
     space.post("pods", asking("a", requests={"cpu": "1"})).ok()
     assert space.post("pods", asking("b")).status == 403
+
+
+OF_NOBODY_HIGH = {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]}
+
+
+def test_a_quota_for_all_classes_but_one_is_for_those_without_a_class_too(space: Space) -> None:
+    quota(space, {"pods": "0"}, scopeSelector=OF_NOBODY_HIGH)
+    refused = space.post("pods", asking("a")).failure()
+    why = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0"
+    assert (refused["code"], refused["message"]) == (403, f'pods "a" is forbidden: {why}')

@@ -34,14 +34,20 @@ def test_a_quota_counts_what_pods_take_that_have_not_ended() -> None:
     assert quota_status(quota, pods) == {"hard": hard, "used": used}
 
 
+def of_class(operator: str, *values: str) -> Obj:
+    wanted = {"scopeName": "PriorityClass", "operator": operator, **({"values": list(values)} if values else {})}
+    return {"scopeSelector": {"matchExpressions": [wanted]}}
+
+
 SCOPES: dict[str, tuple[Obj, str]] = {
     "no scope": ({}, "3"),
     "with a deadline": ({"scopes": ["Terminating"]}, "1"),
     "without one": ({"scopes": ["NotTerminating"]}, "2"),
-    "of one class": (
-        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
-        "1",
-    ),
+    "of one class": (of_class("In", "high"), "1"),
+    "of any class but one": (of_class("NotIn", "high"), "2"),
+    "of any class but another": (of_class("NotIn", "low"), "3"),
+    "of any class": (of_class("Exists"), "1"),
+    "of no class": (of_class("DoesNotExist"), "2"),
     "of nobody": ({"scopes": ["BestEffort"]}, "0"),
 }
 

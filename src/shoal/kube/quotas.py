@@ -63,7 +63,7 @@ def _has_class(requirement: Mapping[str, object], name: str) -> bool:
         case "In":
             return name in chosen
         case "NotIn":
-            return bool(name) and name not in chosen
+            return name not in chosen  # as with labels: who has none has none of these
         case "Exists":
             return bool(name)
     return not name
