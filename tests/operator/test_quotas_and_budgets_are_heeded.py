@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Delay, Faults
+from shoal.cluster.faults import Delay, Faults, When, calls
 from shoal.cluster.port import EventType
 from shoal.kube.conditions import condition_of
+from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
 
 FREED = ["great-0", "little-0", "little-1", "little-2"]
@@ -106,4 +109,34 @@ async def test_a_pod_whose_budget_keeps_it_is_left_alone_until_the_budget_allows
         assert condition_of(await it.cluster.get(POD, "little-3", NS), "DisruptionTarget") is None
         await allows(it, 2)
         await it.rest(1000)
+        assert (evictions(it), await it.placed()) == (["little-3", "little-3"], FREED)
+
+
+TROUBLE = {
+    "nobody answers": (Faults.fail, None, ["little-3", "little-3"]),
+    "the request is lost": (Faults.lose_answer, None, ["little-3", "little-3"]),
+    "the server is in trouble": (Faults.fail, ApiError(500, "InternalError", "no leader"), ["little-3", "little-2"]),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+async def test_an_eviction_that_came_to_nothing_gives_its_share_of_the_budget_back(trouble: str) -> None:
+    """Nobody went, so the budget's figure stays as it is, and no news of it comes."""
+    disturb, error, asked = TROUBLE[trouble]
+    which = calls("evict", POD)
+    faults = disturb(Faults(), which, when=When.BEFORE, **({"error": error} if error else {}))
+    async with scheduled(faults) as it:
+        await budgeted(it, allowed=1)
+        await it.rest(1)
+        assert (evictions(it), "great-0" in await it.placed()) == (asked, True)
+
+
+async def test_a_budget_that_refused_without_a_new_figure_is_asked_again_after_a_minute() -> None:
+    why = [{"reason": "DisruptionBudget", "message": "still being processed"}]
+    refusal = ApiError(429, "TooManyRequests", "Cannot evict pod", {"causes": why})
+    async with scheduled(Faults().fail(calls("evict", POD), refusal)) as it:
+        await budgeted(it, allowed=1)
+        await it.rest(50)
+        assert evictions(it) == ["little-3"]
+        await it.rest(20)
         assert (evictions(it), await it.placed()) == (["little-3", "little-3"], FREED)

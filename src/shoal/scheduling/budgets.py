@@ -1,8 +1,11 @@
 """Disruption budgets: how many pods of a kind may be sent away before others of it have come back.
 
 Only pods that run are counted: whoever waits for its first process may go at any time. A pod under two budgets never
-goes, because no server would let it. What a plan takes is counted down here at once, and set right when the budget's
-own figure comes.
+goes, because no server would let it.
+
+A budget's own figure and what was taken of it stay apart: whoever was told to go takes a share at once, and gives it
+back where it comes to nothing. A budget that has just refused, whatever its figure says, allows nothing as long as the
+pod that it kept is left alone. Its next figure puts an end to both.
 """
 
 from __future__ import annotations
@@ -25,21 +28,37 @@ class Budget:
 class Budgets:
     def __init__(self) -> None:
         self._of: dict[str, dict[Key, Budget]] = {}  # by namespace
+        self._taken: dict[Key, set[Key]] = {}  # pods that were told to go since the figure came, by budget
+        self._refused: dict[Key, set[Key]] = {}  # pods that it kept since then
 
     def __bool__(self) -> bool:
         return bool(self._of)
 
     def get(self, key: Key) -> Budget | None:
-        return self._of.get(key.namespace, {}).get(key)
+        """With what is left of it."""
+        found = self._of.get(key.namespace, {}).get(key)
+        return None if found is None else replace(found, allowed=self.left(key))
+
+    def left(self, key: Key) -> int:
+        found = self._of.get(key.namespace, {}).get(key)
+        if found is None or key in self._refused:
+            return 0
+        return max(found.allowed - len(self._taken.get(key, ())), 0)
 
     def set(self, key: Key, budget: Budget) -> None:
         self._of.setdefault(key.namespace, {})[key] = budget
+        self._begin_anew(key)
 
     def remove(self, key: Key) -> None:
         found = self._of.get(key.namespace, {})
         found.pop(key, None)
         if not found:
             self._of.pop(key.namespace, None)
+        self._begin_anew(key)
+
+    def _begin_anew(self, key: Key) -> None:
+        self._taken.pop(key, None)
+        self._refused.pop(key, None)
 
     def covering(self, pod: Pod) -> list[Key]:
         return self.choosing(pod) if pod.state is State.RUNNING else []
@@ -52,13 +71,20 @@ class Budgets:
     def spend(self, pod: Pod) -> None:
         """It was told to go."""
         for key in self.covering(pod):
-            budget = self._of[key.namespace][key]
-            self.set(key, replace(budget, allowed=max(budget.allowed - 1, 0)))
+            self._taken.setdefault(key, set()).add(pod.key)
 
     def exhaust(self, pod: Pod) -> None:
-        """The server says that nothing is left of what covers it."""
+        """The server says that nothing is left of what covers it; so it is until the pod's share is given back."""
         for key in self.covering(pod):
-            self.set(key, replace(self._of[key.namespace][key], allowed=0))
+            self._refused.setdefault(key, set()).add(pod.key)
+
+    def give_back(self, pod: Key) -> None:
+        """It does not go after all, or has gone, or may be asked for again."""
+        for shares in (self._taken, self._refused):
+            for key in [key for key, pods in shares.items() if pod in pods]:
+                shares[key].discard(pod)
+                if not shares[key]:
+                    del shares[key]
 
 
 class Allowance:
@@ -94,8 +120,4 @@ class Allowance:
             if len(covering) > 1:
                 return False
             wanted.update(covering)
-        return all(self._spent[key] + count <= self._left(key) for key, count in wanted.items())
-
-    def _left(self, key: Key) -> int:
-        found = self._budgets.get(key)
-        return 0 if found is None else found.allowed
+        return all(self._spent[key] + count <= self._budgets.left(key) for key, count in wanted.items())

@@ -33,7 +33,7 @@ log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
 KEPT_SECONDS = 60.0  # after that a pod whose budget kept it may be asked for again, even if no budget has changed
-KEPT = (429, 500)  # what a budget answers, or two of them together
+KEPT = (429, 500)  # what a budget answers, or two of them together, or a server that is in trouble
 GONE = (404, 409)  # or placed by somebody: the watch tells
 
 
@@ -142,7 +142,7 @@ class Carrier:
         except ApiError as refused:
             if budgeted and refused.code in KEPT:
                 log.info("eviction refused by a budget", pod=str(key), message=refused.message)
-                self._is_kept(eviction)
+                self._is_kept(eviction, nothing_left=_is_a_budgets_word(refused))
             elif refused.code not in GONE:
                 log.warning("eviction refused", pod=str(key), message=refused.message)
                 self._later(lambda: self._stays(eviction))
@@ -168,9 +168,9 @@ class Carrier:
             POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
         )
 
-    def _is_kept(self, eviction: Evict) -> None:
+    def _is_kept(self, eviction: Evict, *, nothing_left: bool) -> None:
         key, uid = eviction.pod, eviction.uid
-        self._feed.is_kept(key, uid, self._pods.objects.get(key))
+        self._feed.is_kept(key, uid, self._pods.objects.get(key), nothing_left=nothing_left)
         self._timers.call_later(KEPT_SECONDS, lambda: self._feed.is_free(key, uid, self._pods.objects.get(key)))
 
     def budget_grew(self, namespace: str) -> None:
@@ -193,3 +193,7 @@ class Carrier:
     async def _record(self, regarding: Obj, severity: str, reason: str, message: str) -> None:
         with suppress(ApiError, OutcomeUnknown, OSError):  # it has happened, whoever hears of it
             await self._recorder.record(regarding, severity, reason, message)
+
+
+def _is_a_budgets_word(refused: ApiError) -> bool:
+    return any(cause.reason == "DisruptionBudget" for cause in refused.causes)

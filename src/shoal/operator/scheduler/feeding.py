@@ -320,6 +320,7 @@ class Feed:
         self._binding.pop(pod.key, None)
         self._leaving.pop(pod.key, None)
         self._kept.pop(pod.key, None)
+        self.view.budgets.give_back(pod.key)
         self.claims.forget(pod.key)
         self._on_queue(self.view.members_of(pod).group.queue)
         self.view.remove_pod(pod.key)
@@ -367,21 +368,24 @@ class Feed:
         """It could not be evicted."""
         if self._leaving.get(key) == uid:
             del self._leaving[key]
+            self.view.budgets.give_back(key)
             if seen is not None:
                 self.look_again(seen)
 
-    def is_kept(self, key: Key, uid: str, seen: Obj | None) -> None:
-        """Its budget keeps it: nobody's victim until that allows more, or `is_free` is said."""
+    def is_kept(self, key: Key, uid: str, seen: Obj | None, *, nothing_left: bool) -> None:
+        """The server keeps it: nobody's victim until its budget allows more, or `is_free` is said. `nothing_left`: nor
+        is anybody else of its budget."""
         if self._leaving.get(key) == uid and seen is not None:
             self._kept[key] = uid
             self.stays(key, uid, seen)
-            if (known := self.view.pods.get(key)) is not None:
+            if nothing_left and (known := self.view.pods.get(key)) is not None:
                 self.view.budgets.exhaust(known)
 
     def is_free(self, key: Key, uid: str, seen: Obj | None) -> None:
         """It may be asked for once more."""
         if self._kept.get(key) == uid:
             del self._kept[key]
+            self.view.budgets.give_back(key)
             if seen is not None:
                 self.look_again(seen)
 
