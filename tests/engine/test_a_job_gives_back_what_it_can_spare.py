@@ -10,7 +10,21 @@ import pytest
 from kit.engine_jobs import elastic, volcano
 from kit.engine_world import LOST_LEDGER, World, started
 from shoal.dialects import ledger
-from shoal.engine import Action, Create, Delete, Happening, Job, Mark, Role, Sentence, Stage, TaskRef, Why, bare
+from shoal.engine import (
+    Action,
+    Create,
+    Created,
+    Delete,
+    Happening,
+    Job,
+    Mark,
+    Role,
+    Sentence,
+    Stage,
+    TaskRef,
+    Why,
+    bare,
+)
 from shoal.engine.policies import Giving, GroupGate, GroupPlan, Memory, Reaction, Retry
 
 WHY = "lower priority than urgent in queue default"
@@ -142,6 +156,22 @@ def test_a_crash_at_any_write_changes_nothing(crash: int) -> None:
     after = bodies(world)
     assert [name for name in after if after[name] == before[name]] == ["worker-0", "worker-1"]
     assert (world.state.run.number, world.state.charged) == (0, 0)
+
+
+@pytest.mark.parametrize("has_gone", [False, True])
+def test_a_birth_that_is_told_again_gives_nobody_its_task_back(has_gone: bool) -> None:
+    world = started(elastic())
+    given = world.pods["worker-3"].uid
+    world.ask("worker-3")
+    world.step(crash_after=0)  # the ledger is stored, and whoever wrote it does not know
+    if has_gone:
+        world.leave("worker-3")
+        world.reap("worker-3")
+    world.receipts = [Created(TaskRef("worker", 3), given)]
+    world.step()
+    assert (world.task("worker", 3).uid, world.task("worker", 3).stage) == (None, Stage.WAITING)
+    world.settle()
+    assert (world.state.run.number, world.state.charged, world.pods["worker-3"].uid == given) == (0, 0, False)
 
 
 def test_waiting_after_a_gift_is_no_trouble_and_waiting_otherwise_is() -> None:

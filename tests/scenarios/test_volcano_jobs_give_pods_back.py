@@ -51,15 +51,30 @@ async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: Volcano
 async def test_an_operator_killed_at_any_write_of_the_giving_gives_once() -> None:
     case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
     picture, world = await case.play()
+    for number in writes_of_the_giving(world):
+        for when in When:
+            found, _ = await case.play(Disturbed(f"killed at write {number}, {when.value}", dying(number, when)))
+            assert found == picture, f"killed at write {number}, {when.value}"
+
+
+@pytest.mark.disturbed
+async def test_an_operator_that_loses_any_answer_of_the_giving_gives_once() -> None:
+    case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
+    picture, world = await case.play()
+    for number in writes_of_the_giving(world):
+        for when in When:
+            found, _ = await case.play(Disturbed(f"no answer to write {number}, {when.value}", unheard(number, when)))
+            assert found == picture, f"no answer to write {number}, {when.value}"
+
+
+def writes_of_the_giving(world: SimulatedWorld) -> range:
+    """From the ledger that says who is given to the fresh bodies; the ledger goes out first."""
     writes = [call for call in world.lives[0].calls if call.is_write]
     marks = [call.write for call in writes if (call.verb, call.kind) == ("patch", POD)]
     births = [call.write for call in writes if (call.verb, call.name) == ("create", "train-worker-2")]
     before = writes[marks[0] - 2]
-    assert (before.verb, before.kind, before.name) == ("patch", DIALECT.kind, "train")  # its ledger goes out first
-    for number in range(before.write, births[-1] + 3):
-        for when in When:
-            found, _ = await case.play(Disturbed(f"killed at write {number}, {when.value}", dying(number, when)))
-            assert found == picture, f"killed at write {number}, {when.value}"
+    assert (before.verb, before.kind, before.name) == ("patch", DIALECT.kind, "train")
+    return range(before.write, births[-1] + 3)
 
 
 @pytest.mark.disturbed
@@ -87,6 +102,10 @@ async def played(case: Case, faults: Faults) -> Obj:
 
 def dying(number: int, when: When) -> Callable[[SimulatedWorld, int], Faults]:
     return lambda _, life: Faults().kill_at_write(number, when=when) if life == 0 else Faults()
+
+
+def unheard(number: int, when: When) -> Callable[[SimulatedWorld, int], Faults]:
+    return lambda _, life: Faults().lose_answer(lambda call: call.write == number, when=when) if life == 0 else Faults()
 
 
 @scenario(worlds=CROWDED, thorough=False, real=False)

@@ -7,7 +7,7 @@ only pointed out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -23,8 +23,9 @@ from shoal.engine.words import Stage, TaskRef
 
 def recognise(job: Job, state: JobState, observed: Observed, now: datetime) -> tuple[JobState, Scene]:
     scene = Scene(job, observed, now)
+    settled = state.settled
     state = _prune(state, scene)
-    state = _take_receipts(state, scene)
+    state = _take_receipts(state, scene, settled)
     state = _see_anchor(state, scene)
     if job.policies.embodiment.names is Names.RANDOM:
         state = seat(job, state, scene)
@@ -33,10 +34,13 @@ def recognise(job: Job, state: JobState, observed: Observed, now: datetime) -> t
     return _climb(state, scene), scene
 
 
-def _take_receipts(state: JobState, scene: Scene) -> JobState:
+def _take_receipts(state: JobState, scene: Scene, settled: Collection[str]) -> JobState:
+    """What our writes came to. A birth may be told again after its body was settled: that body gets no task back."""
     changes: Tasks = {}
     for receipt in scene.observed.receipts:
         target = receipt.target
+        if isinstance(receipt, Created) and receipt.uid in settled:
+            continue
         if isinstance(receipt, Gone):
             scene.gone.add((target, receipt.uid))
         elif isinstance(target, AnchorRef):

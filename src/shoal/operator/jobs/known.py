@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -32,6 +33,8 @@ from shoal.engine import (
 )
 from shoal.kube.objects import Obj, uid_of
 from shoal.operator.queueing import growing_pause
+
+Told = TypeVar("Told", bound=Receipt)
 
 
 class Pauses:
@@ -75,8 +78,8 @@ def _whose(create: Create) -> tuple[Target | str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """A job that ended: there may be thousands of them. The next look at it begins like the first of a process, with the
-    stored ledger."""
+    """A job that ended: there may be thousands of them. The next look at it begins like the first of a process,
+    with the stored ledger."""
 
     uid: str
     word: str
@@ -154,7 +157,7 @@ def wishes_of(manifest: Obj) -> object:
     return meta.get("generation"), meta.get("deletionTimestamp"), meta.get("labels"), meta.get("annotations")
 
 
-def still_news(receipts: tuple[R, ...], before: JobState, stored: JobState) -> tuple[R, ...]:
+def still_news(receipts: tuple[Told, ...], before: JobState, stored: JobState) -> tuple[Told, ...]:
     """Of what happened to the bodies of one ledger, that which the stored one, perhaps a step ahead, has yet to hear.
 
     A ledger of few words has no numbers of attempts; that a body is settled it says always.
