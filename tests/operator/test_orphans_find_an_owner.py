@@ -110,10 +110,16 @@ class Land:
         return {name_of(each): str((controller_of(each) or {}).get("name", "")) for each in found}
 
 
-@asynccontextmanager
-async def a_land(dialect: Any) -> AsyncIterator[Land]:
+async def a_cluster(dialect: Any) -> SimulatedCluster:
     cluster = founded(0, dialect)
     await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, NS)
+    return cluster
+
+
+@asynccontextmanager
+async def a_land(dialect: Any, cluster: SimulatedCluster | None = None) -> AsyncIterator[Land]:
+    """Whoever is given a cluster starts again where somebody else was stopped."""
+    cluster = cluster or await a_cluster(dialect)
     pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=cluster.clock)
     adopting = AdoptingLoop(cluster, pods, clock=cluster.clock)
     running = JobLoop(cluster, dialect, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
@@ -156,6 +162,18 @@ async def test_a_pod_that_is_relabelled_goes_free_and_is_replaced() -> None:
         (first,) = await land.owners()
         await land.relabel(first, app="looked-at")
         owners = await land.owners()
+        assert (owners.pop(first), list(owners.values())) == ("", ["a"])
+
+
+async def test_a_pod_that_was_relabelled_while_nobody_looked_goes_free_and_is_replaced() -> None:
+    cluster = await a_cluster(replicasets.DIALECT)
+    async with a_land(replicasets.DIALECT, cluster) as land:
+        await land.cluster.create(REPLICA_SET, replica_set("a", 1), NS)
+        await land.rest()
+        (first,) = await land.owners()
+    await land.relabel(first, app="looked-at")
+    async with a_land(replicasets.DIALECT, cluster) as again:
+        owners = await again.owners()
         assert (owners.pop(first), list(owners.values())) == ("", ["a"])
 
 

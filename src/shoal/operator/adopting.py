@@ -1,8 +1,9 @@
 """Keeps pods and those who select them together: orphans find a ReplicaSet or Job, strangers are let go.
 
 The rules are those of `shoal.dialects.native.adopting`; here is who is looked at, and when: a pod when its labels or
-its owner change, and the orphans of a namespace when somebody comes who may select them. What the new owner makes of
-its number of pods is its own loop's work.
+its owner change, the orphans of a namespace when somebody comes who may select them, and the pods of an owner when it
+comes or selects others. So nothing depends on which copy is there first. What the new owner makes of its number of pods
+is its own loop's work.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class AdoptingLoop:
         ]
         self._claimants: dict[str, dict[str, Claimant]] = {}  # by namespace and uid
         self._orphans: dict[str, dict[Key, None]] = {}  # by namespace
+        self._owned: dict[str, dict[Key, None]] = {}  # by the uid of the controller
         self._work = KeyedWork(self.name, self._look, clock=clock)
 
     async def run(self) -> None:
@@ -62,19 +64,28 @@ class AdoptingLoop:
         if not there:
             del self._claimants[namespace]
         if now is not None and now != before:
-            for key in self._orphans.get(namespace, ()):
+            for key in (*self._orphans.get(namespace, ()), *self._owned.get(now.uid, ())):
                 self._work.add(key)
 
     def _pod_changed(self, change: Change) -> None:
         key, new = change.key, change.new
-        orphans = self._orphans.setdefault(key.namespace, {})
-        orphans.pop(key, None)
-        if new is not None and controller_of(new) is None:
-            orphans[key] = None
-        if not orphans:
-            del self._orphans[key.namespace]
+        for obj, is_there in ((change.old, False), (new, True)):
+            if obj is not None:
+                self._note(key, obj, is_there)
         if new is not None and key.namespace in self._claimants and _is_another(change.old, new):
             self._work.add(key)
+
+    def _note(self, key: Key, pod: Obj, is_there: bool) -> None:
+        controller = controller_of(pod)
+        index = self._orphans if controller is None else self._owned
+        place = key.namespace if controller is None else str(controller.get("uid"))
+        keys = index.setdefault(place, {})
+        if is_there:
+            keys[key] = None
+        else:
+            keys.pop(key, None)
+        if not keys:
+            del index[place]
 
     # What becomes of it
 
