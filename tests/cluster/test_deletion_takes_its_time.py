@@ -154,6 +154,24 @@ def test_an_evicted_pod_says_so_while_it_goes():
     assert [(c["type"], c["status"]) for c in left["status"]["conditions"]] == [("DisruptionTarget", "True")]
 
 
+UNMET = {"another version": {"resourceVersion": "1"}, "another pod": {"uid": "nobody"}}
+
+
+@pytest.mark.parametrize("wanted", UNMET.values(), ids=UNMET)
+def test_an_eviction_that_is_refused_costs_a_budget_nothing(wanted):
+    cluster = machinery()
+    cluster.create(kinds.POD, "default", pod("p", node="n1"))
+    cluster.patch(kinds.POD, key("p"), {"status": {"phase": "Running"}}, PatchType.MERGE, subresource="status")
+    budget = obj("b", spec={"minAvailable": 0, "selector": {}})
+    cluster.create(kinds.POD_DISRUPTION_BUDGET, "default", budget)
+    counted = {"status": {"disruptionsAllowed": 1, "observedGeneration": 1}}
+    cluster.patch(kinds.POD_DISRUPTION_BUDGET, key("b"), counted, PatchType.MERGE, subresource="status")
+    before = cluster.get(kinds.POD_DISRUPTION_BUDGET, key("b")).obj()
+    eviction = {"metadata": {"name": "p"}, "deleteOptions": {"preconditions": wanted}}
+    assert refusal(cluster.evict, key("p"), eviction)[0] == 409
+    assert cluster.get(kinds.POD_DISRUPTION_BUDGET, key("b")).obj() == before
+
+
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
 def test_some_namespaces_may_not_go(name):
     assert refusal(machinery().delete, kinds.NAMESPACE, key(name, "")) == (

@@ -50,6 +50,18 @@ def test_what_is_evicted_is_taken_from_the_budget(space: Space) -> None:
     assert (status["disruptionsAllowed"], list(status["disruptedPods"])) == (0, ["a"])
 
 
+UNMET: dict[str, Obj] = {"another version": {"resourceVersion": "1"}, "another pod": {"uid": "nobody"}}
+
+
+@pytest.mark.parametrize("wanted", UNMET.values(), ids=UNMET)
+def test_what_is_not_evicted_stays(space: Space, wanted: Obj) -> None:
+    running(space)
+    budget(space, "b", allowed=1, app="a")
+    refused = space.post("pods/a/eviction", EVICTION | {"deleteOptions": {"preconditions": wanted}}).failure()
+    assert refused["code"] == 409
+    assert "deletionTimestamp" not in space.get("pods/a").ok()["metadata"]
+
+
 def test_a_budget_nobody_has_counted_for_allows_nothing(space: Space) -> None:
     running(space)
     budget(space, "b", allowed=1, observed=0, app="a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.cluster import disrupting
 from shoal.cluster.core import Core
-from shoal.cluster.deleting import Remover
+from shoal.cluster.deleting import Remover, check_preconditions
 from shoal.cluster.port import DeleteOptions, Preconditions, Propagation
 from shoal.cluster.records import Deleted, Stored
 from shoal.kube import kinds
@@ -64,8 +64,8 @@ class Binder:
             raise bad_request("name in URL does not match name in Eviction object")
         options = _delete_options(eviction.get("deleteOptions") or {}, dry_run)
         pod = self._core.stored(self._core.pods, key)
-        if options.preconditions.uid in (None, pod.uid):  # else it is another pod, as the deletion will say
-            disrupting.spend(self._core, pod.obj(), dry_run=options.dry_run)
+        check_preconditions(self._core.pods, pod, options)  # what is refused must not be taken from a budget
+        disrupting.spend(self._core, pod.obj(), dry_run=options.dry_run)
         return remover.evict(key, options)
 
 

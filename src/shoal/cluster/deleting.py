@@ -42,7 +42,7 @@ class Remover:
         stored = self._core.stored(resource, key)
         if resource.kind == kinds.NAMESPACE:
             return self._delete_namespace(resource, stored, options)
-        _check_preconditions(resource, stored, options)
+        check_preconditions(resource, stored, options)
         obj = resource.live(stored)
         grace = self._grace(resource, obj, options)
         if grace.pending:
@@ -143,7 +143,7 @@ class Remover:
         """Delete a pod on behalf of somebody who needs its place; its status says so."""
         resource = self._core.pods
         stored = self._core.stored(resource, key)
-        _check_preconditions(resource, stored, options)
+        check_preconditions(resource, stored, options)
         pod = stored.obj()
         if not options.dry_run and not stored.leaving:
             status = pod.setdefault("status", {})
@@ -168,7 +168,7 @@ def _finalizers(obj: Obj, propagation: Propagation | None) -> list[str]:
     return kept
 
 
-def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
+def check_preconditions(resource: Resource, stored: Stored, options: DeleteOptions) -> None:
     wanted = options.preconditions
     if wanted.uid is not None and wanted.uid != stored.uid:
         raise _unmet(
