@@ -13,7 +13,7 @@ import pytest
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.faults import Faults, calls
 from shoal.cluster.port import PatchType
-from shoal.kube.errors import conflict
+from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import annotations_of, at_path
 from shoal.operator.storage import NO_PROVISIONER, SELECTED_NODE
@@ -165,6 +165,24 @@ async def test_a_disk_that_somebody_else_changed_meanwhile_is_looked_at_again(tm
         await it.rest(1)
         assert await it.places() == {"g-0": "b"}
         assert story(it) == [*(2 * [("patch", "PersistentVolume")]), ("bind", "Pod")]
+
+
+@pytest.mark.parametrize("provisioner", ["acme.io/disks", NO_PROVISIONER], ids=["made", "chosen"])
+async def test_who_may_not_write_a_claim_or_a_disk_says_so_and_asks_less_and_less(
+    tmp_path: Path, provisioner: str
+) -> None:
+    kinds = (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME)
+    refusal = ApiError(403, "Forbidden", "a webhook says no")
+    faults = Faults().fail(lambda call: call.verb == "patch" and call.kind in kinds, refusal, times=None)
+    async with storing(tmp_path, provisioner=provisioner, faults=faults) as it:
+        await disk(it, "on-b", on="b", size="1Gi" if provisioner == NO_PROVISIONER else "1Mi")
+        await claim(it, "data")
+        await gang(it, 1, "data")
+        await it.rest(6)
+        words = "waiting: the claim data got no volume, and another try is made soon: a webhook says no"
+        assert await it.pod_told("g-0") == ("False", "Unschedulable", words)
+        await it.rest(594)
+        assert len(story(it)) == 9  # after 2, 4, 8, … seconds
 
 
 @pytest.mark.parametrize("provisioner", ["acme.io/disks", NO_PROVISIONER], ids=["made", "chosen"])

@@ -33,6 +33,7 @@ log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 300.0
+CONFLICT = 409  # somebody changed it meanwhile, as a watch will show: another look is worth it at once
 LONGEST_SECONDS = 600.0  # for making a volume; then the pods wait again, and may go elsewhere
 
 
@@ -159,7 +160,10 @@ class Fastener:
             await (self._take(choice) if choice.volume is not None else self._have_made(choice))
         except (ApiError, OutcomeUnknown, OSError) as failed:
             log.info("a claim got no volume", claim=str(choice.claim), error=str(failed))
-            self._timers.call_later(PAUSE_SECONDS, partial(self._fail, bundle, str(failed)))
+            if isinstance(failed, ApiError) and failed.code == CONFLICT:
+                self._timers.call_later(PAUSE_SECONDS, partial(self._fail, bundle, str(failed)))
+            else:
+                self._give_up(bundle, str(failed))
 
     async def _take(self, choice: Choice) -> None:
         """The claim is written into the volume; whoever keeps claims and volumes together does the rest."""
