@@ -41,6 +41,7 @@ def test_a_folder_stands_for_the_manifests_in_it(tmp_path: Path) -> None:
     written(tmp_path, JOB, "b.yaml")
     written(tmp_path, SERVICE, "a.yml")
     written(tmp_path, "not a manifest", "README.md")
+    written(tmp_path, "images: {}", "shoal.yaml")
     assert [str(manifest) for manifest in load([tmp_path])] == ["Service pet", "Framework pet"]
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from kit.native_world import job, replica_set
-from shoal.cli.changing import start, stop
+from shoal.cli.changing import start, stop, unstoppable
 from shoal.cli.following import head_of, task_of
 from shoal.cli.jobs import Found, job_named, jobs_in
 from shoal.cli.progress import Board
@@ -95,6 +95,18 @@ async def test_a_stop_suspends_a_batch_job_and_a_start_lets_it_go_on(cluster: Em
         is_news = await act(cluster, await job_named(cluster, "a", "default"))
         became.append((is_news, (await cluster.get(JOB, "a", "default"))["spec"]["suspend"]))
     assert became == [(True, True), (False, True), (True, False), (False, False)]
+    await cluster.close()
+
+
+async def test_a_replica_set_is_not_stopped(cluster: EmbeddedCluster) -> None:
+    await cluster.create(REPLICA_SET, replica_set("web", 2), "default")
+    await cluster.create(JOB, job("a"), "default")
+    told = [unstoppable(await job_named(cluster, name, "default")) for name in ("web", "a")]
+    assert told == [
+        "ReplicaSet web cannot be stopped: its kind has no end. `shoal scale web replica=0` sends its pods away, "
+        "`shoal delete web` ends it.",
+        None,
+    ]
     await cluster.close()
 
 

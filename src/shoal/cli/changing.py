@@ -33,6 +33,17 @@ async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> bool:
     return bool(operations) and _is_another(job, await change(cluster, job, operations))
 
 
+def unstoppable(job: Found) -> str | None:
+    """Why a job cannot be stopped and stay; None where it can."""
+    if job.dialect.stop_patch is not None or job.dialect.orders is not None:
+        return None
+    sizes = " ".join(f"{role.name}=0" for role in job.state.roles)
+    return (
+        f"{job} cannot be stopped: its kind has no end. `shoal scale {job.name} {sizes}` sends its pods away, "
+        f"`shoal delete {job.name}` ends it."
+    )
+
+
 async def stop(cluster: Cluster, job: Found) -> bool:
     """The end in the job's own words; a language without one has only the deletion. Whether it was not asked for
     before."""

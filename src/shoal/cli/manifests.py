@@ -17,6 +17,7 @@ import click
 from shoal.kube.objects import Obj, name_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
+OWN = "shoal.yaml"  # our settings, which people keep beside their jobs
 _DOCUMENT = re.compile(rb"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 
@@ -84,7 +85,7 @@ def _read(file: Path) -> Iterable[Manifest | Unreadable]:
         return
     try:
         if file.is_dir():
-            for inner in sorted(path for path in file.iterdir() if path.suffix in SUFFIXES):
+            for inner in sorted(path for path in file.iterdir() if path.suffix in SUFFIXES and path.name != OWN):
                 yield from _documents(inner.read_bytes(), str(inner))
         else:
             yield from _documents(file.read_bytes(), str(file))

@@ -20,9 +20,10 @@ def command(choice: Choice, name: str) -> None:
     """Stop a job; the object stays.
 
     Its pods end with their grace periods. A stopped job does not run again: delete it and submit it anew for that. A
-    batch Job is suspended instead: it keeps its successes, and `shoal start` lets it go on.
+    batch Job is suspended instead: it keeps its successes, and `shoal start` lets it go on. A ReplicaSet has no end and
+    cannot be stopped: scale it to 0, or delete it.
     """
-    from shoal.cli.changing import stop
+    from shoal.cli.changing import stop, unstoppable
     from shoal.cli.jobs import job_named
     from shoal.cli.views import job_word
 
@@ -30,6 +31,8 @@ def command(choice: Choice, name: str) -> None:
         job = await job_named(cluster, name, namespace)
         if job.state.is_ended:
             return f"{job} has ended already: {job_word(job.state)}."
+        if (why := unstoppable(job)) is not None:
+            raise click.ClickException(why)
         is_new = await stop(cluster, job)
         if job.dialect.stop_holds:
             return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` lets it go on."
