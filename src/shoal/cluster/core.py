@@ -17,6 +17,7 @@ import msgspec
 from shoal.cluster.admission import Admission
 from shoal.cluster.clock import Clock
 from shoal.cluster.faces import EventFace, Face, VersionFace
+from shoal.cluster.limiting import QuotaTallies
 from shoal.cluster.records import Stored
 from shoal.cluster.selection import fields_of
 from shoal.cluster.store import Row, Store, Table
@@ -93,6 +94,7 @@ class Core:
         self.definitions = self.resource(kinds.CUSTOM_RESOURCE_DEFINITION)
         self.namespaces = self.resource(kinds.NAMESPACE)
         self.pods = self.resource(kinds.POD)
+        self.quotas = QuotaTallies(self.resource(kinds.RESOURCE_QUOTA).table, self.pods.table)
         self._services = self.resource(kinds.SERVICE)
         self._priorities = self.resource(kinds.PRIORITY_CLASS)
         self._default_known = False
@@ -144,6 +146,8 @@ class Core:
             _move(self.service_addresses, "spec.clusterIP", before, after)
         elif table is self._priorities.table:
             self._default_known = False
+        else:
+            self.quotas.observe(table, before, after)
 
     def _withdraw(self, definition: str) -> None:
         self._homes.pop(definition, None)

@@ -1,40 +1,97 @@
-"""Quotas, asked before a pod is stored. What is taken is counted from the pods themselves, so it is never out of date;
-only namespaces that have a quota pay for that.
+"""Quotas, asked before a pod is stored. What is taken is known from the pods themselves, so it is never out of date.
+
+`QuotaTallies` follow the store: every write, and every write that is taken back, names a pod whose share has to be
+worked out again, once, before the next question. Pods are therefore not counted afresh for each new one, and only
+namespaces that have a quota pay anything.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from shoal.cluster.records import Stored
+from shoal.cluster.store import Table
 from shoal.kube import kinds
 from shoal.kube.amounts import Amounts, amounts
 from shoal.kube.errors import forbidden
-from shoal.kube.objects import Obj, at_path, name_of
-from shoal.kube.quotas import is_for, taken, unsaid, usage_of, written
+from shoal.kube.objects import Key, Obj, at_path, name_of
+from shoal.kube.quotas import Tally, is_for, unsaid, usage_of, written
 
 if TYPE_CHECKING:
     from shoal.cluster.core import Core
 
 
+@dataclass(slots=True)
+class _Space:
+    """One namespace: its quotas in the order of their names, and the pods written since they were last asked."""
+
+    tallies: list[Tally]
+    changed: set[Key] = field(default_factory=set)
+
+
+class QuotaTallies:
+    """What is taken of each quota; counted from all pods when first asked for, then kept by what is written."""
+
+    def __init__(self, quotas: Table, pods: Table) -> None:
+        self._quotas = quotas
+        self._pods = pods
+        self._keys: dict[str, set[Key]] = {}  # of the quotas, by namespace
+        self._spaces: dict[str, _Space] = {}
+
+    def observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
+        written_one = after or before
+        if written_one is None:
+            return
+        key = written_one.key
+        if table is self._pods:
+            if key.namespace in self._spaces:
+                self._spaces[key.namespace].changed.add(key)
+        elif table is self._quotas:
+            self._quota_changed(key, before, after)
+
+    def _quota_changed(self, key: Key, before: Stored | None, after: Stored | None) -> None:
+        # Its status changes with the pods, and what it is about stays the same.
+        if before is not None and after is not None and before.obj().get("spec") == after.obj().get("spec"):
+            return
+        keys = self._keys.setdefault(key.namespace, set())
+        keys.discard(key)
+        if after is not None:
+            keys.add(key)
+        if not keys:
+            del self._keys[key.namespace]
+        self._spaces.pop(key.namespace, None)
+
+    def of(self, namespace: str) -> list[Tally]:
+        if namespace not in self._keys:
+            return []
+        space = self._spaces.get(namespace)
+        if space is None:
+            quotas = (self._quotas.objects[key].obj() for key in sorted(self._keys[namespace]))
+            there = {key for key in self._pods.objects if key.namespace == namespace}
+            space = self._spaces[namespace] = _Space([Tally(quota) for quota in quotas], there)
+        for key in space.changed:
+            stored = self._pods.objects.get(key)
+            pod = stored.obj() if stored is not None else None
+            for tally in space.tallies:
+                tally.put(key, pod)
+        space.changed.clear()
+        return space.tallies
+
+
 def check_quotas(core: Core, pod: Obj) -> None:
     """Raises where the pod asks for more than a quota of its namespace leaves."""
-    table = core.resource(kinds.RESOURCE_QUOTA).table
-    if not table.objects:
-        return
-    namespace = pod["metadata"]["namespace"]
-    found = [stored.obj() for key, stored in sorted(table.objects.items()) if key.namespace == namespace]
-    for quota in found:
-        if is_for(quota, pod):
-            _check(core, quota, pod, namespace)
+    for tally in core.quotas.of(pod["metadata"]["namespace"]):
+        if is_for(tally.quota, pod):
+            _check(tally, pod)
 
 
-def _check(core: Core, quota: Obj, pod: Obj, namespace: str) -> None:
+def _check(tally: Tally, pod: Obj) -> None:
+    quota, used = tally.quota, tally.used
     name = name_of(quota)
     if missing := unsaid(quota, pod):
         raise forbidden(kinds.POD, name_of(pod), f"failed quota: {name}: must specify {'; '.join(missing)}")
     hard, asked = amounts(at_path(quota, "spec", "hard")), usage_of(pod)
-    others = (stored.obj() for key, stored in core.pods.table.objects.items() if key.namespace == namespace)
-    used = taken(quota, others)
     over = sorted(each for each in hard.keys() & asked.keys() if used.get(each, 0) + asked[each] > hard[each])
     if over:
         told = (

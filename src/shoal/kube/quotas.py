@@ -1,11 +1,14 @@
-"""ResourceQuotas: what pods take of them, by the names that quotas use, and which pods a quota is for."""
+"""ResourceQuotas: what pods take of them, by the names that quotas use, and which pods a quota is for.
+
+`taken` counts afresh; a `Tally` gives the same while pods come and go one by one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from shoal.kube.amounts import Amounts, add, amounts, limits_of, requests_of
-from shoal.kube.objects import Obj, at_path
+from shoal.kube.objects import Key, Obj, at_path
 from shoal.kube.quantity import Family, Quantity
 
 OVER = ("Succeeded", "Failed")
@@ -72,6 +75,25 @@ def _has_class(requirement: Mapping[str, object], name: str) -> bool:
 def taken(quota: Obj, pods: Iterable[Obj]) -> Amounts:
     """By all pods that the quota is for."""
     return add(*(usage_of(pod) for pod in pods if is_for(quota, pod)))
+
+
+class Tally:
+    """What is taken of one quota, and each pod's share of it."""
+
+    def __init__(self, quota: Obj) -> None:
+        self.quota = quota
+        self.used: Amounts = {}
+        self._shares: dict[Key, Amounts] = {}
+
+    def put(self, key: Key, pod: Obj | None) -> None:
+        """The pod of that name as it is now; None where it is gone."""
+        for name, amount in self._shares.pop(key, {}).items():
+            self.used[name] -= amount
+        share = usage_of(pod) if pod is not None and is_for(self.quota, pod) else {}
+        if share:
+            self._shares[key] = share
+        for name, amount in share.items():
+            self.used[name] = self.used.get(name, 0) + amount
 
 
 def unsaid(quota: Obj, pod: Obj) -> list[str]:
