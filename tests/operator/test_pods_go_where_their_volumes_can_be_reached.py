@@ -48,7 +48,7 @@ def storage(provisioner: str = "acme.io/disks", mode: str = "WaitForFirstConsume
 
 
 def known(*objects: Obj) -> Claims:
-    found = Claims()
+    found = Claims(lambda _: True)
     for obj in objects:
         kind: Kind = STORAGE_CLASS if "provisioner" in obj else PERSISTENT_VOLUME
         kind = PERSISTENT_VOLUME_CLAIM if "namespace" in obj["metadata"] else kind

@@ -14,7 +14,7 @@ from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.faults import Faults, calls
 from shoal.cluster.port import PatchType
 from shoal.kube.errors import ApiError, conflict
-from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
+from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import annotations_of, at_path
 from shoal.operator.storage import NO_PROVISIONER, SELECTED_NODE
 from shoal.operator.volumes import VolumesLoop
@@ -141,6 +141,53 @@ async def test_a_node_for_which_no_volume_can_be_made_is_given_back_and_tried_la
         assert story(it) == [("patch", "PersistentVolumeClaim")]
         await it.rest(2)
         assert story(it) == 2 * [("patch", "PersistentVolumeClaim")]
+
+
+async def chosen(it: Scheduled) -> str:
+    return annotations_of(await it.cluster.get(PERSISTENT_VOLUME_CLAIM, "data", NS)).get(SELECTED_NODE, "")
+
+
+@asynccontextmanager
+async def slow() -> AsyncIterator[Scheduled]:
+    """Two nodes, a claim that a pod wants, and whoever should make its volume does not answer."""
+    async with scheduled() as it:
+        for name in ("a", "b"):
+            await it.node(name)
+        late = {"provisioner": "acme.io/disks", "volumeBindingMode": "WaitForFirstConsumer"}
+        await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
+        await claim(it, "data")
+        await gang(it, 1, "data")
+        assert await chosen(it) == "a"
+        yield it
+
+
+async def test_a_node_that_goes_before_its_volume_was_made_is_not_waited_for() -> None:
+    async with slow() as it:
+        await it.cluster.delete(NODE, "a")
+        await it.rest(1)
+        words = "the claim data got no volume, and another try is made soon: the node a that was chosen has gone"
+        assert (await chosen(it), await it.told("g")) == ("", ("Unschedulable", "NotEnoughResources", words))
+        await it.rest(1)
+        assert await chosen(it) == "b"
+
+
+async def test_a_node_for_which_no_volume_is_made_in_time_is_left() -> None:
+    async with slow() as it:
+        await it.cluster.patch(NODE, "a", patch={"spec": {"unschedulable": True}})
+        await it.rest(599)
+        assert await chosen(it) == "a"
+        await it.rest(1)
+        assert await chosen(it) == ""
+        await it.rest(2)
+        assert await chosen(it) == "b"
+
+
+async def test_a_node_that_went_while_nobody_planned_ties_no_claim() -> None:
+    async with slow() as it:
+        await it.kill()
+        await it.cluster.delete(NODE, "a")
+        await it.start()
+        assert await chosen(it) == "b"
 
 
 async def test_the_next_scheduler_goes_on_with_what_one_that_died_has_chosen(tmp_path: Path) -> None:

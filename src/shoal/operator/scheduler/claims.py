@@ -7,7 +7,7 @@ volume would do or one can be made; which it is, is chosen when the pod has its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,8 @@ class Choice:
 class Claims:
     """Knows claims, volumes and classes by watches, and which waiting pods ask for which claims."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_node: Callable[[str], bool]) -> None:
+        self._has_node = has_node
         self._claims: dict[Key, Obj] = {}
         self._volumes: dict[str, Obj] = {}
         self._classes: dict[str, Obj] = {}
@@ -117,7 +118,8 @@ class Claims:
         storage = self._classes.get(class_of(claim))
         if storage is None or not waits_for_a_pod(storage):
             return f"the claim {key.name} has no volume yet", ()
-        if node := self._making.get(key) or annotations_of(claim).get(SELECTED_NODE):
+        node = self._making.get(key) or _selected(claim)
+        if node and self._has_node(node):
             return "", ((on_node(node),),)
         return self._anywhere(key, claim, storage)
 
@@ -191,6 +193,14 @@ class Claims:
         """None could be made: its pods wait for a while."""
         self._resting[claim] = why
 
+    def is_left_behind(self, claim: Key) -> bool:
+        """Whether it still names a node, although none could be made there and nobody tries now."""
+        return claim in self._resting and not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
+
+    def tied_to(self, node: str) -> list[Key]:
+        """The pods with a claim that is to get its volume there."""
+        return self._asking(lambda claim: _selected(self._claims.get(claim, {})) == node)
+
     def try_again(self, claim: Key) -> list[Key]:
         """The pods that it may matter to."""
         self._resting.pop(claim, None)
@@ -221,6 +231,10 @@ def _named(pod: Obj) -> Iterable[Key]:
             yield Key(namespace, claim)
         elif "ephemeral" in volume:
             yield Key(namespace, f"{name}-{volume['name']}")
+
+
+def _selected(claim: Obj) -> str:
+    return annotations_of(claim).get(SELECTED_NODE, "")
 
 
 def _put(table: dict[Any, Obj], key: Any, obj: Obj | None) -> None:

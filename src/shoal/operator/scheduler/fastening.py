@@ -4,7 +4,7 @@
 of the plan; what was chosen for it stays chosen meanwhile, so that the next plan, made at once, looks elsewhere. Each
 such turn settles one claim more, so there are only so many. `begin` writes what was chosen: the claim into the volume,
 or the node into the claim for whoever makes volumes. The gang's pods are bound when watches have shown every claim
-bound; where that comes to nothing they wait again as before.
+bound; where that comes to nothing they wait again as before, and no claim stays tied to the node that was chosen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
-from shoal.kube.objects import Key, annotations_of, name_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
 from shoal.logs import Logger
 from shoal.operator.scheduler.claims import Choice
 from shoal.operator.scheduler.crew import Crew
@@ -193,9 +193,23 @@ class Fastener:
                     self._give_up(bundle, "whoever makes volumes made none for the node that was chosen")
                 else:
                     self._look(bundle)
+            self._untie(change.key)
+            if change.new is None:
+                del self._failures[change.key]
         elif change.kind == PERSISTENT_VOLUME:
             for bundle in [each for bundles in self._bundles.values() for each in bundles]:
                 self._look(bundle)
+
+    def node_changed(self, change: Change) -> None:
+        """One that came or went; the view has it already."""
+        if change.old is not None and change.new is not None:
+            return
+        name = change.key.name
+        if change.new is None:
+            for bundle in [each for bundles in self._bundles.values() for each in bundles]:
+                if any(bind.node == name for bind in bundle.binds):
+                    self._give_up(bundle, f"the node {name} that was chosen has gone")
+        self._look_again(self._feed.claims.tied_to(name))
 
     def _look(self, bundle: Bundle) -> None:
         if not bundle.is_over and all(self._feed.claims.is_bound(choice.claim) for choice in bundle.choices):
@@ -226,6 +240,23 @@ class Fastener:
             seconds = min(PAUSE_SECONDS * 2 ** self._failures[claim], LONGEST_PAUSE_SECONDS)
             self._timers.call_later(seconds, partial(self._try_again, claim))
         self._fail(bundle, why)
+        for choice in bundle.choices:
+            self._untie(choice.claim)
+
+    def _untie(self, claim: Key) -> None:
+        """The next try may choose another node. The version is named: a node that was chosen since then stays."""
+        known = self._feed.claims.get(claim)
+        if known is not None and claim not in self._bundles and self._feed.claims.is_left_behind(claim):
+            seen = {"uid": uid_of(known), "resourceVersion": known["metadata"]["resourceVersion"]}
+            self._crew.ask(partial(self._give_node_back, claim, {**seen, "annotations": {SELECTED_NODE: None}}))
+
+    async def _give_node_back(self, claim: Key, metadata: Obj) -> None:
+        try:
+            await self._cluster.patch(
+                PERSISTENT_VOLUME_CLAIM, claim.name, claim.namespace, patch={"metadata": metadata}
+            )
+        except (ApiError, OutcomeUnknown, OSError) as failed:  # whatever changes the claim brings the next try
+            log.info("a claim still names its node", claim=str(claim), error=str(failed))
 
     def _try_again(self, claim: Key) -> None:
         self._look_again(self._feed.claims.try_again(claim))

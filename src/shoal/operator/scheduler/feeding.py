@@ -57,7 +57,7 @@ class Feed:
         """`on_news`: another plan may come out differently. `on_group`: pods of the group look different.
         `on_started`: the last of its binds came through. `on_queue`: a queue may hold another amount."""
         self.view = view
-        self.claims = Claims()
+        self.claims = Claims(lambda node: node in view.room.rows)
         self.unreadable: dict[Key, str] = {}  # groups, and why
         self._scope = scope
         self._clock = clock

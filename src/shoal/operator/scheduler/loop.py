@@ -210,6 +210,7 @@ class Scheduler:
             yield copies[name], self._carrier.fastener.changed
         yield copies["budgets"], self._limits.budget_changed
         yield self._nodes, feed.node_changed
+        yield self._nodes, self._carrier.fastener.node_changed
         if self._domains is not None:
             yield copies["domains"], self._domains.changed
             yield self._nodes, self._domains.node_changed
