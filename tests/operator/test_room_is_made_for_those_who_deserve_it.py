@@ -71,10 +71,10 @@ async def test_an_elastic_job_is_asked_for_pods_by_name() -> None:
         ]
         assert len(await it.placed()) == 4  # nobody was killed
         await it.cluster.delete(POD, "little-3", NS)
-        await it.rest()
+        await it.rest(1)  # who goes in the same moment is taken off together
         assert (await it.group_notes("little"))[GIVE_BACK] == f"little-2={uids[2]}"
         await it.cluster.delete(POD, "little-2", NS)
-        await it.rest()
+        await it.rest(1)
         assert await it.group_notes("little") == {ELASTIC: "true"}
         assert await it.placed() == ["great-0", "great-1", "little-0", "little-1"]
 
@@ -86,7 +86,7 @@ async def test_a_pod_that_takes_long_to_go_is_given_back_and_not_evicted() -> No
         await it.gang("great", 2, priorityClassName="high")
         for number in (2, 3):
             await it.cluster.delete(POD, f"little-{number}", NS, DeleteOptions(grace_seconds=300))
-        await it.rest()
+        await it.rest(1)
         assert await it.group_notes("little") == {ELASTIC: "true"}
         await it.rest(60)
         marks = [condition_of(pod, "DisruptionTarget") for pod in (await it.cluster.list(POD, NS)).items]

@@ -2,8 +2,10 @@
 another for whom they are.
 
 Whoever runs the job answers by deleting these pods in its own way. What nobody told to go within the hold time is
-evicted. A pod that goes, or that is being evicted, is taken off the note; a note that an earlier life of ours left
-behind is taken away, because that life's reasons are not known any more.
+evicted; a note that does not get through is tried again meanwhile, and only where no group is left to be asked it is
+not waited for. A pod that goes, or that is being evicted, is taken off the note, together with others that go in the
+same moment: every change of it wakes the job. A note that an earlier life of ours left behind is taken away, because
+that life's reasons are not known any more.
 """
 
 from __future__ import annotations
@@ -13,28 +15,27 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.recording import NORMAL, Recorder
 from shoal.cluster.reflecting import Change
 from shoal.dialects.gangs import GIVE_BACK, GIVE_BACK_WHY
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, uid_of
-from shoal.logs import Logger
+from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.scope import Scope
 from shoal.operator.scheduler.timers import Timers
 from shoal.scheduling.planning import Evict, Shrink
 
-log = Logger(__name__)
-
-FAILURES = (ApiError, OutcomeUnknown, OSError)
+GATHERING_SECONDS = 1.0  # how long a pod that went may stay on the note; it is asked for by uid, so it does no harm
 
 
 class Wanted(NamedTuple):
     """A pod that a job is asked for."""
 
-    uid: str
+    eviction: Evict  # what becomes of it if nobody answers
     why: str
 
 
@@ -48,6 +49,7 @@ class Asker:
         *,
         scope: Scope,
         recorder: Recorder,
+        clock: Clock,
         insist: Callable[[Evict], None],
     ) -> None:
         """`insist`: the pod was asked for in vain."""
@@ -60,29 +62,28 @@ class Asker:
         self._insist = insist
         self._asked: dict[Key, dict[Key, Wanted]] = {}  # by group: those of its pods that are wanted back
         self._groups: dict[Key, Key] = {}  # of those pods
+        self._noted: set[Key] = set()  # groups that may bear a note of ours
+        self._unsaid: dict[Key, tuple[str, ...]] = {}  # by group: what it is told once the note is there
+        self._notes = KeyedWork("notes for elastic jobs", self._note, clock=clock, gathering_seconds=GATHERING_SECONDS)
 
-    async def ask(self, shrink: Shrink) -> None:
+    def ask(self, shrink: Shrink) -> None:
         pods, group = self._feed.view.pods, shrink.group
-        wanted = {pod: pods[pod].uid for pod in shrink.pods if pod in pods}
-        for pod, uid in wanted.items():
+        for pod in shrink.pods:
+            if pod not in pods:
+                continue
             self.is_answered(pod)  # whoever had its name before
+            eviction = Evict(pod, pods[pod].uid, shrink.sentence)
             self._groups[pod] = group
-            self._asked.setdefault(group, {})[pod] = Wanted(uid, shrink.why)
-        try:
-            noted = await self._note(group)
-        except FAILURES as failed:
-            log.warning("the job could not be asked for pods", group=str(group), error=str(failed))
-            noted = None
-        patience = self._feed.view.settings.hold_seconds if noted is not None else 0.0
-        for pod, uid in wanted.items():
-            self._timers.call_later(patience, partial(self._over, Evict(pod, uid, shrink.sentence)))
-        if noted is not None:
-            with suppress(*FAILURES):  # it is asked, whoever hears of it
-                await self._recorder.record(noted, NORMAL, "Shrink", shrink.sentence)
+            self._asked.setdefault(group, {})[pod] = Wanted(eviction, shrink.why)
+            self._timers.call_later(self._feed.view.settings.hold_seconds, partial(self._over, eviction))
+        if group in self._asked:
+            self._noted.add(group)
+            self._unsaid[group] = (*self._unsaid.get(group, ()), shrink.sentence)
+            self._notes.add(group)
 
     def _over(self, eviction: Evict) -> None:
         group = self._groups.get(eviction.pod)
-        if group is not None and self._asked[group][eviction.pod].uid == eviction.uid:
+        if group is not None and self._asked[group][eviction.pod].eviction.uid == eviction.uid:
             self._insist(eviction)
             self.is_answered(eviction.pod)
 
@@ -92,7 +93,7 @@ class Asker:
         if group is None:
             return
         pod, wanted = change.new, self._asked[group][change.key]
-        if pod is None or is_leaving(pod) or uid_of(pod) != wanted.uid:
+        if pod is None or is_leaving(pod) or uid_of(pod) != wanted.eviction.uid:
             self.is_answered(change.key)
 
     def is_answered(self, pod: Key) -> None:
@@ -103,28 +104,49 @@ class Asker:
         del self._asked[group][pod]
         if not self._asked[group]:
             del self._asked[group]
-        self._crew.ask(partial(self._note_again, group))
+        self._notes.add_soon(group)
 
     def group_changed(self, change: Change) -> None:
         """One with a note that we know nothing of."""
-        if change.new is not None and change.key not in self._asked and GIVE_BACK in annotations_of(change.new):
-            self._crew.ask(partial(self._note_again, change.key))
+        if change.new is not None and change.key not in self._noted and GIVE_BACK in annotations_of(change.new):
+            self._notes.add(change.key)
 
-    async def _note_again(self, group: Key) -> None:
-        try:
-            await self._note(group)
-        except FAILURES as failed:  # the next life, or the next note, puts it right
-            log.warning("a note about pods could not be changed", group=str(group), error=str(failed))
+    async def close(self) -> None:
+        await self._notes.close()
 
-    async def _note(self, key: Key) -> Obj | None:
-        """The group as it is then; None where nobody is left to be asked."""
+    async def _note(self, key: Key) -> None:
+        """What is wanted of the group now."""
         members = self._feed.view.groups.get(key)
         if members is None or not members.known:
-            return None
+            self._nobody_hears(key)
+            return
         wanted = self._asked.get(key, {})
         notes = {
-            GIVE_BACK: ",".join(f"{pod.name}={each.uid}" for pod, each in wanted.items()) or None,
+            GIVE_BACK: ",".join(f"{pod.name}={each.eviction.uid}" for pod, each in wanted.items()) or None,
             GIVE_BACK_WHY: "; ".join(dict.fromkeys(each.why for each in wanted.values())) or None,
         }
-        metadata = {"uid": members.group.uid, "annotations": notes}
-        return await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch={"metadata": metadata})
+        patch = {"metadata": {"uid": members.group.uid, "annotations": notes}}
+        said = self._unsaid.pop(key, ())
+        try:
+            noted = await self._cluster.patch(self._scope.group_kind, key.name, key.namespace, patch=patch)
+        except (ApiError, OutcomeUnknown, OSError) as failed:
+            if isinstance(failed, ApiError) and failed.code == 404:
+                self._nobody_hears(key)
+                return
+            self._unsaid[key] = said + self._unsaid.get(key, ())
+            raise
+        if not wanted:
+            self._noted.discard(key)
+        for sentence in said:
+            self._crew.say(partial(self._tell, noted, sentence))
+
+    def _nobody_hears(self, key: Key) -> None:
+        """There is no such group any more, and so nothing to wait for."""
+        self._unsaid.pop(key, None)
+        self._noted.discard(key)
+        for wanted in list(self._asked.get(key, {}).values()):
+            self._over(wanted.eviction)
+
+    async def _tell(self, group: Obj, sentence: str) -> None:
+        with suppress(ApiError, OutcomeUnknown, OSError):  # it is asked, whoever hears of it
+            await self._recorder.record(group, NORMAL, "Shrink", sentence)

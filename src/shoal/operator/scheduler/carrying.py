@@ -57,7 +57,9 @@ class Carrier:
         self._pods = pods
         self._crew = crew
         self._timers = Timers(clock)
-        self.asker = Asker(cluster, feed, crew, self._timers, scope=scope, recorder=recorder, insist=self._insist)
+        self.asker = Asker(
+            cluster, feed, crew, self._timers, scope=scope, recorder=recorder, clock=clock, insist=self._insist
+        )
         self.fastener = Fastener(cluster, feed, pods, crew, self._timers, bind=self._bind_now, tell=tell)
         self._recorder = recorder
         self._clock = clock
@@ -69,7 +71,7 @@ class Carrier:
         for eviction in made.evictions:
             self._crew.ask(partial(self._evict, eviction))
         for shrink in made.shrinks:
-            self._crew.ask(partial(self.asker.ask, shrink))
+            self.asker.ask(shrink)
         now, pods = self._feed.now, self._feed.view.pods
         held = self.fastener.begin(bundles) if bundles else ()
         for bind in made.binds:
@@ -78,9 +80,10 @@ class Carrier:
             if bind.pod not in held:
                 self._crew.ask(partial(self._bind, bind, created))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """What waits for its moment does not come to it: the next life plans anew."""
         self._timers.close()
+        await self.asker.close()
 
     # Binds
 

@@ -317,7 +317,7 @@ class Scheduler:
 
     async def _close(self) -> None:
         self._metrics.show_nobody(self._feed.now)
-        self._carrier.close()
+        await self._carrier.close()
         await self._crew.close()
         await self._pod_words.close()
         if self._group_words is not None:
