@@ -8,7 +8,7 @@ import pytest
 
 from kit.engine_jobs import volcano
 from kit.engine_world import World, started
-from shoal.engine import Action, Command, CommandRef, Delete, Intent, Stage
+from shoal.engine import Action, Command, CommandRef, Delete, Happening, Intent, Stage
 from shoal.engine.policies import Reaction
 
 
@@ -41,6 +41,21 @@ def test_a_held_job_keeps_what_finished_and_a_release_costs_nothing():
     assert sorted(world.pods) == ["pserver-0", "pserver-1", "trainer-0", "trainer-1"]
     assert (world.state.charged, world.state.run.number) == (0, 2)
     assert world.story()["trainer-0"] == "done 0 0"
+
+
+def test_who_failed_before_a_hold_is_tried_again_after_it():
+    world = started(volcano(reactions=(Reaction(Action.HOLD, frozenset({Happening.TASK_FAILED})),)))
+    before = {name: pod.uid for name, pod in world.pods.items()}
+    world.exits("trainer-0", 0)
+    world.exits("trainer-1", 7)
+    world.settle()
+    assert (world.state.is_held, sorted(world.pods)) == (True, ["trainer-0", "trainer-1"])
+
+    world.commands.append(Command("c1", "ResumeJob"))
+    world.settle()
+    fresh = sorted(name for name, pod in world.pods.items() if pod.uid != before[name])
+    assert fresh == ["pserver-0", "pserver-1", "trainer-1"]
+    assert (world.story()["trainer-0"], world.state.charged) == ("done 0 0", 0)
 
 
 @pytest.mark.parametrize(("word", "ok"), [("TerminateJob", False), ("CompleteJob", True)])

@@ -260,7 +260,7 @@ def volcano(
         ready=Ready((Claim(Tally.STARTED, ALL, Bound.MIN),), sticky=False, falls_back=(Claim(Tally.RUNNING, below=0),)),
         shrink=Shrink(mark=DropMark.POD, victims=victims),
         gates=(GroupGate((GroupPlan("", f"min-{total}", gives=gives),), Opens.ADMITTED, follows=True, life=Life.RUN),),
-        hold=Hold(from_spec=False, keeps=Keep.FINISHED, release_counts=True),
+        hold=Hold(from_spec=False, keeps=Keep.FINISHED, renews_failed=True, release_counts=True),
         teardown=Teardown(at_end=Keep.FINISHED, restart_drained=Drained.ENOUGH),
     )
     return Job("job-uid", "vc", tuple(roles), policies, minimum=minimum if minimum is not None else total)

@@ -29,6 +29,17 @@ async def test_18_a_job_is_suspended_and_resumed_without_losing_its_retries(worl
 
 
 @scenario()
+async def test_a_job_that_a_failure_aborted_runs_again_when_it_is_resumed(world: VolcanoWorld) -> None:
+    tasks = task("flaky", in_runs={0: exits(7)}, fate=runs()), task(fate=runs())
+    await world.submit(vcjob("a", *tasks, policies=[policy("PodFailed", "AbortJob")]))
+    await world.in_phase("a", "Aborted")
+    assert world.pods_of("a") == {"a-flaky-0": "Failed"}
+    await world.command("a", "ResumeJob")
+    await world.until(lambda: world.phase("a") == "Running" and world.counts("a") == {"running": 2})
+    assert len(world.uids["a-flaky-0"]) == 2
+
+
+@scenario()
 async def test_19_two_orders_to_suspend_are_consumed_once_each(world: VolcanoWorld) -> None:
     await world.submit(vcjob("a", task(replicas=2, fate=runs())))
     await world.up("a", 2)

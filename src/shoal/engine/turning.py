@@ -181,7 +181,8 @@ def _open_next(job: Job, state: JobState, scene: Scene) -> JobState:
     scene.say("", "RunOpened", f"Run {number} of {job.name} is open")
     roles = fresh_roles(job, scene)
     if kept(job, state) is not Keep.NONE and job.policies.embodiment.memory is not Memory.RECORD:
-        roles = tuple(_with_achieved(role, state.role(role.name)) for role in roles)
+        ok_only = state.run.held and job.policies.hold.renews_failed
+        roles = tuple(_with_achieved(role, state.role(role.name), ok_only=ok_only) for role in roles)
     stamps = state.stamps
     if state.run.held and job.policies.hold.clock is HoldClock.RESTARTS:
         stamps = replace(stamps, clock_from=_clock_from(job, scene))
@@ -189,11 +190,13 @@ def _open_next(job: Job, state: JobState, scene: Scene) -> JobState:
     return replace(state, run=_opened(job, scene, number), roles=roles, stamps=stamps)
 
 
-def _with_achieved(role: RoleState, before: RoleState | None) -> RoleState:
-    """What was done before a hold stays done."""
+def _with_achieved(role: RoleState, before: RoleState | None, *, ok_only: bool) -> RoleState:
+    """What was done before a hold stays done. A failure that does not is no task's any more: its body goes as a
+    stray, and the name is free for the next attempt."""
     done: dict[int, TaskState] = {}
     if before is not None:
-        done = {task.index: task for task in before.tasks if task.is_done and not task.dropped}
+        stays = [task for task in before.tasks if task.is_done and not task.dropped]
+        done = {task.index: task for task in stays if not ok_only or (task.outcome and task.outcome.is_ok)}
         role = replace(role, ok_count=before.ok_count, bad_count=before.bad_count)
     return replace(role, tasks=tuple([done.get(task.index, task) for task in role.tasks]))
 

@@ -170,7 +170,8 @@ def _policies(spec: Spec, manifest: Obj, wishes: dict[str, str | None], settings
         ready=_ready(spec),
         shrink=_shrink(wishes),
         gates=_gates(spec),
-        hold=Hold(from_spec=False, keeps=Keep.FINISHED, resume_charged=counts, release_counts=True),
+        # A gang never starts with fewer than its minimum: whoever failed would keep a resumed job waiting for ever.
+        hold=Hold(from_spec=False, keeps=Keep.FINISHED, resume_charged=counts, renews_failed=True, release_counts=True),
         clock=Clock(
             ttl_seconds=spec.ttl_seconds_after_finished,
             propagation=Propagation.FOREGROUND,

@@ -98,4 +98,5 @@ class Hold:
     group: bool = True  # the group goes
     clock: HoldClock = HoldClock.RESTARTS
     resume_charged: bool = False
+    renews_failed: bool = False  # of what was achieved only successes outlast a release; who failed is tried again
     release_counts: bool = False  # the release is a run of its own, without members and seen for one pass
