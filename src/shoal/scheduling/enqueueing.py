@@ -15,7 +15,7 @@ from shoal.scheduling.groups import INQUEUE, PENDING
 from shoal.scheduling.members import Members
 from shoal.scheduling.quotas import asked_of_cluster, asked_of_namespace
 from shoal.scheduling.requests import Amounts
-from shoal.scheduling.shares import SLACK, Refusal
+from shoal.scheduling.shares import SLACK, Refusal, Standing
 from shoal.scheduling.victims import has_weaker
 
 LONGEST_BACKOFF_SECONDS = 600.0
@@ -116,6 +116,7 @@ class _Promised:
         self._namespaces: dict[str, Amounts] = {}
         self._elastic: dict[str, Amounts] = {}
         self._weaker: dict[tuple[str, int], Amounts] = {}  # by queue and priority
+        self._borrowed: dict[tuple[str, str], Mapping[str, float]] = {}  # by others than a queue, below another or all
         for members in cycle.view.unsettled.values():
             if not members.lone and cycle.phase(members) is INQUEUE:
                 self.add(members)
@@ -142,7 +143,8 @@ class _Promised:
                 limit = standing.ceiling.get(name, float("inf"))
                 if used + need <= limit + SLACK:
                     continue
-                spare = max(self._lent(standing.queue.name, name), self._yielding(members).get(name, 0))
+                spare: float = max(self._lent(standing.queue.name, name), self._yielding(members).get(name, 0))
+                spare += self._reclaimable(members.group.queue, asked, within=standing).get(name, 0)
                 if used - spare + need > limit + SLACK:
                     refusal = Refusal(standing.queue.name, name, need, used, limit)
                     # A queue that could have everything is as large as the cluster: that is what is too small.
@@ -180,26 +182,20 @@ class _Promised:
             self._weaker[place] = found
         return self._weaker[place]
 
-    def _reclaimable(self, queue: str, asked: Mapping[str, int]) -> Mapping[str, float]:
-        """What other queues hold beyond their parts, where this one would stay within its own."""
+    def _reclaimable(self, queue: str, asked: Mapping[str, int], within: Standing | None = None) -> Mapping[str, float]:
+        """What other queues hold beyond their parts, there or anywhere, where this one would stay within its own."""
         cycle, shares = self._cycle, self._cycle.shares
         own, waiting = shares.part(queue), self._queues.get(queue, {})
         held = shares.standings[queue].allocated
         is_entitled = any(r in own for r in asked) and all(
             held.get(r, 0) + waiting.get(r, 0) + need <= own[r] + SLACK for r, need in asked.items() if r in own
         )
-        if not cycle.settings.reclaim or not is_entitled:
+        if not cycle.settings.reclaim or not is_entitled or within is shares.standings[queue]:
             return {}
-        found: dict[str, float] = {}
-        for name in cycle.view.accounts:
-            standing = shares.standings.get(name)
-            if standing is None or name == queue or not standing.queue.reclaimable:
-                continue
-            part = shares.part(name)
-            for r, amount in standing.allocated.items():
-                beyond = amount - max(part.get(r, 0.0), standing.queue.guarantee.get(r, 0))
-                found[r] = found.get(r, 0.0) + max(beyond, 0.0)
-        return found
+        place = (queue, within.queue.name if within else "")
+        if place not in self._borrowed:
+            self._borrowed[place] = shares.borrowed(queue, within)
+        return self._borrowed[place]
 
     def _over_quota(self, members: Members) -> Standstill | None:
         """What its namespace allows, less what pods there take and what groups let in before it will."""

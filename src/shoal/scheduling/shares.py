@@ -64,7 +64,8 @@ class Shares:
                 for above in self.standings[name].line:
                     _add(above.allocated, account.allocated.items())
                     _add(above.asked, account.asked.items())
-        active = [s for n, s in self.standings.items() if n in view.accounts and view.accounts[n].groups]
+        self._holders = [s for n, s in self.standings.items() if n in view.accounts]
+        active = [s for s in self._holders if view.accounts[s.queue.name].groups]
         self._weights = sum(standing.queue.weight for standing in active)
         self._set_ceilings()
         if self.by_weight:
@@ -164,12 +165,35 @@ class Shares:
         deserved = {r: d for r, d in standing.deserved.items() if d > SLACK}
         return bool(deserved) and all(standing.allocated.get(r, 0) >= d - SLACK for r, d in deserved.items())
 
+    def borrowed(self, by_others_than: str, within: Standing | None = None) -> Mapping[str, float]:
+        """What queues below that one, or all, hold beyond their parts and may have to give back: a bound from above."""
+        found: dict[str, float] = {}
+        for standing in self._holders:
+            queue = standing.queue
+            if queue.name == by_others_than or not queue.reclaimable or (within and within not in standing.line):
+                continue
+            part = self.part(queue.name)
+            beyond = {
+                r: held - max(part.get(r, 0.0), queue.guarantee.get(r, 0)) for r, held in standing.allocated.items()
+            }
+            if any(beyond[r] > SLACK for r in [r for r in beyond if r in part] or beyond):
+                for r, amount in beyond.items():
+                    found[r] = found.get(r, 0.0) + max(amount, 0.0)
+        return found
+
     def refusal(
-        self, name: str, asked: Mapping[str, int], *, beyond_deserved: bool = False, claims: bool = True
+        self,
+        name: str,
+        asked: Mapping[str, int],
+        *,
+        beyond_deserved: bool = False,
+        claims: bool = True,
+        reclaims: bool = False,
     ) -> Refusal | None:
         """Which queue of the line has no more to give. What it deserves bounds it softly, the ceiling always.
 
-        What others claim counts as held, except to those who claim themselves (`claims` false).
+        What others claim counts as held, except to those who claim themselves (`claims` false); what others below the
+        same parent hold beyond their parts counts as free to those who would take it back (`reclaims`).
         """
         for standing in self.standings[name].line:
             limits = standing.hard_limits if beyond_deserved else standing.limits
@@ -180,6 +204,9 @@ class Shares:
             for resource, need in asked.items():
                 limit = limits.get(resource)
                 if limit is None or held.get(resource, 0) + need <= limit:
+                    continue
+                spare = self.borrowed(name, standing).get(resource, 0.0) if reclaims else 0.0
+                if held.get(resource, 0) - spare + need <= limit:
                     continue
                 if need > self.total.get(resource, 0):  # never mind the share: the cluster itself is too small
                     limit = standing.hard_limits.get(resource, float("inf"))
@@ -202,7 +229,7 @@ class Shares:
         In everything, and not in something: otherwise two queues, each below its share of one resource and above that
         of another, would take the same pods from each other for ever.
         """
-        if self.refusal(name, asked, claims=claims) is not None:
+        if self.refusal(name, asked, claims=claims, reclaims=True) is not None:
             return False
         if self.by_weight:
             return True
