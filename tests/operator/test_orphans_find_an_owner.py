@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from kit.founded import founded
 from kit.native_world import job, replica_set
-from kit.virtual_time import rested, settled
+from kit.virtual_time import rested, settled, turn
 from shoal.cluster.port import DeleteOptions, PatchType, Propagation
 from shoal.cluster.reflecting import Reflector
 from shoal.cluster.simulated import SimulatedCluster
@@ -117,13 +117,16 @@ async def a_cluster(dialect: Any) -> SimulatedCluster:
 
 
 @asynccontextmanager
-async def a_land(dialect: Any, cluster: SimulatedCluster | None = None) -> AsyncIterator[Land]:
+async def a_land(
+    dialect: Any, cluster: SimulatedCluster | None = None, *, is_adopting: bool = True
+) -> AsyncIterator[Land]:
     """Whoever is given a cluster starts again where somebody else was stopped."""
     cluster = cluster or await a_cluster(dialect)
     pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=cluster.clock)
     adopting = AdoptingLoop(cluster, pods, clock=cluster.clock)
     running = JobLoop(cluster, dialect, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
-    tasks = [asyncio.create_task(part.run()) for part in (pods, adopting, running)]
+    parts = (pods, adopting, running) if is_adopting else (running,)
+    tasks = [asyncio.create_task(part.run()) for part in parts]
     try:
         land = Land(cluster)
         await land.rest()
@@ -144,6 +147,27 @@ async def test_a_set_counts_orphans_and_makes_the_rest() -> None:
         assert (owners.pop("mine"), owners.pop("other"), list(owners.values())) == ("a", "", ["a"])
         made = [call for call in land.cluster.calls if call.verb == "create" and call.kind == POD]
         assert len(made) == 3  # the two orphans, and not one too many
+
+
+async def test_orphans_that_go_while_they_are_taken_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_land(replicasets.DIALECT, is_adopting=False) as land:  # the set itself takes them
+        cluster = land.cluster
+        for name in ("one", "two"):
+            await land.orphan(name, app="a")
+        patch = cluster.patch
+
+        async def taken_and_gone(kind: Kind, name: str, namespace: str, **more: Any) -> Obj:
+            answer = await patch(kind, name, namespace, **more)
+            if kind == POD:
+                await cluster.delete(POD, name, NS, DeleteOptions(grace_seconds=0))
+                for _ in range(50):  # every copy has shown it, come and gone, before anybody waits for it
+                    await turn()
+            return answer
+
+        monkeypatch.setattr(cluster, "patch", taken_and_gone)
+        await cluster.create(REPLICA_SET, replica_set("a", 2), NS)
+        await settled()  # no time passes
+        assert list((await land.owners()).values()) == ["a", "a"]
 
 
 async def test_an_orphan_that_comes_later_is_one_too_many() -> None:

@@ -79,6 +79,7 @@ class Reflector:
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._version = ""
         self._arriving: dict[Key, Obj] | None = None
+        self._awaited: list[tuple[int, asyncio.Event]] = []  # versions somebody waits for
 
     @property
     def name(self) -> str:
@@ -90,6 +91,18 @@ class Reflector:
         for key, obj in list(self.objects.items()):
             subscriber(Change(self.kind, key, None, obj))
         return lambda: self._subscribers.remove(subscriber)
+
+    async def reach(self, version: int) -> None:
+        """Wait until the copy is at least as new as that version of an object it follows, whatever became of it."""
+        if self._version and int(self._version) >= version:
+            return
+        reached = asyncio.Event()
+        waiting = version, reached
+        self._awaited.append(waiting)
+        try:
+            await reached.wait()
+        finally:
+            self._awaited.remove(waiting)
 
     async def run(self) -> None:
         seconds = FIRST_PAUSE_SECONDS
@@ -139,6 +152,9 @@ class Reflector:
             self._apply(key_of(obj), None if event.type is EventType.DELETED else obj)
         if self._arriving is None:
             self._version = event.resource_version
+            for wanted, reached in self._awaited:
+                if int(self._version) >= wanted:
+                    reached.set()
 
     def _replace(self, arrived: dict[Key, Obj]) -> None:
         for key in [key for key in self.objects if key not in arrived]:

@@ -7,7 +7,6 @@ several times its JSON; the whole object is kept as bytes where its last words a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -66,7 +65,6 @@ class Children:
         self._of: dict[Key, dict[Key, None]] = {}  # by job, in order of appearance
         self._by_uid: dict[str, Key] = {}
         self._awaited: dict[Key, Key] = {}  # an object in the way -> the job that waits for its end
-        self._expected: dict[Key, tuple[Key, asyncio.Event]] = {}  # an object -> the job that has just taken it
         self.reflector = Reflector(
             cluster, kind, namespace, labels=labels, trim=self._trimmed, on_change=self._changed, clock=clock
         )
@@ -101,16 +99,6 @@ class Children:
         self._of.setdefault(job, {})[key] = None
         return True
 
-    def expect(self, key: Key, job: Key) -> asyncio.Event:
-        """Set when the copy shows the object as the job's, or as gone."""
-        shown = asyncio.Event()
-        found = self.get(key)
-        if found is not None and _job_of(found) == job:
-            shown.set()
-        else:
-            self._expected[key] = job, shown
-        return shown
-
     def _trimmed(self, event: WatchEvent) -> Obj:
         obj = event.object
         meta, owner = obj["metadata"], self._owner(obj)
@@ -133,10 +121,6 @@ class Children:
             self._by_uid[uid_of(change.new)] = change.key
             if after is not None:
                 self._of.setdefault(after, {})[change.key] = None
-        expected = self._expected.get(change.key)
-        if expected is not None and (change.new is None or after == expected[0]):
-            del self._expected[change.key]
-            expected[1].set()
         waiting = self._awaited.get(change.key)
         if change.new is None or (change.old is not None and uid_of(change.old) != uid_of(change.new)):
             self._no_longer_awaited(change.key, after)

@@ -46,7 +46,7 @@ from shoal.operator.jobs.children import BODY, Children
 from shoal.operator.jobs.executing import Carried, Executor, find
 from shoal.operator.jobs.kin import KinCopies
 from shoal.operator.jobs.known import Known, Pauses, Resting, still_news, still_unseen, wishes_of, word_for
-from shoal.operator.jobs.taking import PATIENCE_SECONDS, take_orphans
+from shoal.operator.jobs.taking import take_orphans
 from shoal.operator.jobs.telling import History, Teller, to_log, withholding
 from shoal.operator.metrics import Metrics
 from shoal.operator.queueing import AT_ONCE, KeyedWork
@@ -251,7 +251,7 @@ class JobLoop:
         if known is None or job is None:
             return
         if known.state.is_new and self._dialect.take is not None:
-            await self._take_in(key, known)
+            await self._take_in(known)
         now = self._clock.now()
         observed = await self._look_closer(known, self._observe(key, known))  # 2. what is there
         step = self.advance(job, known.state, observed, now)  # 3. what it means
@@ -351,13 +351,10 @@ class JobLoop:
 
     # 2. Observing
 
-    async def _take_in(self, key: Key, known: Known) -> None:
+    async def _take_in(self, known: Known) -> None:
         """What a new job finds that is nobody's: counted before it makes pods of its own."""
-        for pod in await take_orphans(self._cluster, self._dialect, known.manifest):
-            shown = self._pods.expect(pod, key)
-            timer = self._clock.call_later(PATIENCE_SECONDS, shown.set)
-            await shown.wait()
-            timer.cancel()
+        if (version := await take_orphans(self._cluster, self._dialect, known.manifest)) is not None:
+            await self._pods.reflector.reach(version)
 
     def _observe(self, key: Key, known: Known) -> Observed:
         dialect, manifest = self._dialect, known.manifest
