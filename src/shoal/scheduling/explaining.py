@@ -156,6 +156,9 @@ def _quota(still: Standstill, refusal: Refusal) -> str:
         return f"needs {need} {name}; the cluster lets in {limit} at once, and groups before it ask for {used} of them"
     if still.words:
         return f"needs {need} {name}, and {still.words} allows {limit}, of which {used} are taken"
+    if refusal.by_weight:
+        share = f"by weight queue {refusal.queue} has a share of {limit} now, of which {used} are taken"
+        return f"needs {need} {name}; {share}; it gets more when other queues need less, or with more weight"
     return f"needs {need} {name}, and queue {refusal.queue} may hold {limit} and already counts {used}"
 
 

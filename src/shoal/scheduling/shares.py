@@ -34,6 +34,7 @@ class Refusal:
     need: int
     used: int
     limit: float
+    by_weight: bool = False  # it may hold more when others need less
 
 
 @dataclass(slots=True)
@@ -211,7 +212,8 @@ class Shares:
                 if need > self.total.get(resource, 0):  # never mind the share: the cluster itself is too small
                     limit = standing.hard_limits.get(resource, float("inf"))
                 if need and held.get(resource, 0) + need > limit:
-                    return Refusal(standing.queue.name, resource, need, held.get(resource, 0), limit)
+                    by_weight = self.by_weight and limit < standing.hard_limits.get(resource, float("inf"))
+                    return Refusal(standing.queue.name, resource, need, held.get(resource, 0), limit, by_weight)
         return None
 
     def _set_limits(self, standing: Standing) -> None:
