@@ -50,10 +50,14 @@ def storage(provisioner: str = "acme.io/disks", mode: str = "WaitForFirstConsume
 def known(*objects: Obj) -> Claims:
     found = Claims(lambda _: True)
     for obj in objects:
-        kind: Kind = STORAGE_CLASS if "provisioner" in obj else PERSISTENT_VOLUME
-        kind = PERSISTENT_VOLUME_CLAIM if "namespace" in obj["metadata"] else kind
-        found.changed(Change(kind, key_of(obj), None, obj))
+        tell(found, obj)
     return found
+
+
+def tell(claims: Claims, obj: Obj) -> None:
+    kind: Kind = STORAGE_CLASS if "provisioner" in obj else PERSISTENT_VOLUME
+    kind = PERSISTENT_VOLUME_CLAIM if "namespace" in obj["metadata"] else kind
+    claims.changed(Change(kind, key_of(obj), None, obj))
 
 
 LOCAL = storage(NO_PROVISIONER)
@@ -132,8 +136,41 @@ def test_what_was_chosen_for_one_claim_is_nothing_for_another_until_it_is_given_
     assert [choice.claim.name for choice in first] == ["data"]
     assert claims.choose(Key("ns", "q"), NODES[0]) is None
     assert claims.of(mate)[0].startswith("no volume is free that would do for the claim other")
+    claims.take_stale()
     claims.end([Key("ns", "data")])
+    assert claims.take_stale() == [Key("ns", "p"), Key("ns", "q")]
     assert claims.of(mate) == ("", ((_merged(ON_A),),))
+
+
+READER = Key("ns", "p")
+CHANGES: dict[str, tuple[list[Obj], Obj, list[Key]]] = {
+    "a volume that is somebody else's": ([claim(), LOCAL, ON_A], volume("taken", **OTHERS), []),
+    "a volume of another class": ([claim(), LOCAL, ON_A], volume("fast", storageClassName="fast"), []),
+    "a free volume": ([claim(), LOCAL], ON_A, [READER]),
+    "a volume that names its claim": ([claim(), LOCAL, ON_A], volume("mine", **MINE), [READER]),
+    "its volume": ([claim("va")], ON_A, [READER]),
+    "a free volume when it has its own": ([claim("va"), LOCAL, ON_A], ON_B, []),
+    "its class": ([claim()], LOCAL, [READER]),
+    "its claim": ([LOCAL, ON_A], claim(), [READER]),
+}
+
+
+@pytest.mark.parametrize(("objects", "change", "pods"), CHANGES.values(), ids=CHANGES)
+def test_pods_are_read_again_only_for_what_may_matter_to_them(objects: list[Obj], change: Obj, pods: list[Key]) -> None:
+    claims = known(*objects)
+    claims.of(POD)
+    claims.take_stale()
+    tell(claims, change)
+    assert (claims.take_stale(), claims.is_stale) == (pods, False)
+
+
+def test_a_free_volume_that_somebody_took_is_news_to_whoever_could_have_had_it() -> None:
+    claims = known(claim(), LOCAL, ON_A)
+    assert claims.of(POD) == ("", ((_merged(ON_A),),))
+    claims.take_stale()
+    tell(claims, {**ON_A, "spec": {**ON_A["spec"], **OTHERS}})
+    assert claims.take_stale() == [READER]
+    assert claims.of(POD)[0].startswith("no volume is free that would do for the claim data")
 
 
 def _named(claim: str) -> Obj:

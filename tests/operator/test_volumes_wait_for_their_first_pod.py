@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ from shoal.cluster.faults import Faults, calls
 from shoal.cluster.port import PatchType
 from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
-from shoal.kube.objects import annotations_of, at_path
+from shoal.kube.objects import Obj, annotations_of, at_path, name_of
+from shoal.operator.scheduler.claims import Claims
 from shoal.operator.storage import NO_PROVISIONER, SELECTED_NODE
 from shoal.operator.volumes import VolumesLoop
 
@@ -95,6 +97,24 @@ async def test_pods_of_a_gang_follow_the_disks_that_fit_and_never_want_the_same(
         assert await of_claims(it) == {"data-0": "on-a", "data-1": "on-b"}
         patches = 2 * [("patch", "PersistentVolume")]
         assert story(it) == [*patches, ("bind", "Pod"), ("bind", "Pod")]
+
+
+async def test_pods_that_get_disks_are_not_read_again_for_each_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, read = Claims.of, Counter[str]()
+
+    def counted(self: Claims, pod: Obj) -> Any:
+        read[name_of(pod)] += 1
+        return reading(self, pod)
+
+    async with storing(tmp_path, provisioner=NO_PROVISIONER) as it:
+        for number in range(8):
+            await disk(it, f"disk-{number}", on="ab"[number % 2])
+            await claim(it, f"data-{number}")
+        monkeypatch.setattr(Claims, "of", counted)
+        await gang(it, 8, *(f"data-{number}" for number in range(8)))
+        assert (await it.placed(), read) == ([f"g-{n}" for n in range(8)], Counter({f"g-{n}": 1 for n in range(8)}))
 
 
 async def test_a_gang_for_which_one_disk_is_missing_takes_none(tmp_path: Path) -> None:

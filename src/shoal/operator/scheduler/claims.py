@@ -3,6 +3,8 @@
 A claim that is missing, or that has no volume and will get one whatever pod comes, keeps its pod waiting: the volume
 could turn out to lie where the pod is not. One whose class waits for the first pod lets the pod go wherever a free
 volume would do or one can be made; which it is, is chosen when the pod has its node, and no volume is chosen twice.
+
+Pods that something may have changed for are only noted; whoever plans reads them again, once, before the next plan.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 from shoal.cluster.reflecting import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
+from shoal.operator.scheduler.volumes import Volumes
 from shoal.operator.storage import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -21,19 +24,14 @@ from shoal.operator.storage import (
     asked_size,
     class_of,
     is_for,
-    is_free,
     is_within,
     made_at,
-    merged,
     on_node,
     reach_of,
-    serves,
     smallest,
     waits_for_a_pod,
 )
 from shoal.scheduling.snapshot import Node
-
-TAKEN = ("Bound", "Released", "Failed")  # phases of volumes that are nobody's to choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +50,59 @@ class Claims:
     def __init__(self, has_node: Callable[[str], bool]) -> None:
         self._has_node = has_node
         self._claims: dict[Key, Obj] = {}
-        self._volumes: dict[str, Obj] = {}
+        self._volumes = Volumes()
+        self._bound_to: dict[str, set[Key]] = {}  # claims that name a volume
         self._classes: dict[str, Obj] = {}
         self._waiting: dict[Key, tuple[Key, ...]] = {}  # pods, and their claims
+        self._pods: dict[Key, dict[Key, None]] = {}  # the same by claim
+        self._stale: set[Key] = set()  # pods to be read again
+        self._stale_classes: set[str] = set()  # and so are all with unbound claims of these
         self.late: set[Key] = set()  # pods with claims that wait for them
-        self._chosen: dict[str, Key] = {}  # volumes that were chosen for a claim, and are not bound to it yet
         self._making: dict[Key, str] = {}  # claims that a volume is made for, and the node
         self._resting: dict[Key, str] = {}  # claims for which none could be made a moment ago, and why
 
-    def changed(self, change: Change) -> list[Key]:
-        """The pods that it may matter to."""
+    def changed(self, change: Change) -> None:
         name = change.key.name
         if change.kind == STORAGE_CLASS:
             _put(self._classes, name, change.new)
-            return self._asking(lambda claim: class_of(self._claims.get(claim, {})) == name)
-        if change.kind == PERSISTENT_VOLUME:
-            _put(self._volumes, name, change.new)
-            return self._asking(lambda claim: self._volume_of(claim) in ("", name))
-        _put(self._claims, change.key, change.new)
-        return self._asking(lambda claim: claim == change.key)
+            self._stale_classes.add(name)
+        elif change.kind == PERSISTENT_VOLUME:
+            touched = self._volumes.put(name, change.new)
+            self._stale_classes |= touched.classes
+            for claim in touched.claims.union(self.bound_to(name)):
+                self._stale.update(self._pods.get(claim, ()))
+        else:
+            self._claim_changed(change.key, change.new)
 
-    def _asking(self, matters: Any) -> list[Key]:
-        return [pod for pod, claims in self._waiting.items() if any(map(matters, claims))]
+    def _claim_changed(self, key: Key, claim: Obj | None) -> None:
+        if before := self._volume_of(key):
+            self._bound_to[before].discard(key)
+            if not self._bound_to[before]:
+                del self._bound_to[before]
+        _put(self._claims, key, claim)
+        if volume := self._volume_of(key):
+            self._bound_to.setdefault(volume, set()).add(key)
+        self._stale.update(self._pods.get(key, ()))
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether somebody waits who may have to be read again."""
+        return bool(self._stale or (self._stale_classes and self._pods))
+
+    def take_stale(self) -> list[Key]:
+        """The pods that something may have changed for since this was asked last."""
+        if self._stale_classes:
+            for claim, pods in self._pods.items():
+                if not self._volume_of(claim) and class_of(self._claims.get(claim, {})) in self._stale_classes:
+                    self._stale.update(pods)
+        found = [pod for pod in self._waiting if pod in self._stale] if self._stale else []
+        self._stale.clear()
+        self._stale_classes.clear()
+        return found
+
+    def bound_to(self, volume: str) -> list[Key]:
+        """The claims that name it."""
+        return list(self._bound_to.get(volume, ()))
 
     def get(self, claim: Key) -> Obj | None:
         return self._claims.get(claim)
@@ -84,10 +113,11 @@ class Claims:
 
     def of(self, pod: Obj) -> tuple[str, tuple[Terms, ...]]:
         """Of a pod without a node: what keeps it waiting, and for each volume where it can be reached."""
-        named = tuple(_named(pod))
+        named = tuple(dict.fromkeys(_named(pod)))
         if not named:
             return "", ()
-        self._waiting[key_of(pod)] = named
+        if self._waiting.get(key_of(pod)) != named:
+            self._wait(key_of(pod), named)
         self.late.discard(key_of(pod))
         terms: list[Terms] = []
         for key in named:
@@ -103,6 +133,12 @@ class Claims:
                 self.late.add(key_of(pod))
             terms += reach
         return "", tuple(terms)
+
+    def _wait(self, pod: Key, claims: tuple[Key, ...]) -> None:
+        self.forget(pod)
+        self._waiting[pod] = claims
+        for claim in claims:
+            self._pods.setdefault(claim, {})[pod] = None
 
     def _of_bound(self, key: Key) -> tuple[str, tuple[Terms, ...]]:
         name = self._volume_of(key)
@@ -125,30 +161,21 @@ class Claims:
 
     def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[str, tuple[Terms, ...]]:
         """Wherever one of the volumes that would do can be reached, or one can be made."""
-        volumes = self._candidates(key, claim)
-        is_made = storage.get("provisioner") != NO_PROVISIONER and not any(is_for(each, claim) for each in volumes)
-        reaches = [reach_of(volume) for volume in volumes]
+        reach = self._volumes.reach_for(key, claim)
+        is_made = self._is_made(key, claim, storage)
         places = made_at(storage)
-        if (is_made and not places) or any(not reach for reach in reaches):
+        if (is_made and not places) or reach.is_everywhere:
             return "", ()
-        if not volumes and not is_made:
+        if not reach.is_any and not is_made:
             wanted = f"{asked_size(claim)} of class {name_of(storage)}"
             return f"no volume is free that would do for the claim {key.name} ({wanted}), and nobody makes any", ()
-        terms = tuple(term for reach in reaches for term in merged(reach))
-        return "", (terms + (places if is_made else ()),)
+        return "", ((reach.terms + places) if is_made else reach.terms,)
 
-    def _candidates(self, key: Key, claim: Obj) -> list[Obj]:
-        """The volume that is kept for the claim, or all that would do."""
-        kept = [volume for volume in self._volumes.values() if is_for(volume, claim) and not is_leaving(volume)]
-        kept += [
-            self._volumes[name] for name, chosen in self._chosen.items() if chosen == key and name in self._volumes
-        ]
-        return kept or [volume for volume in self._volumes.values() if self._is_to_be_had(volume, claim)]
-
-    def _is_to_be_had(self, volume: Obj, claim: Obj) -> bool:
-        if at_path(volume, "status", "phase") in TAKEN or name_of(volume) in self._chosen:
+    def _is_made(self, key: Key, claim: Obj, storage: Obj) -> bool:
+        """Whether somebody makes volumes, and no volume names the claim already."""
+        if storage.get("provisioner") == NO_PROVISIONER:
             return False
-        return is_free(volume) and serves(volume, claim)
+        return not any(is_for(volume, claim) for volume in self._volumes.kept_for(key, claim))
 
     def choose(self, pod: Key, node: Node) -> list[Choice] | None:
         """A volume for each claim of the pod that waits for it, or that one is to be made; None where none is left."""
@@ -167,16 +194,20 @@ class Claims:
         storage = self._classes.get(class_of(claim)) if claim is not None else None
         if claim is None or storage is None:
             return None
-        candidates = self._candidates(key, claim)
-        volume = smallest(each for each in candidates if is_within(node, reach_of(each)))
+        volume = self._volume_for(key, claim, node)
         if volume is not None:
-            self._chosen[name_of(volume)] = key
+            self._volumes.choose(volume, key)
+            self._stale_classes.add(class_of(volume))  # for the others it is one less
             return Choice(key, uid_of(claim), node.name, volume)
-        is_kept = any(is_for(each, claim) for each in candidates)
         places = made_at(storage)
-        if is_kept or storage.get("provisioner") == NO_PROVISIONER or (places and not is_within(node, (places,))):
+        if not self._is_made(key, claim, storage) or (places and not is_within(node, (places,))):
             return None
         return Choice(key, uid_of(claim), node.name)
+
+    def _volume_for(self, key: Key, claim: Obj, node: Node) -> Obj | None:
+        if kept := self._volumes.kept_for(key, claim):
+            return smallest(each for each in kept if is_within(node, reach_of(each)))
+        return next((each for each in self._volumes.open_to(claim) if is_within(node, reach_of(each))), None)
 
     def begin(self, choices: Iterable[Choice]) -> None:
         """They are being carried out: whoever asks for the same claims follows them."""
@@ -184,9 +215,8 @@ class Claims:
 
     def end(self, claims: Iterable[Key]) -> None:
         """What was chosen for these is bound, or free again."""
-        given = set(claims)
-        self._chosen = {name: claim for name, claim in self._chosen.items() if claim not in given}
-        for claim in given:
+        for claim in claims:
+            self._stale_classes |= self._volumes.release(claim)
             self._making.pop(claim, None)
 
     def rest(self, claim: Key, why: str) -> None:
@@ -199,12 +229,13 @@ class Claims:
 
     def tied_to(self, node: str) -> list[Key]:
         """The pods with a claim that is to get its volume there."""
-        return self._asking(lambda claim: _selected(self._claims.get(claim, {})) == node)
+        tied = (claim for claim in self._pods if _selected(self._claims.get(claim, {})) == node)
+        return [pod for claim in tied for pod in self._pods[claim]]
 
     def try_again(self, claim: Key) -> list[Key]:
         """The pods that it may matter to."""
         self._resting.pop(claim, None)
-        return self._asking(lambda each: each == claim)
+        return list(self._pods.get(claim, ()))
 
     def reaches(self, pod: Key, node: Node) -> bool:
         """Whether every claim of the pod has a volume that the node reaches."""
@@ -220,7 +251,10 @@ class Claims:
         return self._waiting.get(pod, ())
 
     def forget(self, pod: Key) -> None:
-        self._waiting.pop(pod, None)
+        for claim in self._waiting.pop(pod, ()):
+            del self._pods[claim][pod]
+            if not self._pods[claim]:
+                del self._pods[claim]
         self.late.discard(pod)
 
 

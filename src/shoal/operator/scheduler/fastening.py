@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
@@ -43,6 +43,7 @@ class Bundle:
 
     binds: list[Bind]
     choices: list[Choice]
+    unbound: set[Key] = field(default_factory=set)  # those of the claims that no watch has shown bound
     is_over: bool = False
 
 
@@ -140,6 +141,7 @@ class Fastener:
         for bundle in bundles:
             held.update(bind.pod for bind in bundle.binds)
             self._feed.claims.begin(bundle.choices)
+            bundle.unbound.update(choice.claim for choice in bundle.choices)
             for choice in bundle.choices:
                 self._bundles.setdefault(choice.claim, []).append(bundle)
             self._tell(self._words(bundle))
@@ -192,13 +194,14 @@ class Fastener:
                 if change.new is None or _is_given_back(change):
                     self._give_up(bundle, "whoever makes volumes made none for the node that was chosen")
                 else:
-                    self._look(bundle)
+                    self._look(bundle, change.key)
             self._untie(change.key)
             if change.new is None:
                 del self._failures[change.key]
         elif change.kind == PERSISTENT_VOLUME:
-            for bundle in [each for bundles in self._bundles.values() for each in bundles]:
-                self._look(bundle)
+            for claim in self._feed.claims.bound_to(change.key.name):
+                for bundle in list(self._bundles.get(claim, ())):
+                    self._look(bundle, claim)
 
     def node_changed(self, change: Change) -> None:
         """One that came or went; the view has it already."""
@@ -211,8 +214,12 @@ class Fastener:
                     self._give_up(bundle, f"the node {name} that was chosen has gone")
         self._look_again(self._feed.claims.tied_to(name))
 
-    def _look(self, bundle: Bundle) -> None:
-        if not bundle.is_over and all(self._feed.claims.is_bound(choice.claim) for choice in bundle.choices):
+    def _look(self, bundle: Bundle, claim: Key) -> None:
+        is_bound = self._feed.claims.is_bound
+        if bundle.is_over or not is_bound(claim):
+            return
+        bundle.unbound.discard(claim)
+        if not bundle.unbound and all(is_bound(choice.claim) for choice in bundle.choices):
             self._fasten(bundle)
 
     def _fasten(self, bundle: Bundle) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.reflecting import Change
+from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, is_leaving, key_of, uid_of
 from shoal.logs import Logger
 from shoal.operator.scheduler.claims import Claims
@@ -53,8 +54,10 @@ class Feed:
         on_group: Callable[[Key], None] = lambda _: None,
         on_started: Callable[[Key], None] = lambda _: None,
         on_queue: Callable[[str], None] = lambda _: None,
+        on_stale: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_news`: another plan may come out differently. `on_group`: pods of the group look different.
+        `on_stale`: pods are to be read again (`read_again`), and then perhaps it may.
         `on_started`: the last of its binds came through. `on_queue`: a queue may hold another amount."""
         self.view = view
         self.claims = Claims(lambda node: node in view.room.rows)
@@ -64,6 +67,7 @@ class Feed:
         self._on_news = on_news
         self._on_group = on_group
         self._on_queue = on_queue
+        self._on_stale = on_stale
         self._groups: dict[Key, Obj] = {}  # where somebody else lets in those that none of our pods names
         self._named: set[Key] = set()  # by our pods
         self._classes: dict[str, Obj] = {}
@@ -258,11 +262,18 @@ class Feed:
         """Whether somebody else places pods of the gang."""
         return self._starting.is_foreign(key)
 
-    def claim_changed(self, change: Change, pods: Mapping[Key, Obj]) -> None:
-        """A claim, or the volume it is bound to."""
-        for key in self.claims.changed(change):
-            if key in pods:
-                self.pod_changed(Change(change.kind, key, None, pods[key]))
+    def claim_changed(self, change: Change) -> None:
+        """A claim, a volume or a class of them."""
+        self.claims.changed(change)
+        if self.claims.is_stale:
+            self._on_stale()
+
+    def read_again(self, pods: Mapping[Key, Obj]) -> None:
+        """Those that may find other volumes than before. Who is being bound has its own, or is looked at again when
+        that comes to nothing."""
+        for key in self.claims.take_stale():
+            if key in pods and key not in self._binding:
+                self.pod_changed(Change(POD, key, None, pods[key]))
 
     def _as_before(self, change: Change, known: Pod | None) -> Pod | None:
         """Nearly every event is about the node or the state of a pod, and reading all of it takes far longer."""

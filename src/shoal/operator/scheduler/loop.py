@@ -93,7 +93,8 @@ class Scheduler:
         self._binds_at_once = binds_at_once
         self._gathering_seconds = gathering_seconds
         self._quiet_seconds = quiet_seconds
-        self._news = asyncio.Event()
+        self._stirred = asyncio.Event()
+        self._has_news = False  # another plan may come out differently
         self._wake: Timer | None = None
         self._cycles = 0
         self._lacking: dict[Key, Timer] = {}  # groups some of whose pods do not exist
@@ -155,12 +156,15 @@ class Scheduler:
                 if self._queues is not None:
                     self._queues.begin()
                 while True:
-                    await self._news.wait()
+                    await self._stirred.wait()
                     if self._feed.now - self._planned < self._gathering_seconds:
                         await pause(self._clock, self._gathering_seconds)
-                    self._news.clear()
-                    self._pass()
-                    self._planned = self._feed.now
+                    self._feed.read_again(self._pods.objects)
+                    self._stirred.clear()
+                    if self._has_news:
+                        self._has_news = False
+                        self._pass()
+                        self._planned = self._feed.now
                     await asyncio.sleep(0)  # whatever was told meanwhile has its turn before the next plan
             finally:
                 for timer in (*self._lacking.values(), *((self._wake,) if self._wake else ())):
@@ -174,13 +178,13 @@ class Scheduler:
         self.view: ClusterView = ClusterView(self._settings)
         feed = self._feed = Feed(
             self.view, scope, clock,
-            on_news=self._news.set, on_group=self._members_changed,
-            on_started=self._gang_started, on_queue=self._queue_changed,
+            on_news=self._stir, on_group=self._members_changed,
+            on_started=self._gang_started, on_queue=self._queue_changed, on_stale=self._stirred.set,
         )  # fmt: skip
         at_once = asyncio.Semaphore(AT_ONCE)
         self._crew = Crew(self._binds_at_once, clock, quiet_seconds=self._quiet_seconds)
         self._pod_words = PodWords(cluster, self._pods, feed=feed, recorder=recorder, clock=clock, at_once=at_once)
-        self._domains = Domains(self.view, self._news.set) if scope.hypernodes else None
+        self._domains = Domains(self.view, self._stir) if scope.hypernodes else None
         self._group_words: GroupWords | None = None
         self._queues: QueueKeeper | None = None
         if scope.gangs:
@@ -200,13 +204,13 @@ class Scheduler:
             scope=scope, recorder=recorder, clock=clock, metrics=self._metrics, on_bound=self._pod_words.forget,
             tell=self._pod_words.tell,
         )  # fmt: skip
-        self._limits = Limits(self.view, on_news=self._news.set, on_freed=self._carrier.budget_grew)
+        self._limits = Limits(self.view, on_news=self._stir, on_freed=self._carrier.budget_grew)
 
     def _subscriptions(self) -> Iterable[tuple[Reflector, Subscriber]]:
         """In the order in which what exists is told: a pod comes when its claims, node and group are known."""
         feed, copies = self._feed, self._copies
         for name in ("storage", "volumes", "claims"):
-            yield copies[name], lambda change: feed.claim_changed(change, self._pods.objects)
+            yield copies[name], feed.claim_changed
             yield copies[name], self._carrier.fastener.changed
         yield copies["budgets"], self._limits.budget_changed
         yield self._nodes, feed.node_changed
@@ -226,6 +230,10 @@ class Scheduler:
         yield self._pods, self._pod_changed
         if self._queues is not None:
             yield copies["orders"], self._queues.order_changed
+
+    def _stir(self) -> None:
+        self._has_news = True
+        self._stirred.set()
 
     def _pod_changed(self, change: Change) -> None:
         if change.old is None and change.new is not None:
@@ -313,7 +321,7 @@ class Scheduler:
             self._wake.cancel()
             self._wake = None
         if moment is not None:
-            self._wake = self._clock.call_later(max(moment - self._feed.now, 0.0), self._news.set)
+            self._wake = self._clock.call_later(max(moment - self._feed.now, 0.0), self._stir)
 
     async def _close(self) -> None:
         self._metrics.show_nobody(self._feed.now)

@@ -1,0 +1,163 @@
+"""Volumes, found by what is asked of them: those that are kept for a claim, and the free ones of a class.
+
+A change of a volume costs the same however many there are. Claims that ask for the same (class, size, modes, labels)
+share one list of what would do for them and one answer to where that can be reached; both are made when somebody asks,
+and thrown away when a free volume of the class comes, goes or is chosen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from shoal.kube.objects import Key, Obj, at_path, is_leaving, name_of
+from shoal.operator.storage import Terms, asked_size, class_of, is_for, is_free, merged, reach_of, serves, size_of
+
+TAKEN = ("Bound", "Released", "Failed")  # phases of volumes that are nobody's to choose
+
+
+class Reach(NamedTuple):
+    """Where one of several volumes can be reached."""
+
+    is_any: bool  # volume there
+    is_everywhere: bool
+    terms: Terms
+
+
+class Touched(NamedTuple):
+    """Whom the change of a volume may matter to: the claims it names, and whoever looks for one of these classes."""
+
+    claims: set[Key]
+    classes: set[str]
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The free volumes of one class."""
+
+    volumes: dict[str, Obj] = field(default_factory=dict)
+    serving: dict[Any, list[Obj]] = field(default_factory=dict)  # smallest first, by what is asked
+    reaching: dict[Any, Reach] = field(default_factory=dict)  # by the same
+
+    def changed(self) -> None:
+        self.serving.clear()
+        self.reaching.clear()
+
+
+class Volumes:
+    def __init__(self) -> None:
+        self._volumes: dict[str, Obj] = {}
+        self._shelves: dict[str, Shelf] = {}  # by class
+        self._naming: dict[Key, set[str]] = {}  # volumes that name a claim
+        self._chosen: dict[str, Key] = {}  # volumes that were chosen for a claim, and are not bound to it yet
+        self._chosen_for: dict[Key, set[str]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._volumes
+
+    def get(self, name: str) -> Obj | None:
+        return self._volumes.get(name)
+
+    def put(self, name: str, volume: Obj | None) -> Touched:
+        """It is so now; None: it is no more."""
+        touched = Touched(set(), set())
+        if (before := self._volumes.pop(name, None)) is not None:
+            self._take_out(name, before, touched)
+        if volume is not None:
+            self._volumes[name] = volume
+            self._take_in(name, volume, touched)
+        return touched
+
+    def _take_in(self, name: str, volume: Obj, touched: Touched) -> None:
+        if (claim := _named(volume)) is not None:
+            self._naming.setdefault(claim, set()).add(name)
+            touched.claims.add(claim)
+        elif _is_open(volume):
+            self._shelf(volume).volumes[name] = volume
+            self._count(name, volume, touched)
+
+    def _take_out(self, name: str, volume: Obj, touched: Touched) -> None:
+        if (claim := _named(volume)) is not None:
+            _drop(self._naming, claim, name)
+            touched.claims.add(claim)
+        elif _is_open(volume):
+            del self._shelf(volume).volumes[name]
+            self._count(name, volume, touched)
+
+    def _count(self, name: str, volume: Obj, touched: Touched) -> None:
+        self._shelf(volume).changed()
+        if name not in self._chosen:  # what was chosen is nothing to others, whatever becomes of it
+            touched.classes.add(class_of(volume))
+
+    def _shelf(self, obj: Obj) -> Shelf:
+        return self._shelves.setdefault(class_of(obj), Shelf())
+
+    # For a claim
+
+    def kept_for(self, key: Key, claim: Obj) -> list[Obj]:
+        """Nobody else gets these, and it gets no other."""
+        named = (self._volumes[name] for name in sorted(self._naming.get(key, ())))
+        chosen = (self._volumes[name] for name in sorted(self._chosen_for.get(key, ())) if name in self._volumes)
+        return [*(volume for volume in named if is_for(volume, claim) and not is_leaving(volume)), *chosen]
+
+    def open_to(self, claim: Obj) -> Iterator[Obj]:
+        """Those that would do and that nobody has, the smallest first: the least is wasted so; names decide."""
+        shelf, asked = self._shelf(claim), _asked(claim)
+        if (found := shelf.serving.get(asked)) is None:
+            fitting = (volume for volume in shelf.volumes.values() if serves(volume, claim))
+            found = shelf.serving[asked] = sorted(fitting, key=lambda volume: (size_of(volume), name_of(volume)))
+        return (volume for volume in found if name_of(volume) not in self._chosen)
+
+    def reach_for(self, key: Key, claim: Obj) -> Reach:
+        if kept := self.kept_for(key, claim):
+            return _reach(kept)
+        known, asked = self._shelf(claim).reaching, _asked(claim)
+        if (found := known.get(asked)) is None:
+            found = known[asked] = _reach(self.open_to(claim))
+        return found
+
+    def choose(self, volume: Obj, key: Key) -> None:
+        self._chosen[name_of(volume)] = key
+        self._chosen_for.setdefault(key, set()).add(name_of(volume))
+        self._shelf(volume).reaching.clear()
+
+    def release(self, key: Key) -> set[str]:
+        """What was chosen for the claim is bound, or free again: the classes in which somebody may look again."""
+        classes: set[str] = set()
+        for name in self._chosen_for.pop(key, ()):
+            if self._chosen.get(name) == key:
+                del self._chosen[name]
+            if (volume := self._volumes.get(name)) is not None and name in self._shelf(volume).volumes:
+                self._shelf(volume).reaching.clear()
+                classes.add(class_of(volume))
+        return classes
+
+
+def _named(volume: Obj) -> Key | None:
+    reference = at_path(volume, "spec", "claimRef")
+    return Key(reference.get("namespace", ""), reference.get("name", "")) if reference else None
+
+
+def _is_open(volume: Obj) -> bool:
+    return is_free(volume) and at_path(volume, "status", "phase") not in TAKEN
+
+
+def _asked(claim: Obj) -> tuple[Any, ...]:
+    """What decides whether a volume of its class would do; see `serves`."""
+    spec = claim.get("spec") or {}
+    modes, selector = frozenset(spec.get("accessModes") or ()), json.dumps(spec.get("selector"), sort_keys=True)
+    return asked_size(claim), spec.get("volumeMode") or "", modes, selector
+
+
+def _reach(volumes: Iterable[Obj]) -> Reach:
+    reaches = [reach_of(volume) for volume in volumes]
+    terms = tuple(term for reach in reaches for term in merged(reach))
+    return Reach(bool(reaches), any(not reach for reach in reaches), terms)
+
+
+def _drop(table: dict[Key, set[str]], key: Key, name: str) -> None:
+    table[key].discard(name)
+    if not table[key]:
+        del table[key]
