@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import NS, Board, key
+from kit.gangs import NS, Board, cores, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
 from shoal.scheduling.budgets import Budget
+from shoal.scheduling.groups import Phase
 from shoal.scheduling.planning import Plan
 from shoal.scheduling.snapshot import State
 
@@ -124,3 +125,34 @@ def test_what_never_ran_is_undone_except_for_a_pod_the_server_keeps() -> None:
         bound = replace(pod, node=f"n{number}", state=State.RUNNING, since=it.now, protected=number == 0)
         it.view.set_pod(bound)
     assert evicted(it.cycle(later=60)) == ["half-1"]
+
+
+LET_IN = {
+    "nobody is kept": (None, {}, {"least": 3}, ["great"]),
+    "a budget that allows nothing": (0, {}, {"least": 3}, ["small"]),
+    "a budget that allows too few for the gang": (2, {}, {"least": 3}, ["small"]),
+    "a budget that allows the whole gang": (3, {}, {"least": 3}, ["great"]),
+    "a budget that allows all that can be spared": (1, {}, {"least": 2, "great": 2}, ["great"]),
+    "a budget that allows fewer than are needed": (1, {}, {"least": 1, "great": 3}, ["small"]),
+    "pods that may not be preempted": (None, {"preemptable": False}, {"least": 3}, ["small"]),
+    "pods that the server just kept": (None, {"protected": True}, {"least": 3}, ["small"]),
+}
+
+
+@pytest.mark.parametrize(("allowed", "pods", "sizes", "let_in"), LET_IN.values(), ids=LET_IN)
+def test_what_is_kept_counts_as_free_for_nobody(
+    allowed: int | None, pods: dict[str, Any], sizes: dict[str, int], let_in: list[str]
+) -> None:
+    """Three of four cores are held by pods of low priority; a great group wants them, a small one the fourth."""
+    it = Board()
+    it.nodes(4)
+    least = sizes["least"]
+    it.running("little", 3, ["n0", "n1", "n2"], min_member=least, min_resources=cores(cpu=least), labels=KEPT)
+    for number in range(3):
+        it.view.set_pod(replace(it.view.pods[key(f"little-{number}")], **pods))
+    if allowed is not None:
+        budget(it, allowed)
+    for name, asked, priority in (("great", sizes.get("great", 4), 10), ("small", 1, 0)):
+        it.group(name, min_member=asked, min_resources=cores(cpu=asked), priority=priority, phase=Phase.PENDING)
+    phases = {verdict.group.name: verdict.phase for verdict in it.cycle().groups}
+    assert [name for name in ("great", "small") if phases[name] is Phase.INQUEUE] == let_in

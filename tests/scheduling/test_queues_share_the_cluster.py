@@ -43,7 +43,7 @@ def test_07_overcommit_lets_two_of_three_queues_in() -> None:
     made = board.cycle()
     assert [verdict(made, f"g{name}").phase for name in "abc"] == [Phase.INQUEUE, Phase.INQUEUE, Phase.PENDING]
     assert said(made, "gc") == (
-        "waiting: needs 6 cpu; the cluster lets in 12 at once, and groups before it ask for 12 of them"
+        "waiting: needs 6 cpu; the cluster lets in 12 at once, and groups before it already ask for 12"
     )
 
 

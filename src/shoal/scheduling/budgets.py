@@ -34,6 +34,9 @@ class Budgets:
     def __bool__(self) -> bool:
         return bool(self._of)
 
+    def concern(self, namespace: str) -> bool:
+        return namespace in self._of
+
     def get(self, key: Key) -> Budget | None:
         """With what is left of it."""
         found = self._of.get(key.namespace, {}).get(key)

@@ -16,7 +16,7 @@ from shoal.scheduling.members import Members
 from shoal.scheduling.quotas import asked_of_cluster, asked_of_namespace
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import SLACK, Refusal, Standing
-from shoal.scheduling.victims import has_weaker
+from shoal.scheduling.victims import has_weaker, yielded
 
 LONGEST_BACKOFF_SECONDS = 600.0
 NAMESPACE_QUOTA = "NamespaceQuota"
@@ -167,19 +167,14 @@ class _Promised:
         return self._elastic[queue].get(resource, 0)
 
     def _yielding(self, members: Members) -> Amounts:
-        """What groups of its queue with less priority hold: all of it, or where gangs are not evicted whole, what
-        they hold beyond their minima."""
+        """What groups of its queue with less priority would give up for it."""
         cycle, group = self._cycle, members.group
         if not cycle.settings.preempt or group.guest or not has_weaker(cycle, members):
             return {}
         place = (group.queue, group.priority)
         if place not in self._weaker:
-            found: Amounts = {}
-            for other in cycle.view.accounts[group.queue].groups.values():
-                if other.known and other.group.preemptable and other.group.priority < group.priority:
-                    keeps = {} if cycle.settings.evict_whole_gangs else other.group.min_resources or other.allocated
-                    _add(found, {r: max(a - keeps.get(r, 0), 0) for r, a in other.allocated.items()})
-            self._weaker[place] = found
+            others = cycle.view.accounts[group.queue].groups.values()
+            self._weaker[place] = yielded(cycle, [other for other in others if other.group.priority < group.priority])
         return self._weaker[place]
 
     def _reclaimable(self, queue: str, asked: Mapping[str, int], within: Standing | None = None) -> Mapping[str, float]:

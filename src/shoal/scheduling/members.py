@@ -92,6 +92,7 @@ class Members:
         self.place_in_line: tuple[object, ...] | None = None
         self.starves_at: float | None = None  # when it will have waited too long; `Cycle.is_starving` works it out
         self._lack: tuple[str, str] | Literal["unasked"] | None = "unasked"
+        self._has_stayers: bool | None = None
 
     @property
     def allocated(self) -> Amounts:
@@ -116,6 +117,7 @@ class Members:
         self.place_in_line = None
         self.starves_at = None
         self._lack = "unasked"
+        self._has_stayers = None
 
     def stand_in_line(self, deadline: float) -> tuple[object, ...]:
         self.place_in_line = in_line(self.group, ready=False, broken=False, deadline=deadline, share=0.0)
@@ -126,6 +128,13 @@ class Members:
         if self._first is None:
             self._first = self.sitting[min(self.sitting)]
         return self._first
+
+    @property
+    def has_stayers(self) -> bool:
+        """Whether one of its pods may not be sent away, whatever budgets say."""
+        if self._has_stayers is None:
+            self._has_stayers = any(pod.stays for pod in self.sitting.values())
+        return self._has_stayers
 
     def is_empty(self) -> bool:
         return not (self.waiting or self.gated or self.sitting or self.leaving or self.finished)

@@ -105,6 +105,11 @@ class Pod:
     def is_critical(self) -> bool:
         return self.key.namespace == "kube-system" or self.priority >= CRITICAL_PRIORITY
 
+    @property
+    def stays(self) -> bool:
+        """Nobody may send it away now, for whomever."""
+        return not self.preemptable or self.protected or self.is_critical
+
 
 def _written_out() -> Callable[[Pod, str, State, float, tuple[int, ...]], Pod]:
     """A function that copies field by field, written out for all fields as dataclasses write their constructors.

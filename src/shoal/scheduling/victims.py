@@ -8,10 +8,12 @@ lowest priority, and then the least work lost, counted since the last checkpoint
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
+from shoal.kube.objects import Key
+from shoal.scheduling.budgets import Allowance
 from shoal.scheduling.cycle import Cycle, asked_at_least
 from shoal.scheduling.groups import COMPLETED
 from shoal.scheduling.members import Members, pod_order
@@ -74,6 +76,35 @@ def steps_beyond(cycle: Cycle, members: Members) -> list[Step]:
     return _ordered(found, over)
 
 
+def yielded(cycle: Cycle, groups: Iterable[Members]) -> Amounts:
+    """What these would lose together if each gave way as far as it may: all it holds, or where gangs are not evicted
+    whole, what it holds beyond its minimum."""
+    found: Amounts = {}
+    allowance = cycle.allowance.trial()
+    for members in groups:
+        group = members.group
+        if not members.known or not group.preemptable or not members.sitting:
+            continue
+        if members.has_stayers or cycle.view.budgets.concern(group.key.namespace):
+            gives = held(cycle, _most_to_go(_known_steps(cycle, members), allowance))
+        else:  # nobody who stays, so their sum will do: there may be many
+            keeps = {} if cycle.settings.evict_whole_gangs else group.min_resources or members.allocated
+            gives = {name: max(amount - keeps.get(name, 0), 0) for name, amount in members.allocated.items()}
+        for name, amount in gives.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def _most_to_go(steps: Sequence[Step], allowance: Allowance) -> list[Pod]:
+    """The last step is that of all together, where there is one; else as many as can be spared."""
+    going: dict[Key, Pod] = {}
+    for step in reversed(steps):
+        fresh = [pod for pod in step.pods if pod.key not in going]
+        if allowance.take(fresh):
+            going.update((pod.key, pod) for pod in fresh)
+    return list(going.values())
+
+
 def steps_of_guests(cycle: Cycle, members: Members) -> list[Step]:
     """Groups that use nodes kept for this one, and said they may be evicted at any time."""
     nodes = cycle.reservations.get(members.key, ())
@@ -134,9 +165,7 @@ def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
 
 
 def _is_evictable(cycle: Cycle, pod: Pod) -> bool:
-    if not pod.preemptable or pod.is_critical or pod.protected or pod.key in cycle.given_up:
-        return False
-    return not cycle.allowance.spares(pod)
+    return not pod.stays and pod.key not in cycle.given_up and not cycle.allowance.spares(pod)
 
 
 def _spare(members: Members, able: list[Pod]) -> list[Pod]:
