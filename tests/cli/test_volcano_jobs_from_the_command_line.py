@@ -62,12 +62,20 @@ def test_a_run_ends_with_an_abort_and_the_code_of_its_cause(tmp_path: Path) -> N
     )
 
 
+def test_a_run_is_refused_at_once_where_there_is_no_such_queue(tmp_path: Path) -> None:
+    at = Terminal(tmp_path)
+    assert at("run", file := at.file(vcjob("pet", task(), queue="nowhere")), "--plain", code=1) == (
+        f"Error: {file}: Job pet has 1 mistake:\n"
+        '  spec.queue: Invalid value: "nowhere": unable to find job queue: there is no such queue\n'
+    )
+
+
 def test_waiting_ends_with_an_abort_and_goes_on_after_the_next_order(terminal: Terminal) -> None:
     job = vcjob("cat", task("ps", 1, fate=runs()), task(fate=exits(7)), policies=[policy("PodFailed", "AbortJob")])
     terminal("submit", terminal.file(job))
     assert terminal("wait", "cat", code=7) == (
-        "Job cat is held: worker-0 ended with code 7. `shoal start cat` resumes it, what has finished stays finished; "
-        "`shoal stop cat` ends it.\n"
+        "Job cat is held: worker-0 ended with code 7. `shoal start cat` resumes it, what has succeeded is not run "
+        "again; `shoal stop cat` ends it.\n"
     )
     terminal("stop", "cat")
     assert terminal("wait", "cat", code=1) == "Job cat was stopped.\n"

@@ -87,7 +87,7 @@ async def test_an_aborted_job_is_not_waited_for_by_run() -> None:
         (over,) = following.result()
         assert (over.state.is_held, world.pods_of("a")) == (True, {"a-worker-1": "Failed"})
         page = await told(world)
-    resume, end = "`shoal start a` resumes it, what has finished stays finished", "`shoal stop a` ends it"
+    resume, end = "`shoal start a` resumes it, what has succeeded is not run again", "`shoal stop a` ends it"
     assert page.endswith(f"What is next:\n  It is held: {resume}; {end}.")
 
 

@@ -15,7 +15,7 @@ from shoal.cli.views import exit_code_of
 from shoal.cli.wait import is_aborted, reached, told
 
 ABORTED = (
-    "Job a is held: worker-0 ended with code 7. `shoal start a` resumes it, what has finished stays finished; "
+    "Job a is held: worker-0 ended with code 7. `shoal start a` resumes it, what has succeeded is not run again; "
     "`shoal stop a` ends it."
 )
 
@@ -26,7 +26,8 @@ async def seen(world: SimulatedWorld) -> Found:
 
 async def aborted(world: SimulatedVolcano) -> Found:
     server = task("server", fate=exits(0, after=100))
-    await world.submit(vcjob("a", server, task(fate=exits(7)), policies=[policy("PodFailed", "AbortJob")]))
+    worker = task(in_runs={0: exits(7)}, fate=exits(0))
+    await world.submit(vcjob("a", server, worker, policies=[policy("PodFailed", "AbortJob")]))
     await world.in_phase("a", "Aborted")
     return await seen(world)
 
@@ -55,7 +56,7 @@ async def test_a_job_that_was_told_to_resume_is_waited_for() -> None:
         await world.kill_operator()
         await start(world.user, held)
         found = await waited(world, held, is_stopped=True)
-    assert (told(found), exit_code_of(found.state)) == ("Job a has failed: worker-0 ended with code 7.", 7)
+    assert (told(found), exit_code_of(found.state)) == ("Job a has succeeded.", 0)
 
 
 async def test_a_job_that_was_told_to_end_is_waited_for() -> None:

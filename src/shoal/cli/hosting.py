@@ -44,6 +44,7 @@ from shoal.operator.jobs import JobLoop, job_loops, prepare
 from shoal.operator.loops import run_all
 from shoal.operator.metrics import Metrics
 from shoal.operator.scheduler.admission import admit
+from shoal.operator.scheduler.queues import found_queues
 from shoal.operator.standard import standard_loops
 from shoal.scheduling.groups import Settings as Placing
 
@@ -135,8 +136,9 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             _stored(data, sandboxes.network) as cluster,  # 2. what is known, and the API to it
             _served(data, config, cluster, metrics, await meanwhile) as server,
         ):
-            await prepare(cluster)  # 3. the kinds of jobs
+            await prepare(cluster)  # 3. the kinds of jobs, and the queues they enter
             admit(cluster.machinery)
+            await found_queues(cluster)
             nodes = _nodes(data, config, await _known_nodes(cluster))
             await _forget_other_nodes(cluster, {node.name for node in nodes})
             shared = Host(cluster, sandboxes)

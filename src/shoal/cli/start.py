@@ -20,7 +20,7 @@ def command(choice: Choice, name: str) -> None:
     """Start a job that waits for its start, or resume one that is held.
 
     A Framework waits with executionType Create; a Volcano Job that was aborted is held, and so is a batch Job that was
-    suspended. What of it had finished stays finished.
+    suspended. What of it has succeeded is not run again.
     """
     from shoal.cli.changing import start
     from shoal.cli.jobs import job_named

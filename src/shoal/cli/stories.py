@@ -94,7 +94,7 @@ def _took(state: JobState) -> str:
 def resumed(found: Found) -> str:
     """What becomes of a job that is held, and how."""
     name, end = found.name, "delete" if found.dialect.stop_holds else "stop"
-    return f"`shoal start {name}` resumes it, what has finished stays finished; `shoal {end} {name}` ends it"
+    return f"`shoal start {name}` resumes it, what has succeeded is not run again; `shoal {end} {name}` ends it"
 
 
 def last_lines(state: JobState) -> str:

@@ -18,6 +18,7 @@ from shoal.cluster.recording import WARNING, Recorder
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.gangs import COMMAND, QUEUE
 from shoal.kube.errors import ApiError
+from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, namespace_of, uid_of
 from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.feeding import Feed
@@ -28,6 +29,21 @@ from shoal.scheduling.reading import CLOSED_BY_PARENT
 
 GATHERING_SECONDS = 1.0
 _ORDERS = {"OpenQueue": reopen, "CloseQueue": close}
+
+
+async def found_queues(cluster: Cluster) -> None:
+    """Those that are always there, made before anybody asks: where no queue is seen, none can be called missing."""
+    for name in (ROOT, DEFAULT):
+        await found_queue(cluster, name)
+
+
+async def found_queue(cluster: Cluster, name: str, kind: Kind = QUEUE) -> None:
+    queue = {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}, "spec": {}}
+    try:
+        await cluster.create(kind, queue)
+    except ApiError as refused:
+        if refused.reason != "AlreadyExists":
+            raise
 
 
 class QueueKeeper:
@@ -85,7 +101,7 @@ class QueueKeeper:
         stored = self._queues.objects.get(key)
         if stored is None:
             if key.name in (ROOT, DEFAULT):
-                await self._found(key.name)
+                await found_queue(self._cluster, key.name, self._scope.queue_kind)
             return
         queue = self._feed.view.queues.get(key.name)
         if queue is None or not self._scope.keeps_queues:
@@ -99,14 +115,6 @@ class QueueKeeper:
             gone = {name: None for name in held if name not in wanted["allocated"]}
             changes["allocated"] = {**gone, **wanted["allocated"]}
         await self._patch_status(key.name, changes)
-
-    async def _found(self, name: str) -> None:
-        queue = {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}, "spec": {}}
-        try:
-            await self._cluster.create(self._scope.queue_kind, queue)
-        except ApiError as refused:
-            if refused.reason != "AlreadyExists":
-                raise
 
     def _status(self, queue: Queue) -> Obj:
         account = self._feed.view.accounts.get(queue.name)
