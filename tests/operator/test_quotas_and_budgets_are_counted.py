@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from kit.scheduled import NS, scheduled
 from shoal.cluster.reflecting import Reflector
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
 from shoal.kube.objects import Obj
-from shoal.operator.counting import CountingLoop, budget_status, quota_status
+from shoal.kube.times import rfc3339
+from shoal.operator.counting import GOING, CountingLoop, budget_status, quota_status
 
 CHOSEN = {"app": "a"}
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def pod(name: str, *, phase: str = "Running", ready: bool = True, leaving: bool = False, **more: Any) -> Obj:
@@ -31,7 +34,14 @@ def test_a_quota_counts_what_pods_take_that_have_not_ended() -> None:
     quota = {"spec": {"hard": hard}}
     pods = [pod("a"), pod("b", phase="Pending"), pod("over", phase="Succeeded"), pod("lost", phase="Failed")]
     used = {"cpu": "1", "limits.cpu": "2", "requests.memory": "2Gi", "pods": "2", "count/pods": "2"}
-    assert quota_status(quota, pods) == {"hard": hard, "used": used}
+    assert quota_status(quota, pods, NOW) == {"hard": hard, "used": used}
+
+
+def test_a_quota_keeps_the_words_of_an_amount_that_is_the_same() -> None:
+    """A server may store `1073741824` as `1Gi`: to write it again would change nothing."""
+    said = {"memory": "1048576Ki", "cpu": "0.7"}
+    quota = {"spec": {"hard": {"memory": "2Gi", "cpu": "4"}}, "status": {"used": said}}
+    assert quota_status(quota, [pod("a")], NOW)["used"] == {"memory": "1048576Ki", "cpu": "500m"}
 
 
 def of_class(operator: str, *values: str) -> Obj:
@@ -55,7 +65,7 @@ SCOPES: dict[str, tuple[Obj, str]] = {
 @pytest.mark.parametrize(("spec", "used"), SCOPES.values(), ids=SCOPES)
 def test_a_quota_counts_the_pods_it_is_for(spec: Obj, used: str) -> None:
     pods = [pod("plain"), pod("ends", activeDeadlineSeconds=5), pod("high", priorityClassName="high")]
-    assert quota_status({"spec": {"hard": {"pods": "9"}, **spec}}, pods)["used"] == {"pods": used}
+    assert quota_status({"spec": {"hard": {"pods": "9"}, **spec}}, pods, NOW)["used"] == {"pods": used}
 
 
 # What a budget says, the pods there are, and healthy, desired, allowed, expected.
@@ -73,7 +83,7 @@ BUDGETS: dict[str, tuple[Obj, list[Obj], tuple[int, int, int, int]]] = {
 @pytest.mark.parametrize(("spec", "pods", "figures"), BUDGETS.values(), ids=BUDGETS)
 def test_a_budget_says_how_many_may_go(spec: Obj, pods: list[Obj], figures: tuple[int, int, int, int]) -> None:
     budget = {"metadata": {"generation": 3}, "spec": {"selector": {"matchLabels": CHOSEN}, **spec}}
-    found = budget_status(budget, pods)
+    found = budget_status(budget, pods, NOW)
     names = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
     assert (tuple(found[name] for name in names), found["observedGeneration"]) == (figures, 3)
 
@@ -81,8 +91,33 @@ def test_a_budget_says_how_many_may_go(spec: Obj, pods: list[Obj], figures: tupl
 def test_a_pod_that_was_evicted_is_counted_as_gone_until_it_is() -> None:
     told = {"a": "2026-01-01T00:00:00Z", "gone": "2026-01-01T00:00:00Z"}
     spec = {"selector": {"matchLabels": CHOSEN}, "minAvailable": 1}
-    found = budget_status({"metadata": {}, "spec": spec, "status": {"disruptedPods": told}}, [pod("a"), pod("b")])
+    budget = {"metadata": {}, "spec": spec, "status": {"disruptedPods": told}}
+    found = budget_status(budget, [pod("a"), pod("b")], NOW)
     assert (found["currentHealthy"], found["disruptionsAllowed"], list(found["disruptedPods"])) == (1, 0, ["a"])
+    later = budget_status(budget, [pod("a"), pod("b")], NOW + GOING)
+    assert (later["currentHealthy"], later["disruptionsAllowed"], "disruptedPods" in later) == (2, 1, False)
+
+
+async def test_a_pod_that_stays_after_all_counts_again_when_its_time_is_over() -> None:
+    async with scheduled() as it:
+        pods = Reflector(it.cluster, POD, clock=it.clock)
+        loop = CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, budget_status, clock=it.clock)
+        running = [asyncio.create_task(part.run()) for part in (pods, loop)]
+        budget = {"minAvailable": 0, "selector": {}}
+        await it.cluster.create(POD_DISRUPTION_BUDGET, {"metadata": {"name": "b"}, "spec": budget}, NS)
+        await it.node("a")
+        await it.pod("p")
+        await it.becomes("p", "Running", conditions=[{"type": "Ready", "status": "True"}])
+        going = {"disruptionsAllowed": 0, "disruptedPods": {"p": rfc3339(it.clock.now())}}
+        await it.cluster.patch(POD_DISRUPTION_BUDGET, "b", NS, patch={"status": going}, subresource="status")
+        allowed = []
+        for seconds in (1, GOING.total_seconds()):
+            await it.rest(seconds)
+            allowed.append((await it.cluster.get(POD_DISRUPTION_BUDGET, "b", NS))["status"]["disruptionsAllowed"])
+        assert allowed == [0, 1]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def test_in_a_cluster_of_our_own_one_goes_after_the_other() -> None:
@@ -91,8 +126,8 @@ async def test_in_a_cluster_of_our_own_one_goes_after_the_other() -> None:
         pods = Reflector(it.cluster, POD)
         parts = [
             pods,
-            CountingLoop(it.cluster, RESOURCE_QUOTA, pods, quota_status),
-            CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, budget_status),
+            CountingLoop(it.cluster, RESOURCE_QUOTA, pods, quota_status, clock=it.clock),
+            CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, budget_status, clock=it.clock),
         ]
         running = [asyncio.create_task(part.run()) for part in parts]
         await it.cluster.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 100})

@@ -55,8 +55,8 @@ def standard_loops(
         lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),
         lambda: AccountsLoop(cluster),
-        lambda: CountingLoop(cluster, RESOURCE_QUOTA, pods, quota_status),
-        lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, budget_status),
+        lambda: CountingLoop(cluster, RESOURCE_QUOTA, pods, quota_status, clock=clock),
+        lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, budget_status, clock=clock),
         lambda: AbsentNodesLoop(cluster, nodes, pods),
         lambda: AdoptingLoop(cluster, pods, clock=clock),
     ]  # fmt: skip
