@@ -234,6 +234,23 @@ async def test_a_disk_that_somebody_else_changed_meanwhile_is_looked_at_again(tm
         assert story(it) == [*(2 * [("patch", "PersistentVolume")]), ("bind", "Pod")]
 
 
+async def test_a_gang_that_lost_one_disk_to_somebody_unties_the_claims_that_others_were_made_for() -> None:
+    faults = Faults().fail(calls("patch", PERSISTENT_VOLUME), conflict(PERSISTENT_VOLUME, "on-b", "it has changed"))
+    async with scheduled(faults) as it:
+        await it.node("a", cpu=1)
+        await it.node("b", cpu=1, labels={"kubernetes.io/hostname": "b"})
+        late = {"provisioner": "acme.io/disks", "volumeBindingMode": "WaitForFirstConsumer"}
+        await it.cluster.create(STORAGE_CLASS, {"metadata": {"name": "late"}, **late})
+        await claim(it, "data")
+        await disk(it, "on-b", on="b")
+        await claim(it, "fast")
+        await gang(it, 2, "data", "fast")
+        made, taken = ("patch", "PersistentVolumeClaim"), ("patch", "PersistentVolume")
+        assert (await chosen(it), story(it)) == ("", [made, taken, made])
+        await it.rest(2)
+        assert (await chosen(it), story(it)[3:]) == ("a", [made, taken])
+
+
 @pytest.mark.parametrize("provisioner", ["acme.io/disks", NO_PROVISIONER], ids=["made", "chosen"])
 async def test_who_may_not_write_a_claim_or_a_disk_says_so_and_asks_less_and_less(
     tmp_path: Path, provisioner: str

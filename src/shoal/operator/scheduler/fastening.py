@@ -33,7 +33,7 @@ log = Logger(__name__)
 
 PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 300.0
-CONFLICT = 409  # somebody changed it meanwhile, as a watch will show: another look is worth it at once
+CONFLICT = 409  # somebody changed it meanwhile, as a watch will show: another look soon is worth it
 LONGEST_SECONDS = 600.0  # for making a volume; then the pods wait again, and may go elsewhere
 
 
@@ -45,6 +45,11 @@ class Bundle:
     choices: list[Choice]
     unbound: set[Key] = field(default_factory=set)  # those of the claims that no watch has shown bound
     is_over: bool = False
+
+    @property
+    def asks_for_making(self) -> bool:
+        """Whether a claim names its node by now, and has to be untied where this comes to nothing."""
+        return any(choice.volume is None for choice in self.choices)
 
 
 class Fastener:
@@ -162,7 +167,7 @@ class Fastener:
             await (self._take(choice) if choice.volume is not None else self._have_made(choice))
         except (ApiError, OutcomeUnknown, OSError) as failed:
             log.info("a claim got no volume", claim=str(choice.claim), error=str(failed))
-            if isinstance(failed, ApiError) and failed.code == CONFLICT:
+            if isinstance(failed, ApiError) and failed.code == CONFLICT and not bundle.asks_for_making:
                 self._timers.call_later(PAUSE_SECONDS, partial(self._fail, bundle, str(failed)))
             else:
                 self._give_up(bundle, str(failed))
