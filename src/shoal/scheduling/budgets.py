@@ -18,6 +18,8 @@ from shoal.kube.objects import Key
 from shoal.kube.selectors import LabelSelector
 from shoal.scheduling.snapshot import Pod, State
 
+MOST_NAMED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -115,6 +117,23 @@ class Allowance:
             return False
         self._spent.update(key for pod in pods for key in self._budgets.covering(pod))
         return True
+
+    def keepers(self, pods: Iterable[Pod]) -> str:
+        """In words, which budgets do not let all of these go; nothing where they do."""
+        wanted: Counter[Key] = Counter()
+        found: set[Key] = set()
+        for pod in pods:
+            covering = self._budgets.covering(pod)
+            found.update(covering if len(covering) > 1 else ())
+            wanted.update(covering)
+        found |= {key for key, count in wanted.items() if self._spent[key] + count > self._budgets.left(key)}
+        names = [f"{key.name} of namespace {key.namespace}" for key in sorted(found)]
+        if not names:
+            return ""
+        if len(names) == 1:
+            return f"the disruption budget {names[0]} keeps pods that would give way"
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"the disruption budgets {', '.join(names[:MOST_NAMED])}{more} keep pods that would give way"
 
     def _permits(self, pods: Iterable[Pod]) -> bool:
         wanted: Counter[Key] = Counter()

@@ -6,12 +6,13 @@ here, and `verdicts` puts them into words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
-from shoal.scheduling.budgets import Allowance
+from shoal.scheduling.budgets import Allowance, Budgets
 from shoal.scheduling.columns import Mask, Vector
 from shoal.scheduling.gangs import Gangs
 from shoal.scheduling.groups import Phase
@@ -39,6 +40,7 @@ class Standstill:
     words: str = ""
     reason: str = ""
     over_cluster: bool = False  # the refusal is the cluster's, not a queue's
+    kept: str = ""  # by which budgets, where those would have given way
 
 
 @dataclass(slots=True)
@@ -160,6 +162,16 @@ class Cycle:
     def promise(self, members: Members, placed: list[Placed]) -> None:
         self.promised[members.key] = placed
         self._charge(members, placed)
+
+    @contextmanager
+    def without_budgets(self) -> Iterator[None]:
+        """As if no budget kept anybody, to see whether that is what somebody waits for."""
+        kept = self.allowance, self.steps, self.queue_steps
+        self.allowance, self.steps, self.queue_steps = Allowance(Budgets()), {}, {}
+        try:
+            yield
+        finally:
+            self.allowance, self.steps, self.queue_steps = kept
 
     def suppose_gone(self, pod: Pod) -> None:
         """Suppose that a pod on a node goes, until the room is rolled back."""

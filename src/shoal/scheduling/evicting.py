@@ -8,6 +8,7 @@ room, so that nobody else takes it while the victims leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from zlib import crc32
 
 from shoal.kube.objects import Key
@@ -51,7 +52,8 @@ class Searches:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._prospects = Prospects(cycle)
-        self._hopeless: set[object] = set()
+        self._hopeless: dict[object, str] = {}  # and which budgets keep those who would give way
+        self._looks = 0
 
     def down(self, line: list[Members], *, most: int) -> list[Members]:
         """Search for one after the other until that many searches were made; who is left."""
@@ -66,27 +68,47 @@ class Searches:
         asked_at_least(members, cycle.view)
         alike = (group.queue, group.priority, members.minimum().alike, group.closeness)
         if alike in self._hopeless and members.key not in cycle.reservations:
+            self._tell(members, self._hopeless[alike])
             return
         if any(pod.never_preempts for pod in members.waiting.values()):
             return
-        for steps_for, way in self._ways(members):
-            steps = [step for step in steps_for(cycle, members) if _helps(cycle, members, step)]
-            if not steps:
-                continue
+        for steps, way in self._ways(members, self._prospects):
             cycle.searches += 1
-            if _search(cycle, members, steps[:MOST_STEPS], way):
+            if _search(cycle, members, steps, way):
                 self._prospects.forget()
                 return
-        self._hopeless.add(alike)
+        self._hopeless[alike] = self._keepers(members)
+        self._tell(members, self._hopeless[alike])
 
-    def _ways(self, members: Members) -> Iterator[tuple[Callable[[Cycle, Members], list[Step]], str]]:
+    def _keepers(self, members: Members) -> str:
+        """Which budgets keep those who would give way for it; nothing where they would not be enough without either."""
+        cycle = self._cycle
+        if not cycle.view.budgets or self._looks >= cycle.settings.eviction_attempts:
+            return ""
+        self._looks += 1
+        with cycle.without_budgets():
+            found = (_enough(cycle, members, steps) for steps, _ in self._ways(members, Prospects(cycle)))
+            chosen = next((steps for steps in found if steps), [])
+        return cycle.allowance.keepers({pod.key: pod for step in chosen for pod in step.pods}.values())
+
+    def _tell(self, members: Members, kept: str) -> None:
+        if kept:
+            still = self._cycle.still
+            still[members.key] = replace(still[members.key], kept=kept)
+
+    def _ways(self, members: Members, prospects: Prospects) -> Iterator[tuple[list[Step], str]]:
         cycle, settings = self._cycle, self._cycle.settings
+        ways: list[tuple[Callable[[Cycle, Members], list[Step]], str]] = []
         if members.key in cycle.reservations:
-            yield steps_of_guests, "reserve"
-        if settings.preempt and has_weaker(cycle, members) and self._prospects.within(members):
-            yield steps_within, "preempt"
-        if settings.reclaim and _reclaims(cycle, members) and self._prospects.beyond(members):
-            yield steps_beyond, "reclaim"
+            ways.append((steps_of_guests, "reserve"))
+        if settings.preempt and has_weaker(cycle, members) and prospects.within(members):
+            ways.append((steps_within, "preempt"))
+        if settings.reclaim and _reclaims(cycle, members) and prospects.beyond(members):
+            ways.append((steps_beyond, "reclaim"))
+        for steps_for, way in ways:
+            steps = [step for step in steps_for(cycle, members) if _helps(cycle, members, step)]
+            if steps:
+                yield steps[:MOST_STEPS], way
 
 
 def _in_order(cycle: Cycle) -> list[Members]:
@@ -131,7 +153,20 @@ def _helps(cycle: Cycle, members: Members, step: Step) -> bool:
 
 
 def _search(cycle: Cycle, members: Members, steps: list[Step], way: str) -> bool:
-    """Add steps, looking whether it is enough after 1, 2, 4, ... of them; then go back to the fewest that are."""
+    """Add steps until it is enough, then go back to the fewest that are."""
+    chosen = _enough(cycle, members, steps)
+    if not chosen:
+        return False
+    mark = cycle.room.mark()
+    chosen = _fewest(cycle, members, chosen, mark)
+    chosen = _spare_some(cycle, members, chosen, mark)
+    _commit(cycle, members, chosen, WHY[way])
+    cycle.ways.append(way)
+    return True
+
+
+def _enough(cycle: Cycle, members: Members, steps: list[Step]) -> list[Step]:
+    """The first steps that make room together, looked at after 1, 2, 4, ... of them; none where all do not."""
     mark = cycle.room.mark()
     chosen: list[Step] = []
     taken: set[Key] = set()
@@ -147,13 +182,7 @@ def _search(cycle: Cycle, members: Members, steps: list[Step], way: str) -> bool
             if enough:
                 break
     cycle.room.rollback(mark)
-    if not enough:
-        return False
-    chosen = _fewest(cycle, members, chosen, mark)
-    chosen = _spare_some(cycle, members, chosen, mark)
-    _commit(cycle, members, chosen, WHY[way])
-    cycle.ways.append(way)
-    return True
+    return chosen if enough else []
 
 
 def _fewest(cycle: Cycle, members: Members, chosen: list[Step], mark: int) -> list[Step]:

@@ -42,6 +42,8 @@ class Explainer:
                 cause += "; even with nobody else there it would not fit, so make it smaller or add nodes"
             if shared is not None:
                 self._known[shared] = cause
+        if still.kept:
+            cause += f"; {still.kept}"
         ahead = self._places.get(id(members), 0)
         if not ahead or members.lone:
             return f"waiting: {cause}"
