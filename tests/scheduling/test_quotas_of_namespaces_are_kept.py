@@ -31,28 +31,29 @@ def asks(it: Board, name: str, least: Mapping[str, int], **more: Any) -> None:
     it.group(name, 0, phase=Phase.PENDING, min_resources=least, **{"min_member": 1, **more})
 
 
+NEVER = "in all, so make it smaller or have that raised"
 CASES = {
-    "cpu": ({"cpu": "3"}, cores(cpu=4), "needs 4 cpu, and quota q of namespace team allows 3, of which 0 are taken"),
+    "cpu": ({"cpu": "3"}, cores(cpu=4), f"needs 4 cpu, and quota q of namespace team allows 3 {NEVER}"),
     "requests of cpu": (
         {"requests__cpu": "3"},
         cores(cpu=4),
-        "needs 4 cpu, and quota q of namespace team allows 3, of which 0 are taken",
+        f"needs 4 cpu, and quota q of namespace team allows 3 {NEVER}",
     ),
     "the stricter of two aliases": (
         {"requests__cpu": "9", "cpu": "3"},
         cores(cpu=4),
-        "needs 4 cpu, and quota q of namespace team allows 3, of which 0 are taken",
+        f"needs 4 cpu, and quota q of namespace team allows 3 {NEVER}",
     ),
     "devices": (
         {f"requests__{GPU}": "1"},
         cores(gpu=2),
-        f"needs 2 {GPU}, and quota q of namespace team allows 1, of which 0 are taken",
+        f"needs 2 {GPU}, and quota q of namespace team allows 1 {NEVER}",
     ),
-    "pods": ({"pods": "0"}, cores(cpu=1), "needs 1 pods, and quota q of namespace team allows 0, of which 0 are taken"),
+    "pods": ({"pods": "0"}, cores(cpu=1), f"needs 1 pods, and quota q of namespace team allows 0 {NEVER}"),
     "counted pods": (
         {"count/pods": "0"},
         cores(cpu=1),
-        "needs 1 pods, and quota q of namespace team allows 0, of which 0 are taken",
+        f"needs 1 pods, and quota q of namespace team allows 0 {NEVER}",
     ),
     "limits say nothing": ({"limits__cpu": "1"}, cores(cpu=4), ""),
     "nor does what is no pod": ({"count/jobs.batch": "0", "services": "0", "requests__storage": "0"}, cores(cpu=4), ""),
@@ -70,6 +71,14 @@ def test_a_group_waits_for_quota(quota: dict[str, str], least: Mapping[str, int]
         assert (found.phase, found.reason, found.sentence, found.blocked) == waits
     else:
         assert found.phase is Phase.INQUEUE
+
+
+def test_who_can_never_have_so_much_is_told_so_whatever_else_is_short() -> None:
+    it = board(pods="1", cpu="3")
+    it.running("first", 1, ["n"], cpu=8)  # nothing is left of the quota, and too little of the cluster
+    asks(it, "g", cores(cpu=4))
+    told = f"waiting: needs 4 cpu, and quota q of namespace team allows 3 {NEVER}"
+    assert verdict(it.cycle(), "g").sentence == told
 
 
 def test_words_of_quotas_in_what_a_group_asks_for_are_no_resources_of_nodes() -> None:

@@ -96,8 +96,12 @@ def _is_held_back(cycle: Cycle, members: Members) -> bool:
 
 def _is_nobody_elses_business(refusal: Standstill) -> bool:
     """Nobody needs to wait for it: its namespace has no more, or alone it asks for more than may ever be had."""
+    return refusal.reason == NAMESPACE_QUOTA or _can_never_be_had(refusal)
+
+
+def _can_never_be_had(refusal: Standstill) -> bool:
     figures = refusal.refusal
-    return refusal.reason == NAMESPACE_QUOTA or (figures is not None and figures.need > figures.limit)
+    return figures is not None and figures.need > figures.limit
 
 
 def _hold_line(cycle: Cycle, head: Members, others: Iterable[Members]) -> None:
@@ -132,8 +136,10 @@ class _Promised:
             _add(self._namespaces.setdefault(group.key.namespace, {}), asked_of_namespace(members))
 
     def refusal(self, members: Members) -> Standstill | None:
-        asked = asked_of_cluster(members.group.min_resources)
-        return self._over_queue(members, asked) or self._over_quota(members) or self._over_cluster(members, asked)
+        asked, quota = asked_of_cluster(members.group.min_resources), self._over_quota(members)
+        if quota is not None and _can_never_be_had(quota):
+            return quota  # whatever else it waits for now
+        return self._over_queue(members, asked) or quota or self._over_cluster(members, asked)
 
     def _over_queue(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
         for standing in self._cycle.shares.standings[members.group.queue].line:
@@ -193,10 +199,14 @@ class _Promised:
         return self._borrowed[place]
 
     def _over_quota(self, members: Members) -> Standstill | None:
-        """What its namespace allows, less what pods there take and what groups let in before it will."""
+        """What its namespace allows, less what pods there take and what groups let in before it will.
+
+        Of several quotas the one that no waiting helps against, where there is such a one.
+        """
         namespace, quotas = members.group.key.namespace, self._cycle.view.quotas
         if namespace not in quotas:
             return None
+        found: list[Standstill] = []
         waiting, asked = self._namespaces.get(namespace, {}), asked_of_namespace(members)
         for name, quota in quotas.of(namespace):
             for resource, need in asked.items():
@@ -205,8 +215,8 @@ class _Promised:
                 if limit is not None and used + need > limit:
                     words = f"quota {name} of namespace {namespace}"
                     refusal = Refusal(words, resource, need, used, limit)
-                    return Standstill("quota", refusal, words=words, reason=NAMESPACE_QUOTA)
-        return None
+                    found.append(Standstill("quota", refusal, words=words, reason=NAMESPACE_QUOTA))
+        return next((each for each in found if _can_never_be_had(each)), found[0] if found else None)
 
     def _over_cluster(self, members: Members, asked: Mapping[str, int]) -> Standstill | None:
         shares = self._cycle.shares

@@ -156,6 +156,8 @@ def _quota(still: Standstill, refusal: Refusal) -> str:
         return f"needs {need} {name}, and the cluster lets in {limit} at once, so make it smaller or add nodes"
     if still.over_cluster:
         return f"needs {need} {name}; the cluster lets in {limit} at once, and groups before it already ask for {used}"
+    if still.words and refusal.need > refusal.limit:
+        return f"needs {need} {name}, and {still.words} allows {limit} in all, so make it smaller or have that raised"
     if still.words:
         return f"needs {need} {name}, and {still.words} allows {limit}, of which {used} are taken"
     if refusal.by_weight:
