@@ -10,10 +10,13 @@ import pytest
 
 from kit.scheduled import NS, scheduled
 from shoal.cluster.reflecting import Reflector
+from shoal.kube import quotas
+from shoal.kube.amounts import Amounts
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Key, Obj, name_of
+from shoal.kube.quotas import taken, usage_of
 from shoal.kube.times import rfc3339
-from shoal.operator.counting import GOING, CountingLoop, budget_status, quota_status
+from shoal.operator.counting import GOING, BudgetCounts, CountingLoop, QuotaCounts, budget_status, quota_status
 
 CHOSEN = {"app": "a"}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,14 +37,14 @@ def test_a_quota_counts_what_pods_take_that_have_not_ended() -> None:
     quota = {"spec": {"hard": hard}}
     pods = [pod("a"), pod("b", phase="Pending"), pod("over", phase="Succeeded"), pod("lost", phase="Failed")]
     used = {"cpu": "1", "limits.cpu": "2", "requests.memory": "2Gi", "pods": "2", "count/pods": "2"}
-    assert quota_status(quota, pods, NOW) == {"hard": hard, "used": used}
+    assert quota_status(quota, taken(quota, pods)) == {"hard": hard, "used": used}
 
 
 def test_a_quota_keeps_the_words_of_an_amount_that_is_the_same() -> None:
     """A server may store `1073741824` as `1Gi`: to write it again would change nothing."""
     said = {"memory": "1048576Ki", "cpu": "0.7"}
     quota = {"spec": {"hard": {"memory": "2Gi", "cpu": "4"}}, "status": {"used": said}}
-    assert quota_status(quota, [pod("a")], NOW)["used"] == {"memory": "1048576Ki", "cpu": "500m"}
+    assert quota_status(quota, taken(quota, [pod("a")]))["used"] == {"memory": "1048576Ki", "cpu": "500m"}
 
 
 def of_class(operator: str, *values: str) -> Obj:
@@ -65,7 +68,41 @@ SCOPES: dict[str, tuple[Obj, str]] = {
 @pytest.mark.parametrize(("spec", "used"), SCOPES.values(), ids=SCOPES)
 def test_a_quota_counts_the_pods_it_is_for(spec: Obj, used: str) -> None:
     pods = [pod("plain"), pod("ends", activeDeadlineSeconds=5), pod("high", priorityClassName="high")]
-    assert quota_status({"spec": {"hard": {"pods": "9"}, **spec}}, pods, NOW)["used"] == {"pods": used}
+    quota = {"spec": {"hard": {"pods": "9"}, **spec}}
+    assert quota_status(quota, taken(quota, pods))["used"] == {"pods": used}
+
+
+def test_what_is_counted_one_by_one_is_what_there_is() -> None:
+    counts, place = QuotaCounts(), Key("ns", "q")
+    a, b = Key("ns", "a"), Key("ns", "b")
+
+    def used(**spec: Any) -> str:
+        told: str = counts.status(place, {"spec": {"hard": {"pods": "9"}, **spec}}, NOW)["used"]["pods"]
+        return told
+
+    found = []
+    for key, now in ((a, pod("a")), (b, pod("b")), (a, pod("a", phase="Failed")), (a, pod("a")), (b, None)):
+        counts.put(key, now)
+        found.append(used())
+    assert (found, used(scopes=["BestEffort"]), used()) == (["1", "2", "1", "2", "1"], "0", "1")
+    counts.forget(place)
+    counts.put(a, None)
+    assert used() == "0"
+
+
+def test_a_pod_is_added_up_once_whatever_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+
+    def noted(one: Obj) -> Amounts:
+        looked_at.append(name_of(one))
+        return usage_of(one)
+
+    monkeypatch.setattr(quotas, "usage_of", noted)
+    counts, names = QuotaCounts(), [f"p{number}" for number in range(20)]
+    for name in names:
+        counts.put(Key("ns", name), pod(name))
+        counts.status(Key("ns", "q"), {"spec": {"hard": {"pods": "99"}}}, NOW)
+    assert looked_at == names
 
 
 # What a budget says, the pods there are, and healthy, desired, allowed, expected.
@@ -101,7 +138,7 @@ def test_a_pod_that_was_evicted_is_counted_as_gone_until_it_is() -> None:
 async def test_a_pod_that_stays_after_all_counts_again_when_its_time_is_over() -> None:
     async with scheduled() as it:
         pods = Reflector(it.cluster, POD, clock=it.clock)
-        loop = CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, budget_status, clock=it.clock)
+        loop = CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=it.clock)
         running = [asyncio.create_task(part.run()) for part in (pods, loop)]
         budget = {"minAvailable": 0, "selector": {}}
         await it.cluster.create(POD_DISRUPTION_BUDGET, {"metadata": {"name": "b"}, "spec": budget}, NS)
@@ -126,8 +163,8 @@ async def test_in_a_cluster_of_our_own_one_goes_after_the_other() -> None:
         pods = Reflector(it.cluster, POD)
         parts = [
             pods,
-            CountingLoop(it.cluster, RESOURCE_QUOTA, pods, quota_status, clock=it.clock),
-            CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, budget_status, clock=it.clock),
+            CountingLoop(it.cluster, RESOURCE_QUOTA, pods, QuotaCounts(), clock=it.clock),
+            CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=it.clock),
         ]
         running = [asyncio.create_task(part.run()) for part in parts]
         await it.cluster.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 100})

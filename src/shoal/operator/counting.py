@@ -1,14 +1,16 @@
 """Objects whose status counts pods, in a cluster of our own: what quotas have taken, what disruption budgets allow.
 
-`quota_status` and `budget_status` decide from the object and the pods of its namespace; the loop writes what differs,
-on the version it looked at. Budgets count the pods that exist: how many somebody means to have is not looked up. A pod
-that was evicted and is still there some minutes later was kept by somebody, or is another of the same name: the budget
-forgets that it was to go, as in Kubernetes.
+`Counts` know the pods of each namespace and say what an object should tell of them; the loop writes what differs, on
+the version it looked at. What is taken of a quota follows the pods one by one: adding all of them up for each change of
+one would cost the square of their number. Budgets count the pods that exist: how many somebody means to have is not
+looked up. A pod that was evicted and is still there some minutes later was kept by somebody, or is another of the same
+name: the budget forgets that it was to go, as in Kubernetes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
@@ -16,29 +18,26 @@ from typing import Any
 from shoal.cluster.clock import Clock, Timer
 from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.kube.amounts import amounts
+from shoal.kube.amounts import Amounts, amounts
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, at_path, is_leaving, labels_of, name_of, uid_of
-from shoal.kube.quotas import OVER, PLAIN, taken, written
+from shoal.kube.quotas import OVER, PLAIN, Tally, written
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
 from shoal.operator.loops import subscribed
 from shoal.operator.queueing import KeyedWork
 
-Status = Callable[[Obj, Iterable[Obj], datetime], Obj]
-
 GOING = timedelta(minutes=2)  # how long a budget takes an evicted pod's word for it
 BEGINNINGS = ("requests.", "limits.", "hugepages-")  # of what a quota may say about pods, besides plain names
 
 
-def quota_status(quota: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
+def quota_status(quota: Obj, used: Amounts) -> Obj:
     """What is not asked for by pods is not counted, and left out."""
-    del now
     hard = at_path(quota, "spec", "hard", default={})
     said = at_path(quota, "status", "used", default={})
-    known, used = amounts(said), taken(quota, pods)
+    known = amounts(said)
     told = {
         # The server may write the same amount in other words: those are not changed.
         name: said[name] if known.get(name) == used.get(name, 0) else written(name, used.get(name, 0))
@@ -56,7 +55,8 @@ def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
     spec, before = budget.get("spec") or {}, budget.get("status") or {}
     evicted = {name: at for name, at in (before.get("disruptedPods") or {}).items() if parse(at) + GOING > now}
     selector = spec.get("selector")
-    chosen = [] if selector is None else [pod for pod in pods if from_label_selector(selector).matches(labels_of(pod))]
+    matching = from_label_selector(selector) if selector is not None else None
+    chosen = [pod for pod in pods if matching is not None and matching.matches(labels_of(pod))]
     chosen = [pod for pod in chosen if at_path(pod, "status", "phase") not in OVER]
     going = {name_of(pod) for pod in chosen if not is_leaving(pod)} & evicted.keys()
     healthy = sum(is_true(pod, "Ready") and not is_leaving(pod) and name_of(pod) not in going for pod in chosen)
@@ -89,15 +89,68 @@ def _part(said: int | str, whole: int) -> int:
     return said if isinstance(said, int) else ceil(int(said.removesuffix("%")) * whole / 100)
 
 
+class Counts(ABC):
+    """The pods there are, by namespace, and what an object says of those of its own."""
+
+    def __init__(self) -> None:
+        self._there: dict[str, dict[Key, Obj]] = {}
+
+    def put(self, key: Key, pod: Obj | None) -> None:
+        """The pod of that name as it is now; None where it is gone."""
+        there = self._there.setdefault(key.namespace, {})
+        if pod is not None:
+            there[key] = pod
+        else:
+            there.pop(key, None)
+        if not there:
+            del self._there[key.namespace]
+
+    @abstractmethod
+    def status(self, key: Key, obj: Obj, now: datetime) -> Obj:
+        """Of the object of that name, as it is now."""
+
+    def forget(self, key: Key) -> None:  # noqa: B027 - most keep nothing
+        """The object is gone."""
+
+
+class BudgetCounts(Counts):
+    def status(self, key: Key, obj: Obj, now: datetime) -> Obj:
+        return budget_status(obj, self._there.get(key.namespace, {}).values(), now)
+
+
+class QuotaCounts(Counts):
+    def __init__(self) -> None:
+        super().__init__()
+        self._tallies: dict[str, dict[Key, Tally]] = {}  # by namespace and quota
+
+    def put(self, key: Key, pod: Obj | None) -> None:
+        super().put(key, pod)
+        for tally in self._tallies.get(key.namespace, {}).values():
+            tally.put(key, pod)
+
+    def status(self, key: Key, obj: Obj, now: datetime) -> Obj:
+        del now
+        tally = self._tallies.get(key.namespace, {}).get(key)
+        if tally is None or tally.quota.get("spec") != obj.get("spec"):
+            tally = self._tallies.setdefault(key.namespace, {})[key] = Tally(obj)
+            for each, pod in self._there.get(key.namespace, {}).items():
+                tally.put(each, pod)
+        return quota_status(obj, tally.used)
+
+    def forget(self, key: Key) -> None:
+        beside = self._tallies.get(key.namespace, {})
+        if beside.pop(key, None) is not None and not beside:
+            del self._tallies[key.namespace]
+
+
 class CountingLoop:
-    def __init__(self, cluster: Cluster, kind: Kind, pods: Reflector, status: Status, *, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, kind: Kind, pods: Reflector, counts: Counts, *, clock: Clock) -> None:
         self.name = f"{kind.plural} status"
         self._cluster = cluster
         self._kind = kind
         self._pods = pods
-        self._status = status
+        self._counts = counts
         self._clock = clock
-        self._there: dict[str, dict[Key, Obj]] = {}  # pods by namespace
         self._lapses: dict[Key, Timer] = {}
         self._work = KeyedWork(self.name, self._pass, clock=clock)
         self._counting = Reflector(cluster, kind, on_change=lambda change: self._work.add(change.key), clock=clock)
@@ -112,16 +165,9 @@ class CountingLoop:
             await self._work.close()
 
     def _pod_changed(self, change: Change) -> None:
-        namespace = change.key.namespace
-        there = self._there.setdefault(namespace, {})
-        if change.new is not None:
-            there[change.key] = change.new
-        else:
-            there.pop(change.key, None)
-        if not there:
-            del self._there[namespace]
+        self._counts.put(change.key, change.new)
         for key in self._counting.objects:
-            if key.namespace == namespace:
+            if key.namespace == change.key.namespace:
                 self._work.add(key)
 
     async def _pass(self, key: Key) -> None:
@@ -130,9 +176,10 @@ class CountingLoop:
             timer.cancel()
         obj = self._counting.objects.get(key)
         if obj is None or is_leaving(obj):
+            self._counts.forget(key)
             return
         now = self._clock.now()
-        before, status = obj.get("status") or {}, self._status(obj, self._there.get(key.namespace, {}).values(), now)
+        before, status = obj.get("status") or {}, self._counts.status(key, obj, now)
         if (lapse := lapse_of(status)) is not None:
             self._lapses[key] = self._clock.call_later((lapse - now).total_seconds(), lambda: self._work.add(key))
         if before != status:

@@ -18,7 +18,7 @@ from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
 from shoal.operator.adopting import AdoptingLoop
-from shoal.operator.counting import CountingLoop, budget_status, quota_status
+from shoal.operator.counting import BudgetCounts, CountingLoop, QuotaCounts
 from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.loops import Loop
 from shoal.operator.scheduler.loop import Scheduler
@@ -55,8 +55,8 @@ def standard_loops(
         lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),
         lambda: AccountsLoop(cluster),
-        lambda: CountingLoop(cluster, RESOURCE_QUOTA, pods, quota_status, clock=clock),
-        lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, budget_status, clock=clock),
+        lambda: CountingLoop(cluster, RESOURCE_QUOTA, pods, QuotaCounts(), clock=clock),
+        lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=clock),
         lambda: AbsentNodesLoop(cluster, nodes, pods),
         lambda: AdoptingLoop(cluster, pods, clock=clock),
     ]  # fmt: skip
