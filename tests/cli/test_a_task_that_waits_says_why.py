@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from io import StringIO
 
@@ -11,7 +12,10 @@ from rich.console import Console
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cli.following import Sight
+from kit.volcano_jobs import task, vcjob
+from kit.volcano_world import SimulatedVolcano
+from shoal.cli.changing import stop
+from shoal.cli.following import Follower, Sight
 from shoal.cli.jobs import Found
 from shoal.cli.progress import Lines, Screen
 from shoal.cli.views import tasks_of
@@ -98,3 +102,33 @@ async def test_the_table_has_the_reason_and_no_markup_below_a_note() -> None:
     assert "no [log]" in shown
     assert "[dim]" not in shown
     assert "[/]" not in shown
+
+
+CASES = {
+    "a priority nobody knows": (
+        vcjob("a", task(fate=runs()), priorityClassName="top"),
+        "a: worker-0 could not be created yet: "
+        'pods "a-worker-0" is forbidden: no PriorityClass with name top was found',
+    ),
+    "a claim somebody has to make": (
+        vcjob("a", task(fate=runs()), volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]),
+        "a: The job waits for the PersistentVolumeClaim data: somebody has to create it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_a_pod_that_cannot_be_made_says_why_once(case: str) -> None:
+    manifest, word = CASES[case]
+    out = StringIO()
+    lines = Lines(Console(file=out, width=200), logs=True)
+    async with SimulatedVolcano() as world:
+        await world.submit(manifest)
+        found = Found(await world.user.get(world.dialect.kind, "a", NAMESPACE), world.dialect)
+        follower = Follower(world.user, [found], on_hindrance=lines.hindrance)
+        following = asyncio.create_task(follower.run())
+        await world.until(lambda: word in out.getvalue())
+        await world.rest(60)  # in which it is tried again and again
+        await stop(world.user, found)
+        await world.until(following.done)
+    assert [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in out.getvalue().splitlines()] == [word]

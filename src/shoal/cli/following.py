@@ -21,8 +21,9 @@ from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.reflecting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import TaskRef
+from shoal.engine.policies import Gate, WishGate
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import POD
+from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Key, Obj, uid_of
 
 OnChange = Callable[[Found], None]
@@ -52,6 +53,9 @@ class Sight:
 OnPod = Callable[[Found, str, Sight], None]  # the job, the task, its pod
 OnGang = Callable[[Found, str], None]  # the job, and why its gang is not let in; '' when it is
 
+OnHindrance = Callable[[Found, str], None]  # the job, and why something it needs cannot be made; each reason once
+
+_REFUSED = "CreateRefused"  # what the engine calls a pod that the cluster did not take
 _SPEAKING = ("Running", "Succeeded", "Failed")
 
 
@@ -88,6 +92,7 @@ class Follower:
         on_trouble: OnTrouble = lambda *_: None,
         on_pod: OnPod = lambda *_: None,
         on_gang: OnGang = lambda *_: None,
+        on_hindrance: OnHindrance | None = None,
         is_over: Callable[[Found], bool] = lambda found: found.state.is_ended,
         hears: Callable[[TaskRef], bool] = lambda _: True,
         options: LogOptions | None = None,
@@ -101,6 +106,8 @@ class Follower:
         self._on_trouble = on_trouble
         self._on_pod = on_pod
         self._on_gang = on_gang
+        self._on_hindrance = on_hindrance
+        self._hindrances: set[tuple[str, str]] = set()  # told, by job
         self._is_over = is_over
         self._hears = hears
         self._options = replace(options or LogOptions(), follow=True)
@@ -119,6 +126,8 @@ class Follower:
             namespaces = {job.namespace for job in self.jobs.values()}
             tasks += [self._kept(self._pods_of(name).run()) for name in namespaces]
             tasks += [asyncio.create_task(self._keep_groups(job)) for job in places.values()]
+        if self._on_hindrance is not None:
+            tasks += [asyncio.create_task(self._hear_of_hindrances(job)) for job in self.jobs.values()]
         try:
             await self._over
             last_lines = [log for life, log in self._logs.items() if life not in self._endless]
@@ -193,6 +202,23 @@ class Follower:
                     self._on_gang(job, kin.waits(change.new))
 
         copy = Reflector(self._cluster, kin.group, like.namespace, on_change=changed, gives_up_on=(*NOT_ALLOWED, 404))
+        with suppress(ApiError):
+            await copy.run()
+
+    async def _hear_of_hindrances(self, job: Found) -> None:
+        """The Events about one job that say why its pods are not made: these have no object that could say so."""
+        uid = uid_of(job.manifest)
+        reasons = {_REFUSED, *(gate.reason for gate in _gates(job) if isinstance(gate, WishGate) and gate.reason)}
+
+        def changed(change: Change) -> None:
+            event = change.new or {}
+            told = uid, str(event.get("message") or "")
+            if event.get("reason") in reasons and told not in self._hindrances and self._on_hindrance is not None:
+                self._hindrances.add(told)
+                self._on_hindrance(job, told[1])
+
+        fields = f"involvedObject.uid={uid}"
+        copy = Reflector(self._cluster, EVENT, job.namespace, fields=fields, on_change=changed, gives_up_on=NOT_ALLOWED)
         with suppress(ApiError):
             await copy.run()
 
@@ -297,6 +323,10 @@ class Follower:
                 continue
             self._heard[uid] = self._heard.get(uid, _Mark()).after(stamp)
             self._on_line(job, voice, line if options.timestamps else text)
+
+
+def _gates(found: Found) -> tuple[Gate, ...]:
+    return found.job.policies.gates if found.job is not None else ()
 
 
 def task_of(job: Found, pod: Obj) -> TaskRef | None:

@@ -150,6 +150,9 @@ class Lines:
         if uid_of(found.manifest) in self._board.jobs:
             self._say(found, "", self._board.word(found))
 
+    def hindrance(self, found: Found, why: str) -> None:
+        self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {self._board.name(found)}: {why}")
+
     def _say_tasks(self) -> None:
         for job, view, _, why in self._board.rows():
             if view is NOBODY:
@@ -218,6 +221,9 @@ class Screen:
 
     def gang(self, found: Found, why: str) -> None:
         self._board.gangs[uid_of(found.manifest)] = why
+
+    def hindrance(self, found: Found, why: str) -> None:
+        self.note(f"{self._board.name(found)}: {why}")
 
     def trouble(self, task: str, why: str) -> None:
         from rich.text import Text

@@ -122,7 +122,8 @@ async def _run(
         follower = Follower(
             hosted.cluster, jobs,
             on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble, on_pod=shown.pod,
-            on_gang=shown.gang, is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
+            on_gang=shown.gang, on_hindrance=shown.hindrance,
+            is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
         with shown.shown(), interruption.heard():
