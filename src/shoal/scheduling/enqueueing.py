@@ -37,10 +37,15 @@ def send_back(cycle: Cycle) -> None:
         if cycle.now < ends or not members.waiting:
             continue
         record = cycle.record(members)
-        pause = min(cycle.settings.backoff_seconds * 2**group.timeouts, LONGEST_BACKOFF_SECONDS)
+        pause = _pause(cycle, group.timeouts)
         record.phase, record.inqueue_since = PENDING, None
         record.not_before, record.timeouts = cycle.now + pause, group.timeouts + 1
         cycle.wake(record.not_before)
+
+
+def _pause(cycle: Cycle, timeouts: int) -> float:
+    """How long a group stays outside that was sent back so often before."""
+    return min(cycle.settings.backoff_seconds * 2.0 ** min(timeouts, 64), LONGEST_BACKOFF_SECONDS)
 
 
 def enqueue(cycle: Cycle) -> None:
@@ -86,7 +91,10 @@ def _is_held_back(cycle: Cycle, members: Members) -> bool:
         words = f"queue {group.queue} is closed; it is let in when the queue is opened"
         cycle.still[members.key] = Standstill("queue", words=words, reason="QueueClosed")
     elif cycle.now < cycle.record(members).not_before:
-        words = "it had its time in the queue without one pod finding a place, and is let in again later"
+        pause = _pause(cycle, max(cycle.record(members).timeouts - 1, 0))
+        words = (
+            f"it had its time in the queue without one pod finding a place, and stays out of it for {pause:g} seconds"
+        )
         cycle.still[members.key] = Standstill("backoff", words=words, reason="InqueueTimeout")
         cycle.wake(cycle.record(members).not_before)
     else:

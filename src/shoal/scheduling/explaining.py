@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from shoal.scheduling.columns import Ints
-from shoal.scheduling.cycle import Cycle, Standstill
+from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.members import Members, Unit
 from shoal.scheduling.possible import could_ever_run
 from shoal.scheduling.requests import shown
@@ -22,6 +22,8 @@ from shoal.scheduling.shapes import Shape
 from shoal.scheduling.shares import Refusal
 from shoal.scheduling.snapshot import Node, Pod
 from shoal.scheduling.topology import Tier
+
+NEVER_FITS = "even with nobody else there it would not fit, so make it smaller or add nodes"
 
 
 class Explainer:
@@ -39,7 +41,7 @@ class Explainer:
         if cause is None:
             cause = self._cause(members, still)
             if still.obstacle == "capacity" and not members.lone and self._is_hopeless(members):
-                cause += "; even with nobody else there it would not fit, so make it smaller or add nodes"
+                cause += f"; {NEVER_FITS}"
             if shared is not None:
                 self._known[shared] = cause
         if still.kept:
@@ -74,7 +76,22 @@ class Explainer:
                 return f"its place is being freed; it starts when {still.words or 'the'} pods have left"
             case "capacity":
                 return self._capacity(members)
+            case "backoff":
+                return "; ".join([*self._what_keeps(members), still.words])
         return still.words
+
+    def _what_keeps(self, members: Members) -> list[str]:
+        """Why a group would find no place if it were let in; nothing where it would, or where pods are missing."""
+        cycle = self._cycle
+        if members.lack() is not None or not members.minimum():
+            return []
+        asked_at_least(members, cycle.view)
+        mark = cycle.room.mark()
+        is_placed = cycle.gangs.place_minimum(members, cycle.where(members)) is not None
+        cycle.room.rollback(mark)
+        if is_placed:
+            return []
+        return [self._capacity(members), *([NEVER_FITS] if self._is_hopeless(members) else [])]
 
     def _capacity(self, members: Members) -> str:
         minimum = members.minimum()
