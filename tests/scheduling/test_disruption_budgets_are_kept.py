@@ -156,3 +156,27 @@ def test_what_is_kept_counts_as_free_for_nobody(
         it.group(name, min_member=asked, min_resources=cores(cpu=asked), priority=priority, phase=Phase.PENDING)
     phases = {verdict.group.name: verdict.phase for verdict in it.cycle().groups}
     assert [name for name in ("great", "small") if phases[name] is Phase.INQUEUE] == let_in
+
+
+@pytest.mark.parametrize(("allowed", "phase"), [(2, Phase.INQUEUE), (1, Phase.PENDING), (0, Phase.PENDING)])
+def test_what_another_queue_borrowed_is_not_free_where_a_budget_keeps_it(allowed: int, phase: Phase) -> None:
+    it = Board(sharing="capacity")
+    it.node("n", cpu=4)
+    for name in ("borrower", "lender"):
+        it.queue(name, deserved=cores(cpu=2))
+    it.running("old", 4, ["n"], min_member=1, min_resources=cores(cpu=1), queue="borrower", labels=KEPT)
+    budget(it, allowed)
+    it.group("new", 2, phase=Phase.PENDING, min_resources=cores(cpu=2), queue="lender")
+    made = it.cycle()
+    assert {verdict.group.name: verdict.phase for verdict in made.groups}["new"] is phase
+    assert len(evicted(made)) == (2 if phase is Phase.INQUEUE else 0)
+
+
+def test_where_gangs_are_not_evicted_whole_only_what_can_be_spared_is_free() -> None:
+    it = Board(evict_whole_gangs=False)
+    it.nodes(4)
+    it.running("little", 4, ["n0", "n1", "n2", "n3"], min_member=2)
+    for number, asked in enumerate((3, 2)):
+        it.group(f"new{number}", min_member=asked, min_resources=cores(cpu=asked), priority=10, phase=Phase.PENDING)
+    phases = {verdict.group.name: verdict.phase for verdict in it.cycle().groups}
+    assert (phases["new0"], phases["new1"]) == (Phase.PENDING, Phase.INQUEUE)

@@ -128,6 +128,7 @@ class _Promised:
         self._namespaces: dict[str, Amounts] = {}
         self._elastic: dict[str, Amounts] = {}
         self._weaker: dict[tuple[str, int], Amounts] = {}  # by queue and priority
+        self._gives: dict[str, Amounts] = {}  # by queue: what all its groups could
         self._borrowed: dict[tuple[str, str], Mapping[str, float]] = {}  # by others than a queue, below another or all
         for members in cycle.view.unsettled.values():
             if not members.lone and cycle.phase(members) is INQUEUE:
@@ -203,8 +204,13 @@ class _Promised:
             return {}
         place = (queue, within.queue.name if within else "")
         if place not in self._borrowed:
-            self._borrowed[place] = shares.borrowed(queue, within)
+            self._borrowed[place] = shares.borrowed(queue, within, self._could_give)
         return self._borrowed[place]
+
+    def _could_give(self, queue: str) -> Amounts:
+        if queue not in self._gives:
+            self._gives[queue] = yielded(self._cycle, self._cycle.view.accounts[queue].groups.values())
+        return self._gives[queue]
 
     def _over_quota(self, members: Members) -> Standstill | None:
         """What its namespace allows, less what pods there take and what groups let in before it will.

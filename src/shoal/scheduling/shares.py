@@ -7,7 +7,7 @@ it. The accounts are copies for one plan; what is tried is taken back with the r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -159,15 +159,21 @@ class Shares:
         return {r: min(total * whole, standing.ceiling.get(r, float("inf"))) for r, total in self.total.items()}
 
     def is_overused(self, name: str) -> bool:
-        """Holds all it deserves already. Only weights say so: by entitlement a queue may borrow up to its ceiling."""
-        if not self.by_weight:
-            return False
+        """Holds all it deserves already, or more. One that deserves nothing is not called so."""
         standing = self.standings[name]
         deserved = {r: d for r, d in standing.deserved.items() if d > SLACK}
         return bool(deserved) and all(standing.allocated.get(r, 0) >= d - SLACK for r, d in deserved.items())
 
-    def borrowed(self, by_others_than: str, within: Standing | None = None) -> Mapping[str, float]:
-        """What queues below that one, or all, hold beyond their parts and may have to give back: a bound from above."""
+    def borrowed(
+        self,
+        by_others_than: str,
+        within: Standing | None = None,
+        could_give: Callable[[str], Mapping[str, int]] | None = None,
+    ) -> Mapping[str, float]:
+        """What queues below that one, or all, hold beyond their parts and may have to give back: a bound from above.
+
+        `could_give`: what the groups of a queue would lose if they all gave way.
+        """
         found: dict[str, float] = {}
         for standing in self._holders:
             queue = standing.queue
@@ -178,8 +184,9 @@ class Shares:
                 r: held - max(part.get(r, 0.0), queue.guarantee.get(r, 0)) for r, held in standing.allocated.items()
             }
             if any(beyond[r] > SLACK for r in [r for r in beyond if r in part] or beyond):
+                most = could_give(queue.name) if could_give is not None else beyond
                 for r, amount in beyond.items():
-                    found[r] = found.get(r, 0.0) + max(amount, 0.0)
+                    found[r] = found.get(r, 0.0) + max(min(amount, most.get(r, 0)), 0.0)
         return found
 
     def refusal(

@@ -85,10 +85,12 @@ def yielded(cycle: Cycle, groups: Iterable[Members]) -> Amounts:
         group = members.group
         if not members.known or not group.preemptable or not members.sitting:
             continue
-        if members.has_stayers or cycle.view.budgets.concern(group.key.namespace):
+        whole, least = cycle.settings.evict_whole_gangs, group.min_resources
+        is_counted = (whole or least) and not members.has_stayers
+        if not is_counted or cycle.view.budgets.concern(group.key.namespace):
             gives = held(cycle, _most_to_go(_known_steps(cycle, members), allowance))
-        else:  # nobody who stays, so their sum will do: there may be many
-            keeps = {} if cycle.settings.evict_whole_gangs else group.min_resources or members.allocated
+        else:  # nobody stays, so their sum will do: there may be many
+            keeps = {} if whole or least is None else least
             gives = {name: max(amount - keeps.get(name, 0), 0) for name, amount in members.allocated.items()}
         for name, amount in gives.items():
             found[name] = found.get(name, 0) + amount
