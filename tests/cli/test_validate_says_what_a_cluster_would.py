@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kit.frameworks_of_scenarios import fw, role
+from kit.volcano_jobs import task, vcjob
 from shoal.cli.main import shoal
 from shoal.kube.objects import Obj
 
@@ -42,6 +43,34 @@ def test_every_mistake_of_every_document_is_listed(tmp_path: Path) -> None:
         f"{tmp_path}/job.yaml, document 2: Service s has 1 mistake:",
         "  spec.ports[0].port: Invalid value: 70000: must be between 1 and 65535, inclusive",
     ]
+
+
+def gang_kind(kind: str, name: str, **spec: object) -> Obj:
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def test_queues_and_groups_are_judged_by_what_they_say_themselves(tmp_path: Path) -> None:
+    good = gang_kind("Queue", "good", parent="dept", capability={"cpu": 4}), gang_kind("PodGroup", "good", queue="dept")
+    negative = gang_kind("Queue", "q", capability={"cpu": "-1"}), gang_kind("PodGroup", "g", minResources={"cpu": "-3"})
+    result = validated(tmp_path, *good, *negative, gang_kind("Queue", "loop", parent="loop"))
+    assert (result.exit_code, [line.removeprefix(f"{tmp_path}/job.yaml, ") for line in result.output.splitlines()]) == (
+        1,
+        [
+            "document 1: Queue good is in order.",
+            "document 2: PodGroup good is in order.",
+            "document 3: Queue q has 1 mistake:",
+            "  spec: queue q: capability of cpu is below zero; give zero or more",
+            "document 4: PodGroup g has 1 mistake:",
+            "  spec.minResources: an amount is below zero; give zero or more",
+            "document 5: Queue loop has 1 mistake:",
+            "  spec: queue loop would be below itself; choose another parent than loop",
+        ],
+    )
+
+
+def test_a_job_for_the_queue_above_all_others_is_refused(tmp_path: Path) -> None:
+    result = validated(tmp_path, vcjob("a", task(), queue="root"))
+    assert 'spec.queue: Invalid value: "root": can not submit job to root queue: choose a leaf' in result.output
 
 
 def test_a_kind_nobody_knows_is_a_mistake(tmp_path: Path) -> None:

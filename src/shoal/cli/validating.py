@@ -23,6 +23,7 @@ from shoal.kube.misfits import is_below, path_of, without
 from shoal.kube.objects import Key, Obj
 from shoal.kube.validation.fields import invalid
 from shoal.operator.jobs.installing import admit
+from shoal.operator.scheduler.admission import admit as admit_queues_and_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ def judge_room() -> Machinery:
     """An empty cluster that knows every job language."""
     machinery = Machinery.open(MEMORY)
     admit(machinery, dialects())
+    admit_queues_and_groups(machinery, sees_queues=False)
     for definition in (each for dialect in dialects() for each in definitions_of(dialect)):
         machinery.create(CUSTOM_RESOURCE_DEFINITION, "", definition)
     return machinery

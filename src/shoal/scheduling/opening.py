@@ -70,7 +70,7 @@ def admit_group(queues: Mapping[str, Queue], name: str) -> None:
 
 def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterable[str] = ()) -> None:
     """Whether a queue may be stored like this; `holds_pods` are the queues whose pods have nodes."""
-    admit_amounts(queue)
+    admit_alone(queue)
     parent = queues.get(queue.parent)
     if queue.name == ROOT or parent is None:
         if queue.parent != ROOT and queue.name != ROOT:
@@ -78,8 +78,8 @@ def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterab
                 f"queue {queue.name} is to be below {queue.parent}, which does not exist; create it first"
             )
         return
-    if queue.parent == queue.name or queue.name in _line(queues, queue.parent):
-        raise QueueRefused(f"queue {queue.name} would be below itself; choose another parent than {queue.parent}")
+    if queue.name in _line(queues, queue.parent):
+        raise _below_itself(queue)
     if len(_line(queues, queue.parent)) >= DEEPEST:
         raise QueueRefused(f"queue {queue.name} would be more than {DEEPEST} queues deep; choose a higher parent")
     if queue.parent in set(holds_pods):
@@ -87,10 +87,16 @@ def admit_queue(queues: Mapping[str, Queue], queue: Queue, *, holds_pods: Iterab
     _check_family(queues, queue, parent)
 
 
-def admit_amounts(queue: Queue) -> None:
-    """What a queue says of itself alone."""
+def admit_alone(queue: Queue) -> None:
+    """What a queue says of itself, whatever others there are."""
+    if queue.parent == queue.name != ROOT:
+        raise _below_itself(queue)
     for resource in sorted({*queue.guarantee, *queue.deserved, *queue.capability}):
         _check_amounts(queue, resource)
+
+
+def _below_itself(queue: Queue) -> QueueRefused:
+    return QueueRefused(f"queue {queue.name} would be below itself; choose another parent than {queue.parent}")
 
 
 def admit_deletion(queues: Mapping[str, Queue], name: str, *, holds_pods: Iterable[str] = ()) -> None:

@@ -198,10 +198,10 @@ def admit_among(manifest: Obj, lookup: Lookup) -> list[Cause]:
     """Whether a new Job may enter its queue: it must be there, open, a leaf, and not the root of all."""
     name = (manifest.get("spec") or {}).get("queue") or DEFAULT_QUEUE
     queues = {name_of(queue): queue for queue in lookup(QUEUE)}
-    if name not in queues:
-        return [invalid("spec.queue", name, "unable to find job queue: there is no such queue")] if queues else []
     if name == ROOT_QUEUE:
         return [invalid("spec.queue", name, "can not submit job to root queue: choose a leaf")]
+    if name not in queues:
+        return [invalid("spec.queue", name, "unable to find job queue: there is no such queue")] if queues else []
     state = (queues[name].get("status") or {}).get("state") or "Open"
     if state != "Open":
         return [invalid("spec.queue", name, f"can only submit job to queue with state `Open`, it is `{state}`")]

@@ -19,7 +19,7 @@ from shoal.scheduling.opening import (
     DEFAULT,
     ROOT,
     QueueRefused,
-    admit_amounts,
+    admit_alone,
     admit_deletion,
     admit_group,
     admit_queue,
@@ -30,10 +30,12 @@ from shoal.scheduling.requests import amounts
 Check = Callable[[Obj, Obj | None], list[Cause]]
 
 
-def admit(machinery: Machinery) -> None:
-    """Have the two kinds looked at from here on."""
+def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
+    """Have the two kinds looked at from here on; alone, where the queues they will meet are not stored here."""
 
-    def stored() -> list[Obj]:
+    def stored() -> list[Obj] | None:
+        if not sees_queues:
+            return None
         return [each.obj() for each in machinery.list(QUEUE).items]
 
     for kind, check, keep in (
@@ -50,7 +52,7 @@ def judge_queue(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
     try:
         queue = queue_from(new)
         if stored is None:
-            admit_amounts(queue)
+            admit_alone(queue)
         else:
             admit_queue({**_known(stored), queue.name: queue}, queue, holds_pods=_holding(stored))
     except (ValueError, TypeError) as wrong:  # QueueRefused is one
