@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import NS, Board, cores, said
+from kit.gangs import NS, Board, cores, said, verdict
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
 from shoal.scheduling.budgets import Budget
+from shoal.scheduling.groups import Phase
 
 KEPT = {"app": "kept"}
 FULL = "waiting: needs 2 pods at once, 0 would fit, 2 missing: needs 1 cpu, the most free is 0 of 1 on node n0"
@@ -70,3 +71,33 @@ def test_budgets_in_the_way_of_what_another_queue_borrowed_are_named() -> None:
     assert said(board.cycle(), "new") == (
         f"{FULL}; the disruption budgets b of namespace team, c of namespace team keep pods that would give way"
     )
+
+
+OUTSIDE = "waiting: needs 2 cpu; the cluster lets in 4 at once, and groups before it already ask for 4"
+KEPT_OUTSIDE = f"{OUTSIDE}; the disruption budget b of namespace team keeps pods that would give way"
+DOOR: dict[str, tuple[int, dict[str, Any], str]] = {
+    "who would give way may not": (0, {"priority": 10}, KEPT_OUTSIDE),
+    "too few of them may": (3, {"priority": 10}, KEPT_OUTSIDE),
+    "nobody is weaker": (0, {}, OUTSIDE),
+}
+
+
+@pytest.mark.parametrize(("allowed", "urgent", "sentence"), DOOR.values(), ids=DOOR)
+def test_who_is_not_let_in_is_told_where(allowed: int, urgent: dict[str, Any], sentence: str) -> None:
+    board = full()
+    budget(board, allowed)
+    board.group("urgent", 2, phase=Phase.PENDING, min_resources=cores(cpu=2), **urgent)
+    made = board.cycle()
+    assert (verdict(made, "urgent").phase, said(made, "urgent")) == (Phase.PENDING, sentence)
+
+
+def test_who_is_not_let_in_for_what_another_queue_borrowed_is_told_too() -> None:
+    board = Board(sharing="capacity")
+    board.nodes(4)
+    board.queue("root")
+    board.queue("borrower", deserved=cores(cpu=2))
+    board.queue("lender", deserved=cores(cpu=2))
+    board.running("old", 4, [f"n{n}" for n in range(4)], min_member=1, labels=KEPT, queue="borrower")
+    budget(board, 1)
+    board.group("new", 2, phase=Phase.PENDING, min_resources=cores(cpu=2), queue="lender")
+    assert said(board.cycle(), "new") == KEPT_OUTSIDE

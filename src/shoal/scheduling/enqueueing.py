@@ -8,6 +8,8 @@ free: outside it could never ask for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from shoal.scheduling.cycle import Cycle, Standstill
@@ -16,7 +18,7 @@ from shoal.scheduling.members import Members
 from shoal.scheduling.quotas import asked_of_cluster, asked_of_namespace
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import SLACK, Refusal, Standing
-from shoal.scheduling.victims import has_weaker, yielded
+from shoal.scheduling.victims import has_weaker, is_losable, steps_of_queue, steps_within, yielded
 
 LONGEST_BACKOFF_SECONDS = 600.0
 NAMESPACE_QUOTA = "NamespaceQuota"
@@ -130,6 +132,8 @@ class _Promised:
         self._weaker: dict[tuple[str, int], Amounts] = {}  # by queue and priority
         self._gives: dict[str, Amounts] = {}  # by queue: what all its groups could
         self._borrowed: dict[tuple[str, str], Mapping[str, float]] = {}  # by others than a queue, below another or all
+        self._kept: dict[object, str] = {}  # by which budgets, for all who ask alike
+        self._unkept: _Promised | None = None
         for members in cycle.view.unsettled.values():
             if not members.lone and cycle.phase(members) is INQUEUE:
                 self.add(members)
@@ -145,6 +149,33 @@ class _Promised:
             _add(self._namespaces.setdefault(group.key.namespace, {}), asked_of_namespace(members))
 
     def refusal(self, members: Members) -> Standstill | None:
+        found = self._refusal(members)
+        if found is None or found.reason == NAMESPACE_QUOTA or not self._cycle.view.budgets:
+            return found
+        if self._unkept is None:
+            self._unkept = copy(self)  # the same accounts, asked as if nobody were kept
+            self._unkept._weaker, self._unkept._gives, self._unkept._borrowed = {}, {}, {}
+        return replace(found, kept=self._unkept.keepers(members))
+
+    def keepers(self, members: Members) -> str:
+        """Which budgets keep those for whose places the group would be let in; nothing where they are no help."""
+        cycle, group = self._cycle, members.group
+        asked = asked_of_cluster(group.min_resources)
+        alike = (group.queue, group.priority, group.guest, frozenset(asked))
+        with cycle.without_budgets():
+            if self._refusal(members) is not None:
+                return ""
+            if alike in self._kept:
+                return self._kept[alike]
+            steps = steps_within(cycle, members) if self._yielding(members) else []
+            if self._reclaimable(group.queue, asked):
+                others = (name for name in cycle.view.accounts if name != group.queue)
+                steps += [s for name in others if is_losable(cycle, name, asked) for s in steps_of_queue(cycle, name)]
+        going = {pod.key: pod for step in steps for pod in step.pods}
+        self._kept[alike] = cycle.allowance.keepers(going.values())
+        return self._kept[alike]
+
+    def _refusal(self, members: Members) -> Standstill | None:
         asked, quota = asked_of_cluster(members.group.min_resources), self._over_quota(members)
         if quota is not None and _can_never_be_had(quota):
             return quota  # whatever else it waits for now
