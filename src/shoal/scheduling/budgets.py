@@ -106,7 +106,12 @@ class Allowance:
 
     def spares(self, pod: Pod) -> bool:
         """Whether the pod stays whatever else is left alone."""
-        return not self._is_free and not self._permits((pod,))
+        if self._is_free:
+            return False
+        covering = self._budgets.covering(pod)  # asked for every pod of a namespace with budgets, so without counting
+        if len(covering) != 1:
+            return bool(covering)
+        return self._spent[covering[0]] >= self._budgets.left(covering[0])
 
     def take(self, pods: Iterable[Pod]) -> bool:
         """All of them, or none where they are too many."""
