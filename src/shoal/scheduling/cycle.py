@@ -80,6 +80,8 @@ class Cycle:
         self.given_up: set[Key] = set()  # pods that leave by this plan
         self.steps: dict[Key, tuple[Step, ...]] = {}  # by which each group could give way, as far as asked
         self.queue_steps: dict[str, list[Step]] = {}  # the same of whole queues, in their order
+        self._without_budgets: tuple[Allowance, dict[Key, tuple[Step, ...]], dict[str, list[Step]]]
+        self._without_budgets = (Allowance(Budgets()), {}, {})
         self.devices: dict[Vector, float] = {}  # how many a pod with such a request loses time on
         self.reservations: dict[Key, tuple[str, ...]] = {}
         self.closed: Mask | None = None  # nodes kept for somebody who waited too long
@@ -167,11 +169,19 @@ class Cycle:
     def without_budgets(self) -> Iterator[None]:
         """As if no budget kept anybody, to see whether that is what somebody waits for."""
         kept = self.allowance, self.steps, self.queue_steps
-        self.allowance, self.steps, self.queue_steps = Allowance(Budgets()), {}, {}
+        self.allowance, self.steps, self.queue_steps = self._without_budgets
         try:
             yield
         finally:
             self.allowance, self.steps, self.queue_steps = kept
+
+    def forget_steps(self, members: Members) -> None:
+        """It gave way: what else it could do is worked out again."""
+        _, steps, queue_steps = self._without_budgets
+        for table in (self.steps, steps):
+            table.pop(members.key, None)
+        for lines in (self.queue_steps, queue_steps):
+            lines.pop(members.group.queue, None)
 
     def suppose_gone(self, pod: Pod) -> None:
         """Suppose that a pod on a node goes, until the room is rolled back."""

@@ -24,6 +24,7 @@ from shoal.scheduling.victims import SHRINK, Step, has_weaker, held, steps_beyon
 MOST_STEPS = 2000
 SEARCHED_AGAIN_SECONDS = 10.0  # for those for whom there was no search left, even if nothing happens
 SPARED_ONE_BY_ONE = 64
+SEARCHED_WITHOUT_BUDGETS = 4  # kinds of gangs in one plan: only for the sake of what they are told
 WHY = {
     "reserve": "it was only a guest on nodes kept for",
     "preempt": "lower priority than",
@@ -52,6 +53,7 @@ class Searches:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._prospects = Prospects(cycle)
+        self._prospects_without_budgets = Prospects(cycle)
         self._hopeless: dict[object, str] = {}  # and which budgets keep those who would give way
         self._looks = 0
 
@@ -76,6 +78,7 @@ class Searches:
             cycle.searches += 1
             if _search(cycle, members, steps, way):
                 self._prospects.forget()
+                self._prospects_without_budgets.forget()
                 return
         self._hopeless[alike] = self._keepers(members)
         self._tell(members, self._hopeless[alike])
@@ -83,11 +86,12 @@ class Searches:
     def _keepers(self, members: Members) -> str:
         """Which budgets keep those who would give way for it; nothing where they would not be enough without either."""
         cycle = self._cycle
-        if not cycle.view.budgets or self._looks >= cycle.settings.eviction_attempts:
+        if not cycle.view.budgets or self._looks >= SEARCHED_WITHOUT_BUDGETS:
             return ""
         self._looks += 1
         with cycle.without_budgets():
-            found = (_enough(cycle, members, steps) for steps, _ in self._ways(members, Prospects(cycle)))
+            ways = self._ways(members, self._prospects_without_budgets)
+            found = (_enough(cycle, members, steps) for steps, _ in ways)
             chosen = next((steps for steps in found if steps), [])
         return cycle.allowance.keepers({pod.key: pod for step in chosen for pod in step.pods}.values())
 
@@ -260,7 +264,6 @@ def _commit(cycle: Cycle, members: Members, chosen: list[Step], why: str) -> Non
     assert placed is not None, "the chosen victims were enough a moment ago"
     cycle.given_up |= taken
     for step in chosen:
-        cycle.steps.pop(step.members.key, None)
-        cycle.queue_steps.pop(step.members.group.queue, None)
+        cycle.forget_steps(step.members)
     cycle.promise(members, placed)
     cycle.still[members.key] = Standstill("leaving", words=str(len(taken)))
