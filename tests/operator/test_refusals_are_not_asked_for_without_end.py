@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kit.fates import runs
@@ -9,6 +11,7 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import NAMESPACE, SimulatedWorld
 from shoal.cluster.faults import When, calls
 from shoal.cluster.port import DeleteOptions, PatchType, Propagation
+from shoal.engine import Step
 from shoal.kube.errors import ApiError, forbidden
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
 from shoal.kube.objects import Key
@@ -104,3 +107,20 @@ async def test_what_became_of_an_attempt_is_nothing_to_the_next_one_though_an_an
             for task in each["taskStatuses"]
         ]
         assert told == [world.uids[f"one-worker-{index}"][-1] for index in range(8)]
+
+
+async def test_a_pause_that_ends_during_the_pass_is_not_forgotten() -> None:
+    async with SimulatedWorld(0) as world:
+        engine = world.loop.advance
+
+        def slow(*asked: Any) -> Step:
+            step = engine(*asked)
+            world.cluster.clock.advance(0.2)  # longer than the first pause
+            return step
+
+        world.loop.advance = slow
+        world.pod_refusal = forbidden(POD, "one-worker-0", "exceeded quota: pods=0")
+        await world.submit(fw("one", role("worker", 1, fate=runs())))
+        await world.until(lambda: asked(world) > 0)
+        world.pod_refusal = None
+        await world.running("one", 1)

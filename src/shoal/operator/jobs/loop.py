@@ -267,7 +267,7 @@ class JobLoop:
         await self._report(known, job, observed, now)  # 6. what people see
         said = (*step.sentences, *withholding(carried), *carried.complaints, *known.news_of_doors(step.doors))
         self._say(known, replace(step, sentences=said))
-        self._plan_next(key, known, step, again=step.again or carried.is_urgent)  # 7. when to look again
+        self._plan_next(key, known, step, since=now, again=step.again or carried.is_urgent)  # 7. when to look again
         are_up = known.state.run.stage is Stage.RUNNING
         await self._executor.answer(known.manifest, carried, are_up=are_up, now=rfc3339(now))
         if carried.failure is not None:
@@ -527,10 +527,11 @@ class JobLoop:
             self._teller.say(known.manifest, known.unsaid)
             known.unsaid = ()
 
-    def _plan_next(self, key: Key, known: Known, step: Step, *, again: bool) -> None:
+    def _plan_next(self, key: Key, known: Known, step: Step, *, since: datetime, again: bool) -> None:
         now = self._clock.now()
         facts = self._facts_due(known, step.state)
-        moments = [moment for moment in (step.wake_at, known.pauses.next_end(now), facts) if moment is not None]
+        refused = known.pauses.next_end(since)  # a short pause may have ended while the pass went on
+        moments = [moment for moment in (step.wake_at, refused, facts) if moment is not None]
         timer = None
         if moments:
             seconds = max((min(moments) - now).total_seconds(), 0.0)
