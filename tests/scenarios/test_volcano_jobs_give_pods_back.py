@@ -21,6 +21,12 @@ from shoal.kube.objects import Obj, annotations_of, name_of
 CPU = {"cpu": "1"}
 
 
+def notes_of(world: VolcanoWorld, job: str) -> dict[str, str]:
+    """What stands on its group about giving pods back."""
+    notes = annotations_of(world.group(job))
+    return {name: notes[name] for name in (ELASTIC, GIVE_BACK, GIVE_BACK_WHY) if name in notes}
+
+
 @scenario(worlds=CROWDED, thorough=False)
 async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: VolcanoWorld) -> None:
     before = await crowded(world)
@@ -30,8 +36,7 @@ async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: Volcano
     await world.rest(30)
     kept = {name: uid for name, uid in world.uids_of("train").items() if uid in before.values()}
     assert kept == {name: before[name] for name in ("train-worker-0", "train-worker-1")}
-    notes = annotations_of(world.group("train"))
-    assert {name: notes[name] for name in (ELASTIC, GIVE_BACK, GIVE_BACK_WHY) if name in notes} == {ELASTIC: "true"}
+    await world.until(lambda: notes_of(world, "train") == {ELASTIC: "true"})
     tell(world)
 
     await world.command("urgent", "CompleteJob")
