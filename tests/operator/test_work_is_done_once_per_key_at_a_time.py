@@ -8,7 +8,7 @@ import random
 from shoal.cluster.clock import VirtualClock
 from shoal.kube.errors import unavailable
 from shoal.kube.objects import Key
-from shoal.operator.queueing import BACKLOG, KeyedWork
+from shoal.operator.queueing import BACKLOG, TURNS_OF_BEGUN, KeyedWork
 
 A, B = Key("ns", "a"), Key("ns", "b")
 
@@ -251,5 +251,6 @@ async def test_while_few_begun_keys_wait_everybody_comes_in_order() -> None:
 
 
 async def test_a_long_line_of_begun_keys_goes_before_most_new_ones() -> None:
-    new, begun = numbered("new", 3), numbered("begun", BACKLOG + 10)
-    assert await order_of(new + begun, begun=set(begun)) == [*begun[:7], new[0], *begun[7:10], *new[1:], *begun[10:]]
+    new, begun, few = numbered("new", 3), numbered("begun", BACKLOG + TURNS_OF_BEGUN + 2), TURNS_OF_BEGUN
+    expected = [*begun[:few], new[0], *begun[few : few + 2], *new[1:], *begun[few + 2 :]]
+    assert await order_of(new + begun, begun=set(begun)) == expected

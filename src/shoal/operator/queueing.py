@@ -27,8 +27,8 @@ log = Logger(__name__)
 Work = Callable[[Key], Awaitable[None]]
 
 AT_ONCE = 16
-BACKLOG = 48  # begun keys that may wait in the order they came
-TURNS_OF_BEGUN = 7  # of each eight, while more than that wait
+BACKLOG = 96  # begun keys that may wait in the order they came
+TURNS_OF_BEGUN = 4  # of each five, while more than that wait
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 60.0
 MOST_DOUBLINGS = 20  # what is longer is cut anyway, and numbers have an end
