@@ -11,6 +11,7 @@ import asyncio
 import subprocess
 import sys
 import urllib.request
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -175,7 +176,7 @@ class Glance(TypedDict, total=False):
     status: _State
 
 
-class Following:
+class Following(ABC):
     """Whoever looks on at the objects of a kind, and can wait for what they come to."""
 
     def __init__(self, cluster: KubernetesCluster, kind: Kind, namespace: str) -> None:
@@ -196,8 +197,8 @@ class Following:
             self._news.clear()
             await self._news.wait()
 
-    def _changed(self, change: Change) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _changed(self, change: Change) -> None: ...
 
 
 class Tally(Following):

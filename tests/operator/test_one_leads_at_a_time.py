@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.candidates import Candidate
 from kit.virtual_time import rested, settled
 from shoal.cluster.faults import Faults, When, calls
 from shoal.cluster.fencing import Deposed, Fenced, check_fence
@@ -24,38 +25,13 @@ from shoal.operator.leading import Leadership
 NAME, NAMESPACE = "shoal", "default"
 
 
-class Candidate:
-    """One process that wants to lead, and what it did."""
-
-    def __init__(self, cluster: SimulatedCluster, identity: str) -> None:
-        self.cluster = cluster
-        self.leadership = Leadership(
-            cluster, NAME, NAMESPACE,
-            identity=identity, clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp(),
-        )  # fmt: skip
-        self.fenced = Fenced(cluster, lambda: self.leadership.is_held)
-        self.works = False
-        self._task = asyncio.create_task(self.leadership.run(self._work))
-
-    async def _work(self) -> None:
-        self.works = True
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.works = False
-
-    async def end(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-
 class Race:
     def __init__(self) -> None:
         self.cluster = SimulatedCluster()
         self.candidates: list[Candidate] = []
 
     def enter(self, identity: str, faults: Faults | None = None) -> Candidate:
-        self.candidates.append(Candidate(self.cluster.another(faults), identity))
+        self.candidates.append(Candidate(self.cluster.another(faults), NAME, NAMESPACE, identity))
         return self.candidates[-1]
 
     async def settle(self) -> None:

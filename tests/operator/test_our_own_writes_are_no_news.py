@@ -26,12 +26,16 @@ def count_passes(world: SimulatedWorld) -> list[str]:
     return passes
 
 
+async def ended(world: SimulatedWorld, tasks: int) -> None:
+    await world.submit(fw("one", role("worker", tasks, fate=exits(0, after=60))))
+    await world.completed("one")
+    await world.rest(1)
+
+
 async def test_a_ledger_that_comes_back_by_the_watch_wakes_nobody() -> None:
     async with SimulatedWorld(0) as world:
         passes = count_passes(world)
-        await world.submit(fw("one", role("worker", 3, fate=exits(0, after=60))))
-        await world.completed("one")
-        await world.rest(1)
+        await ended(world, tasks=3)
         # There; anchored; bodies made, bound, running; all recorded; ended; bodies gone; anchor gone.
         assert len(passes) == 9
 
@@ -47,9 +51,7 @@ async def test_an_edit_that_meets_a_ledger_on_its_way_is_seen() -> None:
 async def test_a_job_that_ended_rests_until_somebody_edits_it() -> None:
     async with SimulatedWorld(0) as world:
         passes = count_passes(world)
-        await world.submit(fw("one", role("worker", 1, fate=exits(0, after=60))))
-        await world.completed("one")
-        await world.rest(1)
+        await ended(world, tasks=1)
         assert world.loop.resting == {Key("default", "one")}
         before = len(passes)
         await world.user.patch(FRAMEWORK, "one", "default", patch={"metadata": {"labels": {"seen": "yes"}}})

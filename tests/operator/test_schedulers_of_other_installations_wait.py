@@ -11,50 +11,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kit.candidates import Candidate
 from kit.virtual_time import rested, settled
 from shoal.cluster.faults import Delay, Faults, calls, now_and_then, some_changes
-from shoal.cluster.fencing import Fenced
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Key, annotations_of
-from shoal.operator.leading import Leadership
 from shoal.operator.scheduler.rivals import ANSWERS_FOR, Claim, Rivals
 
 NAME = "shoal-scheduler"
 OURS = Claim(frozenset({"shoal", "volcano"}))
 
 
-class Installation:
-    """The scheduler of one namespace, its claim, and whether it works."""
+class Installation(Candidate):
+    """The scheduler of one namespace and its claim."""
 
     def __init__(self, cluster: SimulatedCluster, namespace: str, claim: Claim, identity: str) -> None:
-        self.cluster = cluster
+        super().__init__(cluster, NAME, namespace, identity)
         self.claim = claim
         self.namespace = namespace
-        self.works = False
         self.rivals: Rivals | None = None
-        self._leadership = Leadership(
-            cluster, NAME, namespace, identity=identity, clock=cluster.clock, seconds=self._seconds
-        )
-        self._fenced = Fenced(cluster, lambda: self._leadership.is_held)
-        self._task = asyncio.create_task(self._leadership.run(self._work))
 
-    def _seconds(self) -> float:
-        return self.cluster.clock.now().timestamp()
-
-    async def _work(self) -> None:
+    async def ready(self) -> None:
         lease = Key(self.namespace, NAME)
-        self.rivals = Rivals(self._fenced, lease, self.claim, clock=self.cluster.clock, seconds=self._seconds)
+        self.rivals = Rivals(self.fenced, lease, self.claim, clock=self.cluster.clock, seconds=self.seconds)
         await self.rivals.until_alone()
-        self.works = True
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.works = False
-
-    async def end(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
 
     async def die(self) -> None:
         self.cluster.is_dead = True

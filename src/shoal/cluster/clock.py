@@ -26,10 +26,14 @@ class Clock(Protocol):
 
 async def pause(clock: Clock, seconds: float) -> None:
     """Wait for a moment of this clock."""
-    over = asyncio.Event()
-    timer = clock.call_later(seconds, over.set)
+    await news_within(clock, asyncio.Event(), seconds)
+
+
+async def news_within(clock: Clock, news: asyncio.Event, seconds: float) -> None:
+    """Wait for `news`, but no longer than that; it is set in either case."""
+    timer = clock.call_later(seconds, news.set)
     try:
-        await over.wait()
+        await news.wait()
     finally:
         timer.cancel()
 

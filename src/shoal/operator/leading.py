@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from shoal.cluster.clock import Clock, SystemClock, pause
+from shoal.cluster.clock import Clock, SystemClock, news_within, pause
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
@@ -129,7 +129,7 @@ class Leadership:
             free_in = self._free_in()
             if free_in <= 0 and await self._ask():
                 return
-            await self._news_within(free_in if free_in > 0 else self._terms.renewal)
+            await news_within(self._clock, self._news, free_in if free_in > 0 else self._terms.renewal)
 
     def _free_in(self) -> float:
         duration = 0.0
@@ -138,13 +138,6 @@ class Leadership:
                 return 0.0
             duration = float(self._lease["spec"].get("leaseDurationSeconds") or self._terms.duration)
         return self._changed_at + duration + self._patience() - self._seconds()
-
-    async def _news_within(self, seconds: float) -> None:
-        timer = self._clock.call_later(seconds, self._news.set)
-        try:
-            await self._news.wait()
-        finally:
-            timer.cancel()
 
     # Leading
 

@@ -55,33 +55,22 @@ class SchedulerMetrics:
         registry.register(self)
 
     def _latencies(self, registry: CollectorRegistry) -> None:
-        self._cycle = Histogram(
-            "volcano_e2e_scheduling_latency_milliseconds", "How long one plan takes.",
-            buckets=_MILLISECONDS, registry=registry,
-        )  # fmt: skip
-        self._opening = Histogram(
-            "volcano_open_session_duration_milliseconds", "How long a plan takes to make its accounts.",
-            buckets=_MILLISECONDS, registry=registry,
-        )  # fmt: skip
-        actions = Histogram(
-            "volcano_action_scheduling_latency_milliseconds", "How long the parts of a plan take; preempt: also "
-            "between queues.", ["action"], buckets=_MILLISECONDS, registry=registry,
-        )  # fmt: skip
-        plugins = Histogram(
-            "volcano_plugin_scheduling_latency_milliseconds", "How long the shares of queues take to be worked out, "
-            "and what every gang is told.", ["plugin", "OnSession"], buckets=_MILLISECONDS, registry=registry,
-        )  # fmt: skip
+        def latency(name: str, text: str, *labels: str, buckets: tuple[float, ...] = _MILLISECONDS) -> Histogram:
+            return Histogram(f"volcano_{name}_milliseconds", text, labels, buckets=buckets, registry=registry)
+
+        self._cycle = latency("e2e_scheduling_latency", "How long one plan takes.")
+        self._opening = latency("open_session_duration", "How long a plan takes to make its accounts.")
+        text = "How long the parts of a plan take; preempt: also between queues."
+        actions = latency("action_scheduling_latency", text, "action")
+        text = "How long the shares of queues take to be worked out, and what every gang is told."
+        plugins = latency("plugin_scheduling_latency", text, "plugin", "OnSession")
         self._laps: dict[str, tuple[Histogram, ...]] = {name: (actions.labels(name),) for name in _ACTIONS}
         self._laps["open"] = (self._opening, plugins.labels("shares", "OnSessionOpen"))
         self._laps["close"] = (plugins.labels("gang", "OnSessionClose"),)
-        self._gang = Histogram(
-            "volcano_e2e_job_scheduling_latency_milliseconds", "From the making of a group until its minimum is bound.",
-            buckets=_LONG_MILLISECONDS, registry=registry,
-        )  # fmt: skip
-        tasks = Histogram(
-            "volcano_task_scheduling_latency_milliseconds", "From the making of a pod until it was seen, had a place, "
-            "was asked to be bound, and was.", ["stage"], buckets=_LONG_MILLISECONDS, registry=registry,
-        )  # fmt: skip
+        text = "From the making of a group until its minimum is bound."
+        self._gang = latency("e2e_job_scheduling_latency", text, buckets=_LONG_MILLISECONDS)
+        text = "From the making of a pod until it was seen, had a place, was asked to be bound, and was."
+        tasks = latency("task_scheduling_latency", text, "stage", buckets=_LONG_MILLISECONDS)
         self._stages = {stage: tasks.labels(stage) for stage in STAGES}
 
     def collect(self) -> Iterable[Metric]:

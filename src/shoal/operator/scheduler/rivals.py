@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
-from shoal.cluster.clock import Clock, pause
+from shoal.cluster.clock import Clock, news_within, pause
 from shoal.cluster.port import Cluster, OutcomeUnknown
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
@@ -96,7 +96,7 @@ class Rivals:
                 self._tell(rivals)
                 if may_be_said and (not is_said or min(rivals) < self._lease):
                     is_said, may_be_said = False, not await self._asked(self._say(None))
-                await self._news_within(min(rivals.values()))
+                await news_within(self._clock, self._news, min(rivals.values()))
                 continue
             may_be_said = True  # also where no answer comes
             is_said = is_said or await self._asked(self._say(str(self._claim)))
@@ -167,10 +167,3 @@ class Rivals:
             await pause(self._clock, PAUSE_SECONDS)
             return False
         return True
-
-    async def _news_within(self, seconds: float) -> None:
-        timer = self._clock.call_later(seconds, self._news.set)
-        try:
-            await self._news.wait()
-        finally:
-            timer.cancel()
