@@ -20,6 +20,16 @@ from shoal.kube.objects import Obj, annotations_of, name_of
 
 CPU = {"cpu": "1"}
 
+Plan = Callable[[SimulatedWorld, int], Faults]
+
+
+def dying(number: int, when: When) -> Plan:
+    return lambda _, life: Faults().kill_at_write(number, when=when) if life == 0 else Faults()
+
+
+def unheard(number: int, when: When) -> Plan:
+    return lambda _, life: Faults().lose_answer(lambda call: call.write == number, when=when) if life == 0 else Faults()
+
 
 def notes_of(world: VolcanoWorld, job: str) -> dict[str, str]:
     """What stands on its group about giving pods back."""
@@ -53,23 +63,17 @@ async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: Volcano
 
 
 @pytest.mark.disturbed
-async def test_an_operator_killed_at_any_write_of_the_giving_gives_once() -> None:
+@pytest.mark.parametrize(("what", "fault"), [("killed at", dying), ("no answer to", unheard)])
+async def test_an_operator_disturbed_at_any_write_of_the_giving_gives_once(
+    what: str, fault: Callable[[int, When], Plan]
+) -> None:
     case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
     picture, world = await case.play()
     for number in writes_of_the_giving(world):
         for when in When:
-            found, _ = await case.play(Disturbed(f"killed at write {number}, {when.value}", dying(number, when)))
-            assert found == picture, f"killed at write {number}, {when.value}"
-
-
-@pytest.mark.disturbed
-async def test_an_operator_that_loses_any_answer_of_the_giving_gives_once() -> None:
-    case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
-    picture, world = await case.play()
-    for number in writes_of_the_giving(world):
-        for when in When:
-            found, _ = await case.play(Disturbed(f"no answer to write {number}, {when.value}", unheard(number, when)))
-            assert found == picture, f"no answer to write {number}, {when.value}"
+            name = f"{what} write {number}, {when.value}"
+            found, _ = await case.play(Disturbed(name, fault(number, when)))
+            assert found == picture, name
 
 
 def writes_of_the_giving(world: SimulatedWorld) -> range:
@@ -103,14 +107,6 @@ async def played(case: Case, faults: Faults) -> Obj:
         await world.at_rest()
         assert len(world.schedulers) == 2, "nobody died"
         return world.picture()
-
-
-def dying(number: int, when: When) -> Callable[[SimulatedWorld, int], Faults]:
-    return lambda _, life: Faults().kill_at_write(number, when=when) if life == 0 else Faults()
-
-
-def unheard(number: int, when: When) -> Callable[[SimulatedWorld, int], Faults]:
-    return lambda _, life: Faults().lose_answer(lambda call: call.write == number, when=when) if life == 0 else Faults()
 
 
 @scenario(worlds=CROWDED, thorough=False, real=False)

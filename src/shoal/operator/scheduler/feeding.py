@@ -379,9 +379,7 @@ class Feed:
         """It could not be evicted."""
         if self._leaving.get(key) == uid:
             del self._leaving[key]
-            self.view.budgets.give_back(key)
-            if seen is not None:
-                self.look_again(seen)
+            self._let_off(key, seen)
 
     def is_kept(self, key: Key, uid: str, seen: Obj | None, *, nothing_left: bool) -> None:
         """The server keeps it: nobody's victim until its budget allows more, or `is_free` is said. `nothing_left`: nor
@@ -396,9 +394,12 @@ class Feed:
         """It may be asked for once more."""
         if self._kept.get(key) == uid:
             del self._kept[key]
-            self.view.budgets.give_back(key)
-            if seen is not None:
-                self.look_again(seen)
+            self._let_off(key, seen)
+
+    def _let_off(self, key: Key, seen: Obj | None) -> None:
+        self.view.budgets.give_back(key)
+        if seen is not None:
+            self.look_again(seen)
 
     def kept_in(self, namespace: str) -> list[tuple[Key, str]]:
         return [(key, uid) for key, uid in self._kept.items() if key.namespace == namespace]
