@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,5 +39,6 @@ async def test_the_native_flow_trains_while_servers_stay(example: Path, tmp_path
     assert (servers["kind"], servers["status"]["readyReplicas"]) == ("ReplicaSet", 2)
     assert [each["type"] for each in trainer["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     assert {name: trainer["status"].get(name) for name in ("succeeded", "failed")} == {"succeeded": 2, "failed": None}
-    learned = {task: (len(each.losses), each.has_learned) for task, each in trainings(told.err).items()}
-    assert learned == {"pod-0": (60, True), "pod-1": (60, True)}, told.err
+    by_pod = trainings(told.err)  # pods of a Job without indexes are told apart by the letters of their names
+    assert all(re.fullmatch(r"pod-[a-z0-9]{5}", pod) for pod in by_pod), told.err
+    assert [(len(each.losses), each.has_learned) for each in by_pod.values()] == [(60, True)] * 2, told.err
