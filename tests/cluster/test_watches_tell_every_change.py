@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -254,3 +255,34 @@ async def test_namespaces_are_watched_apart():
     events = await seen(cluster, kinds.CONFIG_MAP, "other", resource_version=start)
     assert [name for _, name, _ in events] == ["b"]
     assert cluster.get(kinds.NAMESPACE, cluster_key("other")).key.name == "other"
+
+
+POD_CHANGES = [
+    ({"metadata": {"labels": {"x": "1"}}}, PatchType.MERGE, ""),
+    ({"metadata": {"finalizers": ["shoal.test/keep"]}}, PatchType.MERGE, ""),
+    ({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}, PatchType.MERGE, "status"),
+    ({"status": {"podIP": "10.0.0.1"}}, PatchType.MERGE, "status"),
+    ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, PatchType.STRATEGIC, "status"),
+    ([{"op": "add", "path": "/metadata/annotations", "value": {"y": "2"}}], PatchType.JSON, ""),
+    ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"z": "3"}}}, PatchType.APPLY, ""),
+]
+
+
+async def test_what_was_told_stays_as_it_was_told():
+    """Those who watch are given the very objects that were written, and nobody changes them any more."""
+    cluster = machinery()
+    thing = define(cluster)
+    watches = [cluster.watch(kinds.POD, "default"), cluster.watch(thing, "default")]
+    cluster.create(kinds.POD, "default", pod("a"))
+    cluster.create(thing, "default", obj("a", spec={"size": 1}))
+    for patch, form, part in POD_CHANGES:
+        cluster.patch(kinds.POD, key("a"), patch, form, subresource=part)
+    cluster.patch(thing, key("a"), {"status": {"seen": {"a": 1}}}, PatchType.MERGE, subresource="status")
+    cluster.patch(thing, key("a"), {"metadata": {"labels": {"x": "1"}}}, PatchType.MERGE)
+    cluster.patch(thing, key("a"), {"status": {"more": [1]}}, PatchType.MERGE, subresource="status")
+    cluster.delete(kinds.POD, key("a"))
+    cluster.delete(thing, key("a"))
+    cluster.store.flush()
+    events = [event for watch in watches for event in await so_far(watch)]
+    assert [len(events), events[1].type.value, events[-1].type.value] == [8 + 1 + 5, "MODIFIED", "DELETED"]
+    assert [event.object() for event in events] == [json.loads(event.stored_raw) for event in events]

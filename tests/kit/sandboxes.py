@@ -8,7 +8,9 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 from shoal.node.sandbox import cgroups, family
 from shoal.node.sandbox.keepers import Keepers
@@ -17,6 +19,23 @@ from shoal.node.sandbox.port import Mount, Network, ProcessSpec, SandboxSpec
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LONGEST_DEATH_SECONDS = 10
+STREETS = range(100, 250)
+
+
+@cache
+def street() -> int:
+    """Loopback addresses that are this test process's alone: the third number of them. Others run beside it."""
+    for number in STREETS:
+        claim = socket.socket(socket.AF_UNIX)
+        with suppress(OSError):
+            claim.bind(f"\0shoal tests on 127.77.{number}")
+            _claims.append(claim)  # held until the process ends
+            return number
+        claim.close()
+    raise RuntimeError("no loopback addresses left for tests")
+
+
+_claims: list[socket.socket] = []
 
 
 class Place:
@@ -34,7 +53,7 @@ class Place:
         hosts_file = self.root / f"{name}.hosts"
         hosts_file.write_text(f"127.0.0.1 localhost\n{hosts}")
         spec = SandboxSpec(
-            id=f"{name}-{self._count}",
+            id=f"{name}-{self._count}-{uuid4()}",  # as a pod's: what a lost keeper leaves is found by it, machine-wide
             hostname=name,
             ip=self.address(self._count + 1) if ip is None else ip,
             hosts_file=hosts_file,
@@ -43,10 +62,10 @@ class Place:
         return Pod(self, await self.keepers.create(spec))
 
     def address(self, number: int) -> str:
-        return f"10.77.3.{number}" if self.keepers.network is Network.ISOLATED else f"127.77.3.{number}"
+        return f"10.77.3.{number}" if self.keepers.network is Network.ISOLATED else f"127.77.{street()}.{number}"
 
     def service_address(self, number: int) -> str:
-        return f"10.96.3.{number}" if self.keepers.network is Network.ISOLATED else f"127.96.3.{number}"
+        return f"10.96.3.{number}" if self.keepers.network is Network.ISOLATED else f"127.96.{street()}.{number}"
 
     def news(self) -> News:
         """A pipe programs can write lines to."""

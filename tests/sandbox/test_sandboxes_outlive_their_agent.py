@@ -23,7 +23,7 @@ pytestmark = pytest.mark.processes
 
 # An agent in a process of its own: starts pods until it is killed, and says what it knows to have started.
 AGENT = """
-import asyncio, sys
+import asyncio, os, sys
 from pathlib import Path
 from shoal.node.sandbox.keepers import Keepers
 from shoal.node.sandbox.port import Network, ProcessSpec, SandboxSpec
@@ -33,13 +33,14 @@ async def main():
     (root / "hosts").write_text("127.0.0.1 localhost")
     for number in range(1, 200):
         prefix = "10.77.4" if network is Network.ISOLATED else "127.77.4"
-        sandbox = await keepers.create(SandboxSpec(f"pod-{number}", "pod", f"{prefix}.{number + 1}", root / "hosts"))
-        print("created", number, flush=True)
+        pod = f"pod-{number}-{os.getpid()}"
+        sandbox = await keepers.create(SandboxSpec(pod, "pod", f"{prefix}.{number + 1}", root / "hosts"))
+        print("created", pod, flush=True)
         script = f"echo {number} >> {runs}; exec sleep 999"
         env, log = {"PATH": "/bin:/usr/bin"}, root / f"{number}.log"
         process = ProcessSpec("main.0", ("/bin/sh", "-c", script), env, "/", log)
         started = await sandbox.start(process)
-        print("started", number, started.pid, flush=True)
+        print("started", pod, started.pid, flush=True)
 asyncio.run(main())
 """
 
@@ -212,8 +213,8 @@ async def test_kill_9_of_the_agent_at_any_moment_neither_doubles_nor_loses_a_pro
             kept, lost = await place.keepers.adopt()
             found = {sandbox.spec.id: set(sandbox.processes()) for sandbox in kept}
 
-        created = {f"pod-{number}" for what, number, *_ in said if what == "created"}
-        started = {f"pod-{number}" for what, number, *_ in said if what == "started"}
+        created = {pod for what, pod, *_ in said if what == "created"}
+        started = {pod for what, pod, *_ in said if what == "started"}
         assert lost == []
         assert created <= found.keys()
         assert started <= {name for name, processes in found.items() if processes == {"main.0"}}

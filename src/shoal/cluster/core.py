@@ -209,9 +209,9 @@ class Core:
         return found
 
     def put(self, resource: Resource, obj: Obj, before: Stored | None) -> Stored:
-        """Write `obj` (in the version of `resource`) as the next revision."""
+        """Write `obj` (in the version of `resource`) as the next revision. From now on it is read only."""
         stored = self.made(resource, obj, self.store.revision + 1, before)
-        self.store.put(resource.table, stored)
+        self.store.put(resource.table, stored, obj if resource.shows_what_is_stored else None)
         return stored
 
     def made(self, resource: Resource, obj: Obj, revision: int, before: Stored | None) -> Stored:

@@ -108,7 +108,10 @@ class DeleteOptions:
 
 
 class Cluster(Protocol):
-    """Every call names the kind and, for namespaced kinds, the namespace. `namespace=None` means all."""
+    """Every call names the kind and, for namespaced kinds, the namespace. `namespace=None` means all.
+
+    What a write gives back is read only: those who watch may have been given the very same object.
+    """
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Obj: ...
 

@@ -79,7 +79,7 @@ class WatchOptions:
 class Written:
     """What a write left behind. With `dry_run` nothing was kept.
 
-    `made` is the object the bytes were made of, where it is shown as it is stored; nobody else holds it.
+    `made` is the object the bytes were made of, where it is shown as it is stored; those who watch hold it too.
     """
 
     stored: Stored
@@ -88,7 +88,7 @@ class Written:
     made: Obj | None = None
 
     def obj(self) -> Obj:
-        """The object; the caller may change it, and asks once."""
+        """The object, read only."""
         return self.stored.obj() if self.made is None else self.made
 
 

@@ -63,7 +63,7 @@ class Scaler:
         def change(live: Obj) -> Obj:
             changed = merge_patch(live, _at(where.spec_replicas, replicas))
             if version:
-                changed["metadata"]["resourceVersion"] = version
+                changed["metadata"] = {**changed["metadata"], "resourceVersion": version}
             return changed
 
         written = self._writer.change(resource, key, change, options, "scale")

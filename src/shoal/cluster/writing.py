@@ -212,6 +212,8 @@ class Writer:
         stored = self._core.stored(resource, key)
         old = resource.live(stored)
         new = make(old)
+        if new["metadata"] is old["metadata"]:  # filled in below
+            new["metadata"] = dict(old["metadata"])
         self._place(resource, key.namespace, new["metadata"])
         self._check_version(resource, new, stored)
         warnings = _without_duplicate_owners(new["metadata"])

@@ -13,18 +13,24 @@ import msgspec
 
 from shoal.cluster.port import EventType
 from shoal.cluster.records import RawEvent, Stored
-from shoal.kube.objects import Key
+from shoal.kube.objects import Key, Obj
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Change:
-    """One step of the store. `current` is None where the object went away."""
+    """One step of the store. `current` is None where the object went away.
 
-    __slots__ = ("_events", "current", "key", "previous", "revision")
+    `written` is the object that `current` was encoded from, where the writer has it: those who watch need not decode.
+    """
 
-    def __init__(self, revision: int, key: Key, previous: Stored | None, current: Stored | None) -> None:
+    __slots__ = ("_events", "_written", "current", "key", "previous", "revision")
+
+    def __init__(
+        self, revision: int, key: Key, previous: Stored | None, current: Stored | None, written: Obj | None = None
+    ) -> None:
         self.revision = revision
+        self._written = written
         self.key = key
         self.previous = previous
         self.current = current
@@ -48,7 +54,9 @@ class Change:
             self._events = {}
         event = self._events.get(happened)
         if event is None:
-            event = self._events[happened] = RawEvent(happened, self._body(happened), self.revision)
+            written = None if happened is EventType.DELETED else self._written
+            event = RawEvent(happened, self._body(happened), self.revision, _object=written)
+            self._events[happened] = event
         return event
 
     def _body(self, happened: EventType) -> bytes:
@@ -65,7 +73,7 @@ class Change:
         return _encode(obj)
 
     def forget_events(self) -> None:
-        self._events = None
+        self._events = self._written = None
 
     def as_face(self, face: object, turn: Callable[[bytes], bytes], event: RawEvent) -> RawEvent:
         """The same event with its object in another API version; made once per version."""

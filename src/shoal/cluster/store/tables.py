@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from shoal.cluster.records import Stored
 from shoal.cluster.store.history import Change, History
 from shoal.cluster.store.journal import Journal, Row
-from shoal.kube.objects import Key
+from shoal.kube.objects import Key, Obj
 
 FRESH = 256  # changes before the last batch whose events stay made: watchers that keep up share them
 
@@ -120,10 +120,11 @@ class Store:
 
     # Writing
 
-    def put(self, table: Table, stored: Stored) -> None:
-        """`stored.revision` must be `self.revision + 1`: the caller encoded it into the object."""
+    def put(self, table: Table, stored: Stored, written: Obj | None = None) -> None:
+        """`stored.revision` must be `self.revision + 1`: the caller encoded it into the object. `written` is that
+        object; from now on it is read only."""
         assert stored.revision == self.revision + 1
-        self._step(table, Change(stored.revision, stored.key, table.objects.get(stored.key), stored))
+        self._step(table, Change(stored.revision, stored.key, table.objects.get(stored.key), stored, written))
 
     def remove(self, table: Table, key: Key) -> Change:
         change = Change(self.revision + 1, key, table.objects[key], None)

@@ -6,11 +6,14 @@ from typing import Any
 
 from shoal.kube.errors import bad_request
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import clone, json_type, without_nulls
+from shoal.kube.patching.values import json_type, without_nulls
 
 
 def merge_patch(obj: Obj, patch: Any) -> Obj:
-    """The object with the patch laid over it; a patch that is no object raises 400."""
+    """The object with the patch laid over it; a patch that is no object raises 400.
+
+    What the patch does not touch is the very value of the object: nobody has to copy it or look at it again.
+    """
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
@@ -21,13 +24,13 @@ def merge_patch(obj: Obj, patch: Any) -> Obj:
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """One value laid over another. The result shares nothing with either.
+    """One value laid over another. The result shares nothing with the patch.
 
     Fields that are null inside a list are dropped as well: API servers do so, and no kind gives null a meaning.
     """
     if not isinstance(patch, dict) or not isinstance(target, dict):
         return without_nulls(patch)
-    result = {key: value if key in patch else clone(value) for key, value in target.items()}
+    result = dict(target)
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)
