@@ -6,10 +6,14 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kit.sandboxes import Place, folder_mount
+from shoal.node.sandbox import launching
+from shoal.node.sandbox.charge import Charge
+from shoal.node.sandbox.journal import Journal
 from shoal.node.sandbox.port import Exited, ProcessState, Started
 
 pytestmark = pytest.mark.processes
@@ -139,3 +143,35 @@ async def test_processes_of_a_pod_live_side_by_side(place: Place) -> None:
     used_seconds, resident = pod.sandbox.usage()["long.0"]
     assert used_seconds >= 0
     assert resident > 0
+
+
+class UnwatchedLoop:
+    """A keeper that is busy: it hears of the end of a child before it reads anything the child has said."""
+
+    def watch(self, fd: int, callback: object) -> None:
+        """Nothing is read."""
+
+    def forget(self, fd: int) -> None:
+        """Nothing was watched."""
+
+
+def test_a_failed_start_is_told_though_the_child_was_waited_for_first(tmp_path: Path) -> None:
+    process = {
+        "id": "main.0", "argv": ["/no/such"], "env": {}, "cwd": "/", "mounts": [], "uid": None, "gid": None,
+        "log_file": str(tmp_path / "log"), "log_max_bytes": 1 << 20, "log_max_files": 1, "memory_bytes": None,
+    }  # fmt: skip
+    charge = Charge(process, sandbox="pod", journal=Journal(str(tmp_path)), loop=UnwatchedLoop())  # type: ignore[arg-type]
+    told: list[Charge] = []
+    charge.tell = told.append
+    launching.note_keeper()
+    charge.start(SimpleNamespace(usual_mounts=lambda: None), scratch="", group=None)  # type: ignore[arg-type]
+    _, status = os.waitpid(charge.pid, 0)
+    charge.mark_ended(status)
+
+    assert told == [charge]
+    assert charge.started is None
+    assert charge.exited is not None
+    assert (charge.exited["code"], charge.exited["message"]) == (
+        127,
+        'exec: "/no/such": No such file or directory',
+    )

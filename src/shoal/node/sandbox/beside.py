@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from shoal.node.sandbox import family, launching
+from shoal.node.sandbox import family, launching, linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ class Executions:
         return set(self._pids.values())
 
     def begin(self, charge: Charge, message: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
-        """Its number, its pid, and the agent's ends of its streams: stdin, stdout, stderr, or the one terminal."""
+        """Its number, its pid, and the agent's ends of its streams: stdin, stdout, stderr, or the one terminal.
+        OSError where the process beside which it is to run has ended."""
+        view = linux.open_namespace("mnt", charge.pid)  # now: from here on it ends by being killed, whenever that is
         theirs, ours = _terminal() if message["tty"] else _pipes()
         pid = os.fork()
         if pid == 0:
@@ -38,11 +40,11 @@ class Executions:
                 charge.process,
                 message["argv"],
                 {**charge.process["env"], **message["env"]},
-                pid=charge.pid,
+                view=view,
                 stdio=theirs,
                 tty=message["tty"],
             )
-        for fd in set(theirs):
+        for fd in {view, *theirs}:
             os.close(fd)
         self._last += 1
         self._pids[self._last] = pid

@@ -98,7 +98,8 @@ class Charge:
         self._report = -1
         if data:
             failure = json.loads(data)
-            _, self.status = os.waitpid(self.pid, 0)
+            if self.status is None:
+                _, self.status = os.waitpid(self.pid, 0)
             self._never_ran(failure["code"], failure["message"])
             return
         self.started = {"pid": self.pid, "start": family.start_time(self.pid), "at": time.time()}
@@ -139,10 +140,10 @@ class Charge:
     # -- the end
 
     def mark_ended(self, status: int) -> None:
-        """Its main process was waited for."""
-        self._hear_outcome()
+        """Its main process was waited for, perhaps before anybody heard how its start went."""
         self.status = status
         self._ended_at = time.time()
+        self._hear_outcome()
 
     def kill_all(self, orphans: list[int]) -> bool:
         """SIGKILL for the process, its descendants, commands beside it, and `orphans`. True when none was left."""

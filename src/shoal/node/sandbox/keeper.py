@@ -221,10 +221,13 @@ class Keeper:
 
     def _execute(self, channel: wire.Channel, asked: int, message: dict[str, Any]) -> None:
         charge = self._charges.get(message["process"])
-        if charge is None or charge.started is None or charge.status is not None:
+        try:
+            if charge is None or charge.started is None or charge.status is not None:
+                raise ProcessLookupError
+            number, pid, fds = self._executions.begin(charge, message)
+        except (FileNotFoundError, ProcessLookupError):  # or it has ended and nobody has waited for it yet
             self._say(channel, {"n": asked, "error": f"{message['process']} is not running"})
             return
-        number, pid, fds = self._executions.begin(charge, message)
         charge.executions.add(pid)
         self._say(channel, {"n": asked, "execution": number}, fds)
 

@@ -321,7 +321,9 @@ def kill_leftovers(record: journal.Record) -> list[int]:
     if not record.is_of_this_boot:
         return []
     sessions = {
-        told["started"]["pid"]: told["started"]["start"] for told in record.processes.values() if told["started"]
+        started["pid"]: started["start"]
+        for told in record.processes.values()
+        if (started := told["started"]) and started["start"]  # else it was over before anybody looked
     }
     return family.kill_leftovers(record.spec["id"], sessions)
 

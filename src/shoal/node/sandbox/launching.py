@@ -62,12 +62,12 @@ def run_process(
 
 
 def run_beside(
-    process: dict[str, Any], argv: list[str], env: dict[str, str], *, pid: int, stdio: tuple[int, int, int], tty: bool
+    process: dict[str, Any], argv: list[str], env: dict[str, str], *, view: int, stdio: tuple[int, int, int], tty: bool
 ) -> NoReturn:
-    """Become a command beside the running process `pid`. Failures go to its stderr, as a shell's would."""
+    """Become a command that sees the files of a running process: `view` is its mount namespace. Failures go to its
+    stderr, as a shell's would."""
     code = NOT_PREPARED
     try:
-        view = linux.open_namespace("mnt", pid)
         _leave_the_keeper(stdio)
         if tty:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
