@@ -74,6 +74,8 @@ async def neighbours(
     request: pytest.FixtureRequest, data: Path, real_config: Callable[..., NodeConfig]
 ) -> AsyncIterator[tuple[EmbeddedCluster, Keepers, NodeConfig]]:
     loopback = request.param is Network.LOOPBACK
+    if loopback:
+        request.getfixturevalue("loopback_addresses")
     settings = Settings(service_network=IPv4Network("127.96.0.0/16")) if loopback else Settings()
     cluster = await EmbeddedCluster.open(":memory:", settings=settings)
     keepers = await Keepers.open(data / "sandboxes", network=request.param)
