@@ -7,11 +7,7 @@ played with something going wrong.
 
 from __future__ import annotations
 
-import fcntl
 import gc
-from collections.abc import Iterator
-from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -43,15 +39,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
-
-
-@pytest.fixture
-def loopback_addresses() -> Iterator[None]:
-    """For tests whose pods listen on the machine's own network: clusters there have the same addresses, so that one
-    test after the other has them to itself."""
-    with Path(gettempdir(), "shoal-tests-on-loopback.lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

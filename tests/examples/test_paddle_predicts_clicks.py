@@ -11,7 +11,7 @@ import pytest
 from kit.paddle import configured, prepare, trainings
 from kit.shoal_command import shoal
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("loopback_addresses")]
+pytestmark = pytest.mark.processes
 SHORT = {"PASSES": "1", "BATCHES": "60", "MODEL_DIR": ""}
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from ipaddress import IPv4Network
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kit.pods import container, phase_is, pod, running_agent, wait_for_pod
+from shoal.cli.loopback import taken
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
@@ -73,17 +74,16 @@ def service(name: str, **spec: object) -> Obj:
 async def neighbours(
     request: pytest.FixtureRequest, data: Path, real_config: Callable[..., NodeConfig]
 ) -> AsyncIterator[tuple[EmbeddedCluster, Keepers, NodeConfig]]:
-    loopback = request.param is Network.LOOPBACK
-    if loopback:
-        request.getfixturevalue("loopback_addresses")
-    settings = Settings(service_network=IPv4Network("127.96.0.0/16")) if loopback else Settings()
-    cluster = await EmbeddedCluster.open(":memory:", settings=settings)
     keepers = await Keepers.open(data / "sandboxes", network=request.param)
-    yield cluster, keepers, real_config()
-    for sandbox in (await keepers.adopt())[0]:
-        await sandbox.close()
-    await keepers.close()
-    await cluster.close()
+    with taken(data / "loopback", is_new=True) as ranges:
+        shared = request.param is Network.LOOPBACK
+        settings = Settings(service_network=ranges.services) if shared else Settings()
+        cluster = await EmbeddedCluster.open(":memory:", settings=settings)
+        yield cluster, keepers, replace(real_config(), pod_range=ranges.pods if shared else "")
+        for sandbox in (await keepers.adopt())[0]:
+            await sandbox.close()
+        await keepers.close()
+        await cluster.close()
 
 
 async def test_each_form_of_the_name_leads_to_the_pod(

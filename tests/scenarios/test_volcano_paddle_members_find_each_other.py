@@ -17,7 +17,7 @@ from shoal.cluster.port import LogOptions
 from shoal.kube.objects import Obj
 from shoal.node.sandbox.port import Network
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("loopback_addresses")]
+pytestmark = pytest.mark.processes
 
 CPU = {"cpu": "1"}
 # A server tells whoever connects where it listens; a trainer asks every server, and says what it was told.

@@ -107,6 +107,10 @@ class DataFolder:
         return self.path / "volumes"
 
     @property
+    def loopback(self) -> Path:
+        return self.path / "loopback"
+
+    @property
     def _lock(self) -> Path:
         return self.path / LOCK
 

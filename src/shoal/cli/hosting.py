@@ -13,9 +13,8 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -24,6 +23,7 @@ from shoal.apiserver import kubeconfig
 from shoal.apiserver.app import Application, build
 from shoal.apiserver.certificates import Certificate, ensure
 from shoal.apiserver.serving import Server, ServingRefused
+from shoal.cli import loopback
 from shoal.cli.folders import ESSENTIAL, DataFolder, Running
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
@@ -50,7 +50,6 @@ from shoal.scheduling.groups import Settings as Placing
 
 log = Logger(__name__)
 
-LOOPBACK_SERVICES = IPv4Network("127.96.0.0/16")
 KUBECONFIG_IN_PODS = "SHOAL_KUBECONFIG"
 LONGEST_NODE_NAME = 60  # a label has 63 letters, and `-63` is the last of 64 nodes
 
@@ -133,13 +132,13 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
     sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 1. where pods can live
     try:
         async with (
-            _stored(data, sandboxes.network) as cluster,  # 2. what is known, and the API to it
+            _stored(data, sandboxes.network) as (cluster, pod_range),  # 2. what is known, and the API to it
             _served(data, config, cluster, metrics, await meanwhile) as server,
         ):
             await prepare(cluster)  # 3. the kinds of jobs, and the queues they enter
             admit(cluster.machinery)
             await found_queues(cluster)
-            nodes = _nodes(data, config, await _known_nodes(cluster))
+            nodes = _nodes(data, config, await _known_nodes(cluster), pod_range)
             await _forget_other_nodes(cluster, {node.name for node in nodes})
             shared = Host(cluster, sandboxes)
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
@@ -162,14 +161,19 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
 
 
 @asynccontextmanager
-async def _stored(data: DataFolder, network: Network) -> AsyncIterator[EmbeddedCluster]:
-    """What the cluster knew. Services get addresses that the pods' network can reach."""
-    settings = Settings() if network is Network.ISOLATED else Settings(service_network=LOOPBACK_SERVICES)
-    cluster = await EmbeddedCluster.open(data.store, settings=settings)
-    try:
-        yield cluster
-    finally:
-        await cluster.close()
+async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[EmbeddedCluster, str]]:
+    """What the cluster knew, and the range of its pods' addresses, '' for the usual one. Services get addresses that
+    the pods' network can reach."""
+    with ExitStack() as held:
+        settings, pod_range = Settings(), ""
+        if network is not Network.ISOLATED:
+            ranges = held.enter_context(loopback.taken(data.loopback, is_new=not data.store.exists()))
+            settings, pod_range = Settings(service_network=ranges.services), ranges.pods
+        cluster = await EmbeddedCluster.open(data.store, settings=settings)
+        try:
+            yield cluster, pod_range
+        finally:
+            await cluster.close()
 
 
 def _certificate(data: DataFolder, config: HostConfig) -> Certificate:
@@ -208,14 +212,17 @@ async def _listening(data: DataFolder, config: HostConfig, app: Application, cer
     return server
 
 
-def _nodes(data: DataFolder, config: HostConfig, known: list[str]) -> list[NodeConfig]:
+def _nodes(data: DataFolder, config: HostConfig, known: list[str], pod_range: str) -> list[NodeConfig]:
     """As many as were asked for, else as before; under their old names, whatever the machine is called by now."""
     machine = measure(data.path, host_ip=own_address())
     count = config.nodes or len(known) or 1
     name = node_name(machine.hostname) if count != len(known) else known[0] if count == 1 else known[0][: -len("-0")]
     # Whoever asks in a pod which cluster it is in finds this one; it answers where the pod's network reaches it.
     shown = {**os.environ, KUBECONFIG_IN_PODS: str(data.kubeconfig)}
-    whole = NodeConfig(name, data.path, machine, capacity=config.capacity, images=config.images, caller_env=shown)
+    whole = NodeConfig(
+        name, data.path, machine, pod_range=pod_range,
+        capacity=config.capacity, images=config.images, caller_env=shown,
+    )  # fmt: skip
     return split(whole, count)
 
 

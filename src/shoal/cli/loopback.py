@@ -1,0 +1,71 @@
+"""Which addresses a cluster gives out where its pods share the machine's network: a range of 127.0.0.0/8 for pods and
+one for Services, which other clusters of this machine do not use.
+
+A cluster takes the first pair that is free and remembers it, because Services keep their addresses for good. It is
+taken by a name in the kernel that goes with the process, whatever becomes of that. Nobody else is asked: a cluster that
+comes back while another has its pair keeps it all the same, since the addresses are on record, and says so.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from shoal.logs import Logger
+
+log = Logger(__name__)
+
+PAIRS = 19  # 127.77 to 127.95 for pods, 127.96 to 127.114 for Services
+_FIRST_OF_PODS, _FIRST_OF_SERVICES = 77, 96
+_NAME = "shoal addresses"  # in the kernel: of all processes of this machine
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    pods: str
+    services: IPv4Network
+
+
+def pair(number: int) -> Ranges:
+    return Ranges(f"127.{_FIRST_OF_PODS + number}.0.0/16", IPv4Network(f"127.{_FIRST_OF_SERVICES + number}.0.0/16"))
+
+
+@contextmanager
+def taken(record: Path, *, is_new: bool) -> Iterator[Ranges]:
+    """The pair of the cluster that keeps its number in `record`; one that is not new and has none there is older than
+    such records, and had the first."""
+    with ExitStack() as held:
+        known = _remembered(record)
+        if known is None and not is_new:
+            known = 0
+        free = (number for number in (range(PAIRS) if known is None else [known]) if _take(number, held))
+        number = next(free, None)
+        if number is None:
+            number = known or 0
+            log.warning("another cluster uses the same loopback addresses", pods=pair(number).pods)
+        record.write_text(f"{number}\n")
+        yield pair(number)
+
+
+def _remembered(record: Path) -> int | None:
+    try:
+        number = int(record.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return number if 0 <= number < PAIRS else None
+
+
+def _take(number: int, held: ExitStack) -> bool:
+    """Whether it was free; it is ours until `held` is left."""
+    claim = socket.socket(socket.AF_UNIX)
+    try:
+        claim.bind(f"\0{_NAME} {pair(number).pods}")
+    except OSError:
+        claim.close()
+        return False
+    held.enter_context(claim)
+    return True
