@@ -37,10 +37,12 @@ async def test_each_sentence_is_one_event_about_whom_it_is() -> None:
         await it.pods("", 1, cpu=3)
         await it.gang("two", 2)
         await it.rest(10)
+        gang = (await it.pod_told("two-0"))[2]
         assert await it.events("FailedScheduling") == [
-            ("lone-0", "waiting: needs 3 cpu, the most free is 1 of 1 on node a")
+            ("lone-0", "waiting: needs 3 cpu, the most free is 1 of 1 on node a"),
+            ("two-0", gang),
         ]
-        assert [name for name, _ in await it.events("Unschedulable")] == ["two"]
+        assert await it.events("Unschedulable") == [("two", gang)]
         before = len(it.written)
         await it.rest(60)
         assert len(it.written) == before

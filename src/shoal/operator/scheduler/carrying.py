@@ -6,7 +6,7 @@ that the next plan finds the pod waiting again; a pod that has gone, or that som
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -50,7 +50,7 @@ class Carrier:
         clock: Clock,
         metrics: SchedulerMetrics,
         on_bound: Callable[[Key], None],
-        tell: Callable[[Iterable[Wait]], None],
+        tell: Callable[[Sequence[Wait]], None],
     ) -> None:
         self._cluster = cluster
         self._feed = feed

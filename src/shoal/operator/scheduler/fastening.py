@@ -10,7 +10,7 @@ bound; where that comes to nothing they wait again as before, and no claim stays
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -62,7 +62,7 @@ class Fastener:
         timers: Timers,
         *,
         bind: Callable[[Bind], None],
-        tell: Callable[[Iterable[Wait]], None],
+        tell: Callable[[Sequence[Wait]], None],
     ) -> None:
         self._cluster = cluster
         self._feed = feed

@@ -3,14 +3,15 @@
 A new reason is told at once, another sentence for the same reason within a moment: figures move with every pod that
 comes and goes, and each sentence is a write. What groups count (running, succeeded, failed) gathers in the same way.
 One Event per sentence, about whom the sentence is: the group of a gang, or the pod that belongs to none. Pods of gangs
-carry the sentence too, and an autoscaler finds only those Unschedulable that more nodes would help.
+carry the sentence too, and an autoscaler finds only those Unschedulable that more nodes would help. People look at pods
+first, so one pod of each gang has the Event as well; all of them would be thousands that say the same.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -37,7 +38,7 @@ QUOTA = ("quota", "order", "queue")  # not the cluster's fault: nobody needs to 
 
 
 class PodWords:
-    """The condition PodScheduled of pods that wait."""
+    """The condition PodScheduled of pods that wait, and an Event about one of each gang."""
 
     def __init__(
         self,
@@ -56,9 +57,12 @@ class PodWords:
         self._clock = clock
         self._at_once = at_once
         self._waits: dict[Key, Wait] = {}
+        self._speakers: set[Key] = set()  # pods whose sentences are Events too
         self._work = KeyedWork("waiting pods", self._tell, clock=clock, gathering_seconds=POD_SECONDS)
 
-    def tell(self, waits: Iterable[Wait]) -> None:
+    def tell(self, waits: Sequence[Wait]) -> None:
+        """Of a gang, all pods that are to hear the sentence: the first of them speaks for the others."""
+        self._choose_speakers(waits)
         for wait in waits:
             before = self._waits.get(wait.pod)
             self._waits[wait.pod] = wait
@@ -70,9 +74,24 @@ class PodWords:
     def forget(self, key: Key) -> None:
         """It has its place, or has gone."""
         self._waits.pop(key, None)
+        self._speakers.discard(key)
 
     async def close(self) -> None:
         await self._work.close()
+
+    def _choose_speakers(self, waits: Sequence[Wait]) -> None:
+        """By name, so that those who come later do not take over, each with an Event of its own."""
+        self._speakers.difference_update(wait.pod for wait in waits)
+        first: dict[Key, Key] = {}  # of each gang
+        for wait in waits:
+            pod = self._feed.view.pods.get(wait.pod)
+            if pod is None:
+                continue
+            if pod.group is None:
+                self._speakers.add(pod.key)
+            else:
+                first[pod.group] = min(first.get(pod.group, pod.key), pod.key)
+        self._speakers.update(first.values())
 
     async def _tell(self, key: Key) -> None:
         wait, pod = self._waits.get(key), self._pods.objects.get(key)
@@ -102,8 +121,7 @@ class PodWords:
             if refused.code in (404, 409):
                 return  # gone, or another pod by now
             raise
-        known_pod = self._feed.view.pods.get(key)
-        if known_pod is not None and known_pod.group is None:
+        if key in self._speakers:
             with suppress(ApiError, OutcomeUnknown):
                 await self._recorder.record(pod, WARNING, "FailedScheduling", wait.sentence)
 

@@ -1,0 +1,89 @@
+"""Whoever describes the first waiting pod of a gang reads why it waits; the others cost no Event."""
+
+from __future__ import annotations
+
+from kit.scheduled import NS, Scheduled, scheduled
+from shoal.kube.kinds import EVENT, POD
+from shoal.kube.objects import Obj, uid_of
+
+HOPELESS = (
+    "waiting: needs 5 pods at once, 4 would fit, 1 missing: needs 5 cpu, 4 of 4 are free, "
+    "the most on one node is 4 on node a; even with nobody else there it would not fit, so make it smaller or add nodes"
+)
+
+
+async def test_a_gang_that_can_never_fit_has_one_event_about_its_first_pod() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=4)
+        await it.gang("five", 5)
+        await it.rest(10)
+        assert await it.events("FailedScheduling") == [("five-0", HOPELESS)]
+        told = [await it.pod_told(f"five-{number}") for number in range(5)]
+        assert told == [("False", "Unschedulable", HOPELESS)] * 5
+        (event,) = await _about_pods(it)
+        pod = await it.cluster.get(POD, "five-0", NS)
+        about = event["involvedObject"]
+        assert (event["type"], about["kind"], about["uid"]) == ("Warning", "Pod", uid_of(pod))
+
+
+async def test_a_pod_that_names_a_group_nobody_made_is_told_so() -> None:
+    async with scheduled() as it:
+        await it.node("a")
+        await it.pods("absent", 3)
+        await it.rest(10)
+        sentence = "waiting: there is no PodGroup absent yet"
+        assert await it.events("FailedScheduling") == [("absent-0", sentence)]
+        assert [(await it.pod_told(f"absent-{number}"))[2] for number in range(3)] == [sentence] * 3
+
+
+async def test_each_new_sentence_is_one_more_event_about_the_same_pod_and_an_old_one_none() -> None:
+    async with scheduled() as it:
+        await it.gang("two", 2, cpu=4)
+        await it.rest(60)
+        first = (await it.pod_told("two-1"))[2]
+        assert await it.events("FailedScheduling") == [("two-0", first)]
+        await it.node("a", cpu=4)
+        await it.rest(60)
+        second = (await it.pod_told("two-1"))[2]
+        assert first != second
+        assert await it.events("FailedScheduling") == sorted([("two-0", first), ("two-0", second)])
+        assert [event["count"] for event in await _about_pods(it)] == [1, 1]
+
+
+async def test_pods_that_come_later_bring_no_event() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=4)
+        await it.group("wide", 3)
+        await it.pods("wide", 3, cpu=8)
+        await it.rest(10)
+        before = await it.events("FailedScheduling")
+        await it.pods("wide", 40, first=3, cpu=8)
+        await it.rest(10)
+        assert [name for name, _ in before] == ["wide-0"]
+        assert await it.events("FailedScheduling") == before
+        assert (await it.pod_told("wide-42"))[2] == before[0][1]
+
+
+async def test_another_life_of_the_scheduler_says_nothing_again() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=4)
+        await it.gang("five", 5)
+        await it.rest(10)
+        await it.kill()
+        await it.start()
+        await it.rest(60)
+        assert await it.events("FailedScheduling") == [("five-0", HOPELESS)]
+
+
+async def test_a_pod_without_a_group_and_a_gang_of_its_name_are_both_told() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=1)
+        await it.pod("same", cpu=2)
+        await it.gang("same", 1, cpu=2)
+        await it.rest(10)
+        assert [name for name, _ in await it.events("FailedScheduling")] == ["same", "same-0"]
+
+
+async def _about_pods(it: Scheduled) -> list[Obj]:
+    found = (await it.cluster.list(EVENT)).items
+    return [event for event in found if event["reason"] == "FailedScheduling"]
