@@ -182,7 +182,7 @@ async def test_what_happened_is_told_as_people_say_it() -> None:
         "Its first task ran.",
         "worker-2 added: 3 wanted.",
         "a waits for members: 2 of 3 run or have ended.",
-        "worker-1 was lost in attempt 0: PodEvicted (code 0).",
+        "worker-1 was lost in attempt 0: PodEvicted.",
         "worker-0 to worker-2 begin anew, because worker-1 was taken away by others.",
         "a waits for members: 0 of 3 run or have ended.",
         "The order AbortJob has arrived.",

@@ -25,7 +25,7 @@ POD = {
         "hostIP": "10.0.0.1",
         "conditions": [
             {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-16T04:00:40Z"},
-            {"type": "DisruptionTarget", "status": "True"},
+            {"type": "DisruptionTarget", "status": "True", "message": "make room"},
         ],
         "initContainerStatuses": [{"name": "i", "restartCount": 1, "state": {"running": {}}}],
         "containerStatuses": [
@@ -78,6 +78,7 @@ def test_a_pod_with_everything():
         created=at(0, 0),
         restarts_in_place=True,
         conditions=frozenset({"DisruptionTarget"}),
+        disruption="make room",
         marked=True,
         finalizer=True,
         deletion_cost=-7,

@@ -83,3 +83,21 @@ def test_where_places_are_free_at_leaving_the_successor_comes_at_once():
 
     assert len(world.pods) == 3
     assert world.state.task(TaskRef("main", 0)).attempt.number == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("evicted: little gives way, lower priority than great", "little gives way, lower priority than great"),
+        ("preempted by great", "preempted by great"),
+    ],
+    ids=["in our words", "in others' words"],
+)
+def test_an_evicted_body_says_for_whom_it_goes(message: str, text: str):
+    world = started(framework(fc_role("a", 2, task=(True, 0))))
+    world.pods["a-1"] = replace(world.pods["a-1"], disruption=message)
+    world.leave("a-1")
+    world.settle()
+
+    said = [sentence.text for step in world.steps for sentence in step.sentences if sentence.subject == "a-1"]
+    assert said == [f"a-1 was evicted: {text}", "a-1 is tried again as attempt 1, at no cost"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from shoal.engine.observed import Body, Container, Phase
+from shoal.engine.observed import DISRUPTED, Body, Container, Phase
 from shoal.kube import times
 from shoal.kube.objects import Obj
 
@@ -54,6 +54,7 @@ def body_from(
         ready_since=_moment((conditions.get("Ready") or {}).get("lastTransitionTime")),
         restarts_in_place=(spec.get("restartPolicy") or "Always") != "Never",
         conditions=frozenset(conditions),
+        disruption=str((conditions.get(DISRUPTED) or {}).get("message") or ""),
         marked=marked,
         finalizer=bool(finalizer) and finalizer in (meta.get("finalizers") or ()),
         deletion_cost=_deletion_cost(meta),

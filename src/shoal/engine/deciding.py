@@ -217,7 +217,8 @@ def _ending(outcome: Outcome) -> str:
     if outcome.is_ok:
         return "succeeded"
     phrase = f": {outcome.phrase}" if outcome.phrase.lower() != "failed" else ""
-    return "is stopped" if outcome.final else f"failed{phrase} (code {outcome.code})"
+    code = f" (code {outcome.code})" if outcome.code else ""
+    return "is stopped" if outcome.final else f"failed{phrase}{code}"
 
 
 def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:

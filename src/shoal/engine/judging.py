@@ -13,12 +13,10 @@ from datetime import datetime, timedelta
 from shoal.engine.classification import Classifier, detail_of, judged_container, refusal
 from shoal.engine.ledger import JobState, RoleState, TaskState
 from shoal.engine.model import Job
-from shoal.engine.observed import Body, Phase
+from shoal.engine.observed import DISRUPTED, Body, Phase
 from shoal.engine.policies import AnswerAt, Deleted, Memory
 from shoal.engine.scene import Scene, Tasks
 from shoal.engine.words import Event, Happening, Nature, Outcome, Stage, TaskRef
-
-DISRUPTED = "DisruptionTarget"
 
 
 def judge(job: Job, state: JobState, scene: Scene) -> tuple[JobState, list[Event]]:
@@ -29,7 +27,7 @@ def judge(job: Job, state: JobState, scene: Scene) -> tuple[JobState, list[Event
     changes: Tasks = {}
     for role, task, outcome in _verdicts(job, state, scene):
         ref = TaskRef(role.name, task.index)
-        _say(scene, ref, task, outcome)
+        _say(job, scene, ref, task, outcome)
         if reacts and not outcome.is_ok:
             events.append(_event(job, ref, outcome, scene))
         changes.setdefault(role.name, {})[task.index] = _judged(job, task, outcome, scene)
@@ -137,10 +135,14 @@ def _code(job: Job, body: Body | None) -> int | None:
     return container.code if container is not None else None
 
 
-def _say(scene: Scene, ref: TaskRef, task: TaskState, outcome: Outcome) -> None:
+def _say(job: Job, scene: Scene, ref: TaskRef, task: TaskState, outcome: Outcome) -> None:
     if outcome.is_ok:
         scene.say(str(ref), "TaskSucceeded", f"{ref} succeeded in attempt {task.attempt.number}")
         return
-    what = "was lost" if outcome.nature is Nature.LOST else "failed"
-    text = f"{ref} {what} in attempt {task.attempt.number}: {outcome.phrase} (code {outcome.code})"
-    scene.say(str(ref), "TaskLost" if outcome.nature is Nature.LOST else "TaskFailed", text, warning=True)
+    is_lost, body = outcome.nature is Nature.LOST, scene.bodies.get((ref.role, ref.index))
+    if outcome is job.policies.ending.leaving and body is not None and body.disruption:
+        text = f"{ref} was evicted: {body.disruption.removeprefix('evicted: ')}"
+    else:
+        code = f" (code {outcome.code})" if outcome.code else ""
+        text = f"{ref} {'was lost' if is_lost else 'failed'} in attempt {task.attempt.number}: {outcome.phrase}{code}"
+    scene.say(str(ref), "TaskLost" if is_lost else "TaskFailed", text, warning=True)

@@ -18,6 +18,9 @@ from shoal.engine.words import TaskRef
 _NOTHING: Mapping[Any, Any] = {}
 
 
+DISRUPTED = "DisruptionTarget"  # the condition of a body that others send away
+
+
 class Phase(Enum):
     PENDING = "Pending"
     RUNNING = "Running"
@@ -64,6 +67,7 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     ready_since: datetime | None = None
     restarts_in_place: bool = False  # its restartPolicy is not Never
     conditions: frozenset[str] = frozenset()  # types whose status is True
+    disruption: str = ""  # for whom it has to go, in the words of whoever sends it away
     marked: bool = False  # carries the mark of a doomed body
     finalizer: bool = False  # carries our finalizer
     deletion_cost: int = 0

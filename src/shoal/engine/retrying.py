@@ -146,8 +146,8 @@ def _tried_again(
     charged: bool,
 ) -> TaskState:
     scene.tell(NoticeKind.TASK_RETRY, ref.role, task)
-    name, count = str(ref), f"{task.charged + 1} charged" if charged else "free"
-    scene.say(name, "TaskRetried", f"{name} is tried again as attempt {task.attempt.number + 1} ({count})")
+    name, cost = str(ref), f" ({task.charged + 1} charged)" if charged else ", at no cost"
+    scene.say(name, "TaskRetried", f"{name} is tried again as attempt {task.attempt.number + 1}{cost}")
     body = scene.bodies.get((ref.role, ref.index))
     if body is not None:
         reason = "retry" if job.policies.teardown.at_retry is Keep.NONE else "counted"
