@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from shoal.cluster.port import Cluster
-    from shoal.dialects.dialect import Dialect
+    from shoal.dialects.dialect import Counts, Dialect
     from shoal.engine import Job, JobState
     from shoal.kube.kinds import Kind
     from shoal.kube.objects import Obj
@@ -52,6 +52,11 @@ class Found:
         """How many tasks each role is to have."""
         job = self.job
         return {role.name: role.size for role in job.roles} if job is not None else {}
+
+    @property
+    def counts(self) -> Counts | None:
+        """How far a job is that wants a number of successes; None of all others. Raises like `state`."""
+        return self.dialect.counted(self.manifest) if self.dialect.counted is not None else None
 
     def __str__(self) -> str:
         return f"{self.dialect.kind.kind} {self.name}"

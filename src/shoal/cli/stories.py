@@ -5,22 +5,26 @@ Made from the ledger, the pods and the Events; what comes next is what the engin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from shoal.cli.folding import Moment, folded
 from shoal.cli.foretelling import answers, endings
 from shoal.cli.jobs import Found
-from shoal.cli.reasons import last_words, why_at_rest, why_ended, why_taken, why_waiting, word_with
-from shoal.cli.views import job_word, span, tasks_of
+from shoal.cli.members import bodies_of, members
+from shoal.cli.reasons import last_words, why_at_rest, why_ended
+from shoal.cli.views import job_word, span
 from shoal.dialects.backends.handing import left_out
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import Counts, LedgerUnreadable
 from shoal.dialects.relating import opened, relatives
-from shoal.engine import Anchor, JobState, Observed, TaskRef
+from shoal.engine import Anchor, JobState, Observed
 from shoal.engine.advance import advance
 from shoal.kube import times
-from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.kube.objects import Obj, name_of
 
+_UID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")  # a group is called after its job and this
 _WRITE = "write some into its spec"
 
 
@@ -46,7 +50,7 @@ def story(found: Found, world: World) -> str:
         headline(found, state, world.now),
         last_lines(state),
         _section("What happened", _history(found, state, world)),
-        _section("Tasks", _tasks(found, state, world)),
+        _section("Tasks", members(found, state, world.pods)),
         _section("What is next", _next(found, state, world)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -76,7 +80,21 @@ def headline(found: Found, state: JobState, now: datetime) -> str:
 
 def _roles(found: Found) -> str:
     job = found.job
-    return ", ".join(f"{role.name} x {role.size}" for role in job.roles) if job is not None else "unreadable"
+    if job is None:
+        return "unreadable"
+    counts = _counts(found)
+    if counts is not None:
+        pace = f", {counts.at_once} at a time" if counts.at_once < counts.wanted else ""
+        return f"{job.roles[0].name} x {counts.wanted}{pace}"
+    return ", ".join(f"{role.name} x {role.size}" for role in job.roles)
+
+
+def _counts(found: Found) -> Counts | None:
+    """Nothing where nobody can read how far it is."""
+    try:
+        return found.counts
+    except LedgerUnreadable:
+        return None
 
 
 def _verb(word: str) -> str:
@@ -108,62 +126,31 @@ def last_lines(state: JobState) -> str:
 
 
 def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
-    moments: list[tuple[datetime, str]] = []
+    moments: list[Moment] = []
     created = found.manifest["metadata"].get("creationTimestamp")
     if created:
         moments.append((times.parse(created), "It was submitted."))
     stamps = state.stamps
     if stamps.ran is not None:
         moments.append((stamps.ran, "Its first task ran."))
-    for event in world.events:
+    for event in sorted(world.events, key=_place):
         when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
         if when and event.get("reason") not in ("Running", "Succeeded", "Failed", "Stopped"):
             count = event.get("count") or 1
             often = f" ({count} times)" if count > 1 else ""
-            moments.append((times.parse(when), f"{event.get('message', '').rstrip('.')}{often}."))
+            said = _UID.sub("", event.get("message") or "").rstrip(".")
+            moments.append((times.parse(when), f"{said}{often}."))
     if stamps.ended is not None:
         moments.append((stamps.ended, f"It {_verb(job_word(state))}."))
-    for moment, sentence in sorted(moments, key=lambda each: each[0]):
+    for moment, sentence in folded(moments):
         ago = span((world.now - moment).total_seconds())
         yield f"{moment.astimezone():%H:%M:%S} ({ago} ago)  {sentence}"
 
 
-# --- tasks ---------------------------------------------------------------------------------------------------------
-
-
-def _tasks(found: Found, state: JobState, world: World) -> Iterator[str]:
-    pods, whys = _pods(found, world)
-    width = max((len(view.name) for view in tasks_of(state)), default=0)
-    for view in tasks_of(state):
-        pod = pods.get(view.name)
-        is_its = pod is not None and view.pod_uid in (None, uid_of(pod))
-        why = whys.get(view.name, "") if is_its or pod is None else ""
-        word = word_with(view.word, why)
-        is_plain = view.code is None or (word == "cut off" and not view.code)
-        words = [word if is_plain else f"{word} (code {view.code})"]
-        if view.retries:
-            words.append(f"retried {view.retries} times" if view.retries > 1 else "retried once")
-        if word == "waiting":
-            words.append(why)
-        node = view.node or (pod["spec"].get("nodeName") if pod is not None else "")
-        if node and view.word not in ("preparing", "created", "waiting"):
-            words.append(f"on {node}")
-        yield f"{view.name.ljust(width)}  {', '.join(word for word in words if word)}"
-
-
-def _pods(found: Found, world: World) -> tuple[dict[str, Obj], dict[str, str]]:
-    """The pods of the job by task, and why tasks wait: for their pod, or because another's has its name."""
-    pods: dict[str, Obj] = {}
-    whys: dict[str, str] = {}
-    for pod in world.pods:
-        body = found.dialect.body(pod, found.manifest)
-        if body is None:
-            continue
-        name = str(TaskRef(body.role, body.index or 0))
-        whys[name] = why_waiting(pod) if body.owned else why_taken(pod)
-        if body.owned:
-            pods[name] = pod
-    return pods, whys
+def _place(event: Obj) -> int:
+    """Where an Event stands among those of its second: a server numbers what it is told."""
+    number = str(event["metadata"].get("resourceVersion"))
+    return int(number) if number.isdecimal() else 0
 
 
 # --- what is next --------------------------------------------------------------------------------------------------
@@ -204,7 +191,7 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
 
 def _left(found: Found, world: World) -> str:
     """Where to look afterwards: some languages take the pods away with the end, others leave them."""
-    count = len(_pods(found, world)[0])
+    count = sum(body.owned for _, body in bodies_of(found, world.pods))  # several may have had one place
     if not count:
         return f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
     there = "Its pod is" if count == 1 else f"{count} of its pods are"

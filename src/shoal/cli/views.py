@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shoal.cli.jobs import Found
-from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.dialect import Counts, LedgerUnreadable
 from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
 from shoal.kube import times
 from shoal.kube.objects import Obj, without_bookkeeping
@@ -107,7 +107,7 @@ def exit_code_of(state: JobState) -> int:
 def job_row(found: Found, now: datetime) -> list[str]:
     """NAME KIND STATE TASKS RUN RETRIES CODE AGE."""
     try:
-        standing = _standing(found.state)
+        standing = _standing(found.state, found.counts)
     except LedgerUnreadable:
         standing = ["unreadable", "", "", "", ""]
     return [
@@ -118,19 +118,27 @@ def job_row(found: Found, now: datetime) -> list[str]:
     ]
 
 
-def _standing(state: JobState) -> list[str]:
+def _standing(state: JobState, counts: Counts | None) -> list[str]:
     """STATE TASKS RUN RETRIES CODE."""
     views = tasks_of(state)
     up = sum(view.word == "running" for view in views)
     over = sum(view.word in ("succeeded", "failed", "cut off") for view in views)
     outcome = state.run.outcome
+    plain = f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running"
     return [
         job_word(state),
-        f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running",
+        plain if counts is None else counted(counts),
         str(state.run.number),
         str(sum(view.retries for view in views)),
         str(outcome.code) if outcome is not None and state.is_ended else "",
     ]
+
+
+def counted(counts: Counts) -> str:
+    """How far a job is that has fewer pods at once than it wants successes: 2/4 succeeded, 1 running."""
+    more = {"running": counts.running, "failed": counts.failed}
+    others = [f"{count} {word}" for word, count in more.items() if count]
+    return ", ".join([f"{counts.succeeded}/{counts.wanted} succeeded", *others])
 
 
 JOB_COLUMNS = ("NAME", "KIND", "STATE", "TASKS", "RUN", "RETRIES", "CODE", "AGE")

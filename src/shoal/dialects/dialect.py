@@ -162,6 +162,17 @@ class Orders:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """How far a job is that wants a number of successes and has fewer pods at once."""
+
+    wanted: int
+    at_once: int
+    succeeded: int
+    running: int
+    failed: int  # pods, of which others may have taken the place since
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One job language."""
 
@@ -194,6 +205,7 @@ class Dialect:
     admit_among: Callable[[Obj, Lookup], list[Cause]] | None = None  # a new one, among what else there is
     neighbours: tuple[Kind, ...] = ()  # the kinds that `admit_among` looks at
     shown: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
+    counted: Callable[[Obj], Counts | None] | None = None  # None: its tasks are all there is to count
     guard: Guard | None = None
     workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: as usual
     idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why

@@ -13,7 +13,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from shoal.dialects import ledger
-from shoal.dialects.dialect import LedgerPatch, Report
+from shoal.dialects.dialect import Counts, LedgerPatch, Report
 from shoal.dialects.native.failing import POD_SUCCEEDED
 from shoal.dialects.native.job_reading import ROLE, is_indexed
 from shoal.dialects.native.settings import Settings
@@ -71,6 +71,21 @@ def shown(manifest: Obj) -> JobState:
     if run.is_open and run.stage is Stage.PREPARING and has_run:
         run = replace(run, stage=Stage.RUNNING)
     return replace(state, run=run, roles=(replace(role, tasks=tasks),))
+
+
+def counted(manifest: Obj) -> Counts | None:
+    """Against the successes that are wanted; a job that wants none in particular has its pods only."""
+    spec = manifest.get("spec") or {}
+    wanted = spec.get("completions")
+    if wanted is None:
+        return None
+    return Counts(
+        wanted=int(wanted),
+        at_once=min(int(spec.get("parallelism", 1)), int(wanted)),
+        succeeded=_succeeded(restore(manifest)),
+        running=sum(task.stage is Stage.RUNNING for role in shown(manifest).roles for task in role.tasks),
+        failed=int((manifest.get("status") or {}).get("failed") or 0),
+    )
 
 
 # --- reporting -----------------------------------------------------------------------------------------------------

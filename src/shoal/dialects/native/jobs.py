@@ -103,5 +103,6 @@ DIALECT = Dialect(
     start_patch=start_patch,
     called=called,
     shown=job_status.shown,
+    counted=job_status.counted,
     told_by=REPLICA_SET_V1BETA1,  # which Kubernetes has given up, and every cluster of ours serves
 )

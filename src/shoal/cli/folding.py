@@ -1,0 +1,63 @@
+"""The same words about several tasks as one line: what befalls a gang befalls all of its members, a moment apart.
+
+Only sentences whose plural is known are put together, and only within a minute: what happens later is another story.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shoal.engine.ledger import named
+
+Moment = tuple[datetime, str]
+
+_TOGETHER = timedelta(minutes=1)
+_ABOUT_A_TASK = re.compile(r"(?P<role>\S+)-(?P<index>\d+) (?P<words>.+)", re.DOTALL)
+_OF_SEVERAL = {
+    "was evicted": "were evicted",
+    "was lost": "were lost",
+    "failed in": "failed in",
+    "is tried again": "are tried again",
+    "is not tried again": "are not tried again",
+}
+
+
+@dataclass(slots=True)
+class _Line:
+    first: datetime
+    sentence: str
+    role: str = ""
+    words: str = ""
+    indexes: tuple[int, ...] = ()
+
+    def takes(self, moment: datetime, index: int) -> bool:
+        return moment - self.first <= _TOGETHER and index not in self.indexes
+
+    def __str__(self) -> str:
+        if len(self.indexes) < 2:
+            return self.sentence
+        said = next(beginning for beginning in _OF_SEVERAL if self.words.startswith(beginning))
+        rest = self.words.removeprefix(said).replace(" charged)", " charged each)")
+        return f"{named(self.role, sorted(self.indexes))} {_OF_SEVERAL[said]}{rest}"
+
+
+def folded(moments: Iterable[Moment]) -> list[Moment]:
+    """In the order of time; each line stands where the first of its tasks was told of."""
+    lines: list[_Line] = []
+    latest: dict[tuple[str, str], _Line] = {}
+    for moment, sentence in sorted(moments, key=lambda each: each[0]):
+        found = _ABOUT_A_TASK.fullmatch(sentence)
+        if found is None or not found["words"].startswith(tuple(_OF_SEVERAL)):
+            lines.append(_Line(moment, sentence))
+            continue
+        about, index = (found["role"], found["words"]), int(found["index"])
+        line = latest.get(about)
+        if line is not None and line.takes(moment, index):
+            line.indexes += (index,)
+            continue
+        latest[about] = _Line(moment, sentence, *about, (index,))
+        lines.append(latest[about])
+    return [(line.first, str(line)) for line in lines]

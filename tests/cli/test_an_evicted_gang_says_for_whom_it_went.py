@@ -1,0 +1,53 @@
+"""The story of a gang that made room for somebody else: one line says for whom, and one that it cost nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kit.fates import exits, runs
+from kit.scenario import NAMESPACE
+from kit.volcano_jobs import policy, task, vcjob
+from kit.volcano_world import CrowdedSimulation
+from shoal.cli.describe import surroundings
+from shoal.cli.jobs import Found
+from shoal.cli.stories import story
+from shoal.dialects.volcano import DIALECT
+from shoal.kube.kinds import PRIORITY_CLASS
+from shoal.kube.objects import Obj
+
+CPU = {"cpu": "1"}
+EVICTED = "worker-0 to worker-3 were evicted: train gives way, lower priority than urgent in queue default."
+WAITS = "train waits for members: 0 of 4 run or have ended."
+
+
+async def happened(policies: list[Obj]) -> list[str]:
+    """What is told of a gang on all of the room when somebody more important came."""
+    async with CrowdedSimulation() as world:
+        await world.user.create(PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 100})
+        await world.submit(vcjob("train", task(replicas=4, fate=runs(), requests=CPU), policies=policies))
+        await world.up("train", 4)
+        great = task(replicas=2, fate=exits(0, 30), requests=CPU)
+        await world.submit(vcjob("urgent", great, priorityClassName="high"))
+        await world.up("urgent", 2)
+        await world.up("train", 4)
+        found = Found(await world.user.get(DIALECT.kind, "train", NAMESPACE), DIALECT)
+        page = story(found, await surroundings(world.user, found))
+    lines = page.split("What happened:\n")[1].split("\n\n")[0].splitlines()
+    return [re.sub(r".*ago\)  ", "", line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("policies", "answer"),
+    [
+        pytest.param([], ["worker-0 to worker-3 are tried again as attempt 1, at no cost.", WAITS], id="one by one"),
+        pytest.param(
+            [policy("PodEvicted", "RestartJob")],
+            [WAITS, "train restarts as a whole, because worker-0 was taken away by others.", "Run 1 of train is open."],
+            id="as a whole",
+        ),
+    ],
+)
+async def test_the_story_of_an_evicted_gang(policies: list[Obj], answer: list[str]) -> None:
+    assert await happened(policies) == ["It was submitted.", "Its first task ran.", EVICTED, *answer]
