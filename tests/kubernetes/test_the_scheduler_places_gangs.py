@@ -193,7 +193,7 @@ async def test_a_volcano_job_runs_all_or_nothing(place: Place) -> None:
         try:
             made = await ground.admin.create(VOLCANO.kind, VOLCANO.default(job), ground.jobs)
             group = f"ctr-{made['metadata']['uid']}"
-            assert (await place.told(group, "QueueQuota")).startswith(f"needs 3 {place.slot}, and ")
+            assert (await place.told(group, "TooLarge")).startswith(f"needs 3 {place.slot}, and ")
             assert (await ground.admin.list(POD, ground.jobs)).items == []
             await place.give(f"hollow-{place.word}-0", 2)
             await place.phase(group, "Running")

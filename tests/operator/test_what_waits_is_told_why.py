@@ -109,7 +109,7 @@ async def test_objects_that_make_no_sense_are_explained_and_stop_nobody() -> Non
             "Invalid", "this PodGroup cannot be read: minResources of cpu is below zero; give zero or more",
         )  # fmt: skip
         assert found["words"][0] == "Invalid"
-        assert found["absurd"][0] == "QueueQuota"
+        assert found["absurd"][0] == "TooLarge"
         await it.cluster.patch(
             POD_GROUP, "negative", NS, patch={"spec": {"minResources": {"cpu": "1"}}}, patch_type=PatchType.MERGE
         )

@@ -19,7 +19,7 @@ def test_01_three_slots_hold_no_gang_of_four_and_a_fourth_starts_it_at_once() ->
     board.group("g", 4)
     made = board.cycle()
     assert made.binds == ()
-    assert verdict(made, "g").reason == "NotEnoughResources"
+    assert verdict(made, "g").reason == "TooLarge"
     assert said(made, "g") == (
         "waiting: needs 4 pods at once, 3 would fit, 1 missing: "
         "needs 4 cpu, 3 of 3 are free, the most on one node is 1 on node n0" + NEVER

@@ -44,8 +44,8 @@ def bound(name: str, to: str) -> Bind:
     return Bind(Key("default", name), f"uid-{name}", to)
 
 
-def waiting(name: str, sentence: str) -> tuple[Wait, ...]:
-    return (Wait(Key("default", name), f"uid-{name}", sentence),)
+def waiting(name: str, sentence: str, *, too_large: bool = False) -> tuple[Wait, ...]:
+    return (Wait(Key("default", name), f"uid-{name}", sentence, too_large=too_large),)
 
 
 def test_a_pod_goes_to_the_node_it_fills_best() -> None:
@@ -68,42 +68,59 @@ def test_a_higher_priority_goes_first_and_a_blocked_pod_blocks_nobody() -> None:
 
 TAINT = {"key": "team", "value": "vision", "effect": "NoSchedule"}
 SENTENCES = [
-    pytest.param([], pod("p"), "the cluster has no node yet", id="no node"),
+    pytest.param([], pod("p"), "the cluster has no node yet", False, id="no node"),
     pytest.param(
         [node("a", gpus=4), node("b", gpus=2)],
         pod("p", gpus=8),
         f"needs 8 {GPU}, the most free is 4 of 4 on node a",
+        True,
         id="names the short resource",
     ),
     pytest.param(
-        [node("a")], pod("p", gpus=1), f"needs 1 {GPU}, and no node that could take it has any", id="nobody has any"
+        [node("a")],
+        pod("p", gpus=1),
+        f"needs 1 {GPU}, and no node that could take it has any",
+        True,
+        id="nobody has any",
     ),
     pytest.param(
         [node("a", taints=(TAINT,))],
         pod("p"),
         "1 node has the taint team=vision:NoSchedule, which the pod does not tolerate",
+        False,
         id="taint",
     ),
     pytest.param(
         [node("a", ready=False), node("b", ready=False), node("c", unschedulable=True)],
         pod("p"),
         "2 nodes are not ready; 1 node is cordoned",
+        False,
         id="not ready, cordoned",
     ),
     pytest.param(
         [node("a", labels={"disk": "hdd"}), node("b", cpu=1, labels={"disk": "ssd"})],
         pod("p", cpu=4, node_selector={"disk": "ssd"}),
         "needs 4 cpu, the most free is 1 of 1 on node b; 1 node does not match the pod's node selector",
+        True,
         id="selector and shortage",
     ),
-    pytest.param([node("a", pods=0)], pod("p"), "needs 1 pods, and no node that could take it has any", id="no pods"),
+    pytest.param(
+        [node("a", cpu=8, labels={"disk": "hdd"})],
+        pod("p", cpu=4, node_selector={"disk": "ssd"}),
+        "1 node does not match the pod's node selector",
+        False,
+        id="selector",
+    ),
+    pytest.param(
+        [node("a", pods=0)], pod("p"), "needs 1 pods, and no node that could take it has any", True, id="no pods"
+    ),
 ]
 
 
-@pytest.mark.parametrize(("nodes", "lone", "sentence"), SENTENCES)
-def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, sentence: str) -> None:
+@pytest.mark.parametrize(("nodes", "lone", "sentence", "too_large"), SENTENCES)
+def test_a_waiting_pod_is_told_why(nodes: list[Node], lone: Pod, sentence: str, too_large: bool) -> None:
     made = planned(nodes, [lone])
-    assert (made.binds, made.waits) == ((), waiting("p", f"waiting: {sentence}"))
+    assert (made.binds, made.waits) == ((), waiting("p", f"waiting: {sentence}", too_large=too_large))
 
 
 TOLERATIONS = [

@@ -22,6 +22,7 @@ from shoal.cluster.reflecting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS,
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import TaskRef
 from shoal.engine.policies import Gate, WishGate
+from shoal.kube.conditions import why_too_large
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Key, Obj, uid_of
@@ -53,6 +54,7 @@ class Sight:
 OnPod = Callable[[Found, str, Sight], None]  # the job, the task, its pod
 OnGang = Callable[[Found, str], None]  # the job, and why its gang is not let in; '' when it is
 
+OnTooLarge = Callable[[Found, str], None]  # the job, and why all nodes there are would not hold it
 OnHindrance = Callable[[Found, str], None]  # the job, and why something it needs cannot be made; each reason once
 
 _REFUSED = "CreateRefused"  # what the engine calls a pod that the cluster did not take
@@ -93,6 +95,7 @@ class Follower:
         on_pod: OnPod = lambda *_: None,
         on_gang: OnGang = lambda *_: None,
         on_hindrance: OnHindrance | None = None,
+        on_too_large: OnTooLarge = lambda *_: None,
         is_over: Callable[[Found], bool] = lambda found: found.state.is_ended,
         hears: Callable[[TaskRef], bool] = lambda _: True,
         options: LogOptions | None = None,
@@ -107,6 +110,7 @@ class Follower:
         self._on_pod = on_pod
         self._on_gang = on_gang
         self._on_hindrance = on_hindrance
+        self._on_too_large = on_too_large
         self._hindrances: set[tuple[str, str]] = set()  # told, by job
         self._is_over = is_over
         self._hears = hears
@@ -200,6 +204,7 @@ class Follower:
             for job in self.jobs.values():
                 if change.new is not None and kin.recognise(change.new, job.manifest) is not None:
                     self._on_gang(job, kin.waits(change.new))
+                    self._tell_if_too_large(job, change.new)
 
         copy = Reflector(self._cluster, kin.group, like.namespace, on_change=changed, gives_up_on=(*NOT_ALLOWED, 404))
         with suppress(ApiError):
@@ -236,6 +241,7 @@ class Follower:
         if pod is None or job is None or ref is None:
             return
         self._on_pod(job, str(ref), Sight(uid_of(pod), pod["spec"].get("nodeName") or "", why_waiting(pod)))
+        self._tell_if_too_large(job, pod)
         life = (uid_of(pod), restarts_of(pod, self._options.container))
         is_silent = (pod.get("status") or {}).get("phase") not in _SPEAKING
         if is_silent or life in self._logs or not self._hears(ref):
@@ -245,6 +251,10 @@ class Follower:
             self._endless.add(life)
         voice = Voice(str(ref), head_of(job, ref, pod))
         self._logs[life] = asyncio.create_task(self._listen(job, voice, change.key, life, options))
+
+    def _tell_if_too_large(self, job: Found, waiting: Obj) -> None:
+        if why := why_too_large(waiting):
+            self._on_too_large(job, why)
 
     def _tell_of_another(self, pod: Obj, *, is_there: bool) -> None:
         """A pod of somebody else under the name of a task's, and when it has gone."""

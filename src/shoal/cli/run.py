@@ -17,6 +17,7 @@ from shoal.cli import tidying
 from shoal.cli.folders import DataFolder
 from shoal.cli.manifests import Manifest, files_argument, load, set_option
 from shoal.cli.up import capacity_of, configured
+from shoal.kube.objects import uid_of
 
 if TYPE_CHECKING:
     from shoal.cli.following import Follower
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from shoal.cluster.port import Cluster
 
 INTERRUPTED = 130
+WAY_OUT = (
+    "Nobody can add nodes to the cluster of `shoal run`: let the job ask for less, or give the cluster more with "
+    "--capacity or --nodes."
+)
 _FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
 
 
@@ -62,7 +67,8 @@ def command(
 
     Ends with the job's own exit code: 0 where it succeeded, the code of the task that made it fail where a process
     can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
-    one ends everything at once. The table and the logs go to stderr.
+    one ends everything at once. A job that all nodes together would not hold is stopped, with the sentence that says
+    why, and the code is 1: nobody can add nodes to this cluster. The table and the logs go to stderr.
 
     \b
     shoal run pet.yaml
@@ -119,10 +125,11 @@ async def _run(
         if not jobs:
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
         some_end = not all(job.dialect.endless for job in jobs)
+        misfits = Misfits(hosted.cluster, shown)
         follower = Follower(
             hosted.cluster, jobs,
             on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble, on_pod=shown.pod,
-            on_gang=shown.gang, on_hindrance=shown.hindrance,
+            on_gang=shown.gang, on_hindrance=shown.hindrance, on_too_large=misfits.dismiss,
             is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
@@ -138,9 +145,9 @@ async def _run(
         for task in (following, hurry):
             task.cancel()
         ended = list(follower.jobs.values())
-        _tell_failures(ended, shown)
+        _tell_failures([job for job in ended if not misfits.has(job)], shown)
         # Servers that were there for the others have done their work when the others have ended.
-        return _code(ended, interrupted=interruption.count > 0), ended
+        return _code(ended, interrupted=interruption.count > 0) or (1 if misfits.dismissed else 0), ended
 
 
 def is_over(job: Found) -> bool:
@@ -219,16 +226,40 @@ class Interruption:
             self.hurry.set()
 
     async def _stop(self) -> None:
-        """Every job that has not ended; nobody waits for this task, so it tells itself what it could not do."""
-        from shoal.cli.changing import stop
-        from shoal.cluster.port import OutcomeUnknown
-        from shoal.kube.errors import ApiError
-
+        """Every job that has not ended."""
         for job in list(self._follower.jobs.values()):
-            if job.state.is_ended:
-                continue
-            try:
-                await stop(self._cluster, job)
-            except (ApiError, OutcomeUnknown, OSError) as refused:
-                why = refused.message if isinstance(refused, ApiError) else refused
-                self._shown.note(f"{job} was not stopped: {why}. Ctrl-C again ends everything at once.")
+            if not job.state.is_ended:
+                await _stopped(self._cluster, job, self._shown, "Ctrl-C again ends everything at once.")
+
+
+class Misfits:
+    """Jobs that all nodes together would not hold: told once, and stopped. The others go on."""
+
+    def __init__(self, cluster: Cluster, shown: Lines | Screen) -> None:
+        self._cluster = cluster
+        self._shown = shown
+        self.dismissed: dict[str, asyncio.Task[None]] = {}  # by uid; a task that nobody holds may vanish
+
+    def has(self, job: Found) -> bool:
+        return uid_of(job.manifest) in self.dismissed
+
+    def dismiss(self, job: Found, why: str) -> None:
+        if self.has(job):
+            return
+        self._shown.note(f"{job} can never start here, and is stopped: {why.rstrip('.')}. {WAY_OUT}")
+        self.dismissed[uid_of(job.manifest)] = asyncio.get_running_loop().create_task(
+            _stopped(self._cluster, job, self._shown, "Ctrl-C stops everything.")
+        )
+
+
+async def _stopped(cluster: Cluster, job: Found, shown: Lines | Screen, way_out: str) -> None:
+    """Nobody waits for whoever stops a job, so it is told here what could not be done."""
+    from shoal.cli.changing import stop
+    from shoal.cluster.port import OutcomeUnknown
+    from shoal.kube.errors import ApiError
+
+    try:
+        await stop(cluster, job)
+    except (ApiError, OutcomeUnknown, OSError) as refused:
+        why = refused.message if isinstance(refused, ApiError) else refused
+        shown.note(f"{job} was not stopped: {why}. {way_out}")

@@ -11,6 +11,11 @@ from typing import Any
 
 from shoal.kube.objects import Obj
 
+TOO_LARGE = "TooLarge"  # the reason: all nodes there are would not hold it, were they empty
+# Of pods a condition of its own, because autoscalers look for one reason only. It speaks of pods that wait; one that
+# has found a node since may still carry it.
+POD_TOO_LARGE = "shoal.dev/TooLarge"
+
 
 def condition_of(obj: Mapping[str, Any], claim: str) -> Obj | None:
     """The condition of that type in the object's status, or None where nobody has made the claim."""
@@ -23,6 +28,15 @@ def find(conditions: Iterable[Obj], claim: str) -> Obj | None:
 
 def is_true(obj: Mapping[str, Any], claim: str) -> bool:
     return (condition_of(obj, claim) or {}).get("status") == "True"
+
+
+def why_too_large(obj: Mapping[str, Any]) -> str:
+    """The sentence of a pod or group that all nodes there are would not hold; '' where they would, or nobody looked."""
+    if (obj.get("spec") or {}).get("nodeName"):
+        return ""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    found = (c for c in conditions if (c.get("status"), c.get("reason")) == ("True", TOO_LARGE))
+    return next((str(c.get("message") or "it is too large for the nodes there are") for c in found), "")
 
 
 def with_condition(

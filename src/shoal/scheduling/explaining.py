@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from shoal.scheduling.columns import Ints
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.members import Members, Unit
-from shoal.scheduling.possible import could_ever_run
+from shoal.scheduling.possible import could_ever_run, is_too_large
 from shoal.scheduling.requests import shown
 from shoal.scheduling.room import Room
 from shoal.scheduling.scoring import COMMON
@@ -26,30 +27,48 @@ from shoal.scheduling.topology import Tier
 NEVER_FITS = "even with nobody else there it would not fit, so make it smaller or add nodes"
 
 
+class Finding(NamedTuple):
+    """Why something waits, and whether nothing but other nodes would help."""
+
+    sentence: str
+    too_large: bool
+
+
 class Explainer:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._shortages: dict[int, str] = {}
         self._totals: dict[int, tuple[str, int, str]] = {}
         self._hopeless: dict[tuple[object, ...], bool] = {}
-        self._known: dict[object, str] = {}  # causes that many groups share
+        self._known: dict[object, Finding] = {}  # causes that many groups share
         self._places = {id(m): place for line in cycle.lines.values() for place, m in enumerate(line)}
 
-    def sentence(self, members: Members, still: Standstill) -> str:
+    def finding(self, members: Members, still: Standstill) -> Finding:
         shared = id(still) if still.obstacle == "quota" else self._shared(members, still)
-        cause = None if shared is None else self._known.get(shared)
-        if cause is None:
+        found = None if shared is None else self._known.get(shared)
+        if found is None:
             cause = self._cause(members, still)
             if still.obstacle == "capacity" and not members.lone and self._is_hopeless(members):
                 cause += f"; {NEVER_FITS}"
+            found = Finding(cause, self._is_too_large(members, still))
             if shared is not None:
-                self._known[shared] = cause
-        if still.kept:
-            cause += f"; {still.kept}"
+                self._known[shared] = found
+        cause = f"{found.sentence}; {still.kept}" if still.kept else found.sentence
         ahead = self._places.get(id(members), 0)
-        if not ahead or members.lone:
-            return f"waiting: {cause}"
-        return f"waiting: {cause}; {ahead} {'job' if ahead == 1 else 'jobs'} ahead in queue {members.group.queue}"
+        if ahead and not members.lone:
+            cause += f"; {ahead} {'job' if ahead == 1 else 'jobs'} ahead in queue {members.group.queue}"
+        return Finding(f"waiting: {cause}", found.too_large)
+
+    def _is_too_large(self, members: Members, still: Standstill) -> bool:
+        room, refusal = self._cycle.room, still.refusal
+        if still.obstacle == "quota" and still.over_cluster and refusal is not None:
+            return bool(room.rows) and refusal.need > int(room.whole[room.column(refusal.resource)].sum())
+        if still.obstacle not in ("capacity", "backoff") or members.lack() is not None:
+            return False
+        if any(pod.blocked for pod in members.minimum().pods):
+            return False
+        # Who could run one day is not too large, and that is mostly known already.
+        return (members.lone or self._is_hopeless(members)) and is_too_large(self._cycle, members)
 
     def _shared(self, members: Members, still: Standstill) -> object:
         """Groups that say the same here wait for the same; None where a group is not like any other."""

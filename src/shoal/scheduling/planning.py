@@ -22,6 +22,7 @@ class Wait:
     uid: str
     sentence: str
     reason: str = "Unschedulable"  # or Schedulable: it would fit once its gang does; or Queued: its queue's turn
+    too_large: bool = False  # for all nodes there are, were they empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Verdict(NamedTuple):
     not_before: float = 0.0
     timeouts: int = 0
     ran: bool = False
+    too_large: bool = False  # its minimum, for all nodes there are, were they empty
 
     def changes(self, group: Group) -> bool:
         """Whether something is to be remembered that the group does not say yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,14 +18,22 @@ if TYPE_CHECKING:
 
 def could_ever_run(cycle: Cycle, members: Members) -> bool:
     """A bound from above: each shape of the minimum by itself, on empty nodes, within the queue's ceilings."""
-    minimum, closeness = members.minimum(), members.group.closeness
-    asked = minimum.asked or {}
+    asked = members.minimum().asked or {}
     for standing in cycle.shares.standings[members.group.queue].line:
         if any(amount > standing.hard_limits.get(name, float("inf")) for name, amount in asked.items()):
             return False
-    tiers = cycle.view.topology.tiers
-    for shape, count in wanted(cycle, minimum.least()):
-        slots = most_when_empty(shape)
+    return _has_slots(cycle, members, Shape.slots_when_empty)
+
+
+def is_too_large(cycle: Cycle, members: Members) -> bool:
+    """Whether only more or larger nodes would help: nobody who leaves, no quota and no node that returns does."""
+    return bool(cycle.room.rows) and not _has_slots(cycle, members, Shape.slots_on_whole)
+
+
+def _has_slots(cycle: Cycle, members: Members, slots_of: Callable[[Shape], Ints]) -> bool:
+    tiers, closeness = cycle.view.topology.tiers, members.group.closeness
+    for shape, count in wanted(cycle, members.minimum().least()):
+        slots = np.minimum(slots_of(shape), 1) if shape.is_solitary else slots_of(shape)
         if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
             most = int(tiers[closeness.tier - 1].sums(slots).max(initial=0))
         else:

@@ -159,6 +159,18 @@ class Shape:
             self._empty *= self.eligible
         return self._empty
 
+    def slots_on_whole(self) -> Ints:
+        """How many the nodes it chooses by their labels would hold, were they empty, ready and open to all. Where it
+        chooses none, all nodes count: what is wrong then are labels and not sizes."""
+        room = self.room
+        there = room.kind > 0
+        chosen = there & self._selected() & self._near()
+        slots = np.full(len(room), NO_LIMIT, dtype=np.int64)
+        for _, column, amount in self.vector.pairs:
+            np.minimum(slots, room.whole[column] // amount, out=slots)
+        slots *= chosen if chosen.any() else there
+        return slots
+
     def fits_with(self, more: Ints) -> int:
         """How many would fit in all if so much more were free."""
         free = self._of(self.room.later() + more, ALL)

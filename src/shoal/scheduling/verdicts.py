@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from shoal.kube.conditions import TOO_LARGE
 from shoal.kube.objects import Key
 from shoal.scheduling.cycle import Cycle, Obstacle, Record, Standstill
 from shoal.scheduling.explaining import Explainer
@@ -86,15 +87,15 @@ def _lone(cycle: Cycle, members: Members, explainer: Explainer) -> list[Wait]:
     still = cycle.still.get(members.key)
     if still is None or members.key in cycle.bound:
         return []
-    sentence = explainer.sentence(members, still)
-    return [Wait(pod.key, pod.uid, sentence, _pod_reason(still)) for pod in members.waiting.values()]
+    sentence, too_large = explainer.finding(members, still)
+    return [Wait(pod.key, pod.uid, sentence, _pod_reason(still), too_large) for pod in members.waiting.values()]
 
 
 def _orphans(cycle: Cycle, members: Members, explainer: Explainer) -> list[Wait]:
     still = cycle.still.get(members.key)
     if still is None:
         return []
-    sentence = explainer.sentence(members, still)
+    sentence = explainer.finding(members, still).sentence
     return [Wait(pod.key, pod.uid, sentence, "Queued") for pod in members.candidates()]
 
 
@@ -113,34 +114,40 @@ def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
     ran = group.ran or phase in STARTED
     since = None if phase is PENDING else record.inqueue_since
     blocked: Blocked = ""
+    too_large = False
     if key in cycle.undone:
         reason, sentence, blocked = "NotEnoughResources", UNDONE.format(members.minimum().total), "capacity"
     elif still is not None and (phase not in STARTED or members.waiting):
-        reason = still.reason or REASONS.get(still.obstacle, "NotEnoughResources")
-        sentence, blocked = explainer.sentence(members, still), BLOCKED[still.obstacle]
+        (sentence, too_large), blocked = explainer.finding(members, still), BLOCKED[still.obstacle]
+        reason = _reason(still, too_large)
     else:
         reason, sentence = "Scheduled", _started(members, bound)
     if phase in STARTED and blocked:
-        reason = "Scheduled"  # it runs; what waits is beyond its minimum
-    return Verdict(
-        group.key, phase, reason, sentence, blocked, since, record.not_before, 0 if ran else record.timeouts, ran
-    )
+        reason, too_large = "Scheduled", False  # it runs; what waits is beyond its minimum
+    timeouts = 0 if ran else record.timeouts
+    return Verdict(group.key, phase, reason, sentence, blocked, since, record.not_before, timeouts, ran, too_large)
 
 
 def _waits(members: Members, record: Record | Group, still: Standstill, explainer: Explainer) -> Verdict:
     """The verdict on most groups of a full cluster: nobody of it has a node yet, and nobody gets one."""
     group, phase = members.group, record.phase
+    sentence, too_large = explainer.finding(members, still)
     return Verdict(
         group.key,
         phase,
-        still.reason or REASONS.get(still.obstacle, "NotEnoughResources"),
-        explainer.sentence(members, still),
+        _reason(still, too_large),
+        sentence,
         BLOCKED[still.obstacle],
         None if phase is PENDING else record.inqueue_since,
         record.not_before,
         0 if group.ran else record.timeouts,
         group.ran,
+        too_large,
     )
+
+
+def _reason(still: Standstill, too_large: bool) -> str:
+    return still.reason or (TOO_LARGE if too_large else REASONS.get(still.obstacle, "NotEnoughResources"))
 
 
 def _phase(cycle: Cycle, members: Members, bound: int) -> Phase:
@@ -190,6 +197,7 @@ def pod_waits(plan: Plan, view: ClusterView) -> tuple[Wait, ...]:
     for verdict in plan.groups:
         if verdict.blocked:
             reason = "Unschedulable" if verdict.blocked == "capacity" else "Queued"
-            waiting = view.groups[verdict.group].waiting.values()
-            found += [Wait(pod.key, pod.uid, verdict.sentence, reason) for pod in waiting if pod.key not in binds]
+            told, waiting = verdict.sentence, view.groups[verdict.group].waiting.values()
+            large = verdict.too_large
+            found += [Wait(pod.key, pod.uid, told, reason, large) for pod in waiting if pod.key not in binds]
     return tuple(found)

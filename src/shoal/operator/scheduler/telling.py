@@ -19,7 +19,7 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.recording import NORMAL, WARNING, Recorder
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.kube.conditions import condition_of
+from shoal.kube.conditions import POD_TOO_LARGE, TOO_LARGE, condition_of, is_true, with_condition
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
@@ -35,6 +35,7 @@ POD_SECONDS = 5.0  # another sentence for the same reason waits so long for the 
 GROUP_SECONDS = 1.0
 AT_ONCE = 16
 QUOTA = ("quota", "order", "queue")  # not the cluster's fault: nobody needs to worry
+OTHERWISE = "it waits for something else by now"
 
 
 class PodWords:
@@ -66,7 +67,7 @@ class PodWords:
         for wait in waits:
             before = self._waits.get(wait.pod)
             self._waits[wait.pod] = wait
-            if before is None or (before.uid, before.reason) != (wait.uid, wait.reason):
+            if before is None or _kind(before) != _kind(wait):
                 self._work.add(wait.pod)
             elif before.sentence != wait.sentence:
                 self._work.add_soon(wait.pod)
@@ -98,7 +99,10 @@ class PodWords:
         if wait is None or pod is None or uid_of(pod) != wait.uid or pod["spec"].get("nodeName"):
             return
         known = condition_of(pod, "PodScheduled") or {}
-        if (known.get("status"), known.get("reason"), known.get("message")) == ("False", wait.reason, wait.sentence):
+        is_known = (known.get("status"), known.get("reason"), known.get("message")) == (
+            "False", wait.reason, wait.sentence,
+        )  # fmt: skip
+        if is_known and is_true(pod, POD_TOO_LARGE) == wait.too_large:
             return
         moved = known.get("lastTransitionTime") if known.get("status") == "False" else None
         condition = {
@@ -108,7 +112,7 @@ class PodWords:
             "message": wait.sentence,
             "lastTransitionTime": moved or rfc3339(self._clock.now()),
         }
-        status: Obj = {"conditions": [condition]}
+        status: Obj = {"conditions": [condition, *self._size(pod, wait)]}
         if node := self._nominated(key):
             status["nominatedNodeName"] = node
         patch = {"metadata": {"uid": wait.uid}, "status": status}
@@ -125,9 +129,25 @@ class PodWords:
             with suppress(ApiError, OutcomeUnknown):
                 await self._recorder.record(pod, WARNING, "FailedScheduling", wait.sentence)
 
+    def _size(self, pod: Obj, wait: Wait) -> list[Obj]:
+        """Whether it is too large for all nodes; nothing of one of which that was never said."""
+        known, now = condition_of(pod, POD_TOO_LARGE), rfc3339(self._clock.now())
+        before = [known] if known is not None else []
+        if wait.too_large:
+            why = wait.sentence.removeprefix("waiting: ")
+            return with_condition(before, POD_TOO_LARGE, True, now=now, reason=TOO_LARGE, message=why)
+        if known is None:
+            return []
+        return with_condition(before, POD_TOO_LARGE, "Unknown", now=now, reason="WaitsOtherwise", message=OTHERWISE)
+
     def _nominated(self, key: Key) -> str:
         pod = self._feed.view.pods.get(key)
         return self._feed.view.members_of(pod).nominated.get(key, "") if pod is not None else ""
+
+
+def _kind(wait: Wait) -> tuple[str, str, bool]:
+    """What is told at once where it has changed."""
+    return wait.uid, wait.reason, wait.too_large
 
 
 @dataclass(frozen=True, slots=True)
