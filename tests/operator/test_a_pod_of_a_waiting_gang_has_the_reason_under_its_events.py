@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kit.scheduled import NS, Scheduled, scheduled
+from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Obj, uid_of
 
@@ -34,6 +35,24 @@ async def test_a_pod_that_names_a_group_nobody_made_is_told_so() -> None:
         sentence = "waiting: there is no PodGroup absent yet"
         assert await it.events("FailedScheduling") == [("absent-0", sentence)]
         assert [(await it.pod_told(f"absent-{number}"))[2] for number in range(3)] == [sentence] * 3
+
+
+async def test_pods_of_a_group_that_cannot_be_read_are_told_what_is_wrong_with_it() -> None:
+    async with scheduled() as it:
+        await it.node("a")
+        await it.pods("odd", 2)
+        await it.rest(10)
+        await it.group("odd", 2, minResources={"cpu": "-4"})
+        await it.rest(10)
+        wrong = "waiting: PodGroup odd cannot be read: minResources of cpu is below zero; give zero or more"
+        absent = "waiting: there is no PodGroup odd yet"
+        assert await it.events("FailedScheduling") == [("odd-0", wrong), ("odd-0", absent)]
+        assert [await it.pod_told(name) for name in ("odd-0", "odd-1")] == [("False", "Queued", wrong)] * 2
+        await it.cluster.delete(POD_GROUP, "odd", NS)
+        await it.rest(10)
+        assert [await it.pod_told(name) for name in ("odd-0", "odd-1")] == [("False", "Queued", absent)] * 2
+        await it.group("odd", 2)
+        assert await it.placed() == ["odd-0", "odd-1"]
 
 
 async def test_each_new_sentence_is_one_more_event_about_the_same_pod_and_an_old_one_none() -> None:

@@ -106,7 +106,7 @@ async def test_objects_that_make_no_sense_are_explained_and_stop_nobody() -> Non
         assert await it.placed() == ["sound-0"]
         found = {name: (await it.told(name))[1:] for name in ("negative", "words", "absurd")}
         assert found["negative"] == (
-            "Invalid", "this PodGroup cannot be read: minResources of cpu is below zero; give zero or more",
+            "Invalid", "PodGroup negative cannot be read: minResources of cpu is below zero; give zero or more",
         )  # fmt: skip
         assert found["words"][0] == "Invalid"
         assert found["absurd"][0] == "TooLarge"

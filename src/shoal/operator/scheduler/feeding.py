@@ -155,7 +155,8 @@ class Feed:
 
     def _group_gone(self, key: Key) -> None:
         self._groups.pop(key, None)
-        self.unreadable.pop(key, None)
+        if self.unreadable.pop(key, None) is not None:
+            self._on_news()  # its pods have heard that it cannot be read
         members = self.view.groups.get(key)
         if members is not None and members.known:
             self._on_queue(members.group.queue)
@@ -189,8 +190,10 @@ class Feed:
         try:
             group = sound(group_from(obj, priority=self._priority(obj)))
         except UNREADABLE as wrong:
-            if self.is_ours(key):
-                self.unreadable[key] = f"waiting: this PodGroup cannot be read: {wrong}"
+            why = f"waiting: PodGroup {key.name} cannot be read: {wrong}"
+            if self.is_ours(key) and self.unreadable.get(key) != why:
+                self.unreadable[key] = why
+                self._on_news()
             self.view.remove_group(key)
             return
         self.unreadable.pop(key, None)

@@ -13,7 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
@@ -64,7 +64,7 @@ class PodWords:
     def tell(self, waits: Sequence[Wait]) -> None:
         """Of a gang, all pods that are to hear the sentence: the first of them speaks for the others."""
         self._choose_speakers(waits)
-        for wait in waits:
+        for wait in map(self._in_full, waits) if self._feed.unreadable else waits:
             before = self._waits.get(wait.pod)
             self._waits[wait.pod] = wait
             if before is None or _kind(before) != _kind(wait):
@@ -79,6 +79,12 @@ class PodWords:
 
     async def close(self) -> None:
         await self._work.close()
+
+    def _in_full(self, wait: Wait) -> Wait:
+        """Where a group cannot be read, the planner knows of none; its pods are told what the group is."""
+        pod = self._feed.view.pods.get(wait.pod)
+        why = self._feed.unreadable.get(pod.group) if pod is not None and pod.group is not None else None
+        return wait if why is None else replace(wait, sentence=why)
 
     def _choose_speakers(self, waits: Sequence[Wait]) -> None:
         """By name, so that those who come later do not take over, each with an Event of its own."""
