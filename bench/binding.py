@@ -134,7 +134,7 @@ class Bare:
 
 
 class Gangs:
-    """Pods for the scheduler; their groups are there before the clock starts."""
+    """Pods for the scheduler; their groups were let in before the clock starts, and what that cost counts."""
 
     def __init__(self, cluster: KubernetesCluster, shoal: Operated) -> None:
         self._cluster = cluster
@@ -142,10 +142,13 @@ class Gangs:
 
     async def make(self, size: int, bare: float) -> dict[str, float]:
         groups = [f"gang-{number}" for number in range(PODS // size)] if size > 1 else []
-        await _all(self._group(name, size) for name in groups)
+        before = await self._shoal.cost()
+        async with LetIn(self._cluster).following() as let_in:
+            await _all(self._group(name, size) for name in groups)
+            await let_in.until(lambda let_in: let_in.count >= len(groups))
         pods = [_pod(number, group=groups[number // size] if groups else "") for number in range(PODS)]
         async with Bound(self._cluster, JOBS).following() as bound:
-            before, began = await self._shoal.cost(), time.monotonic()
+            began = time.monotonic()
             making = asyncio.create_task(_all(self._cluster.create(POD, pod, JOBS) for pod in pods))
             await bound.until(lambda bound: bound.count >= len(pods))
             rate = len(pods) / (time.monotonic() - began)
@@ -169,6 +172,23 @@ async def _clear(cluster: KubernetesCluster, namespace: str, count: int) -> None
     """By the server itself, part by part: no request takes longer than it allows, and ours cost nothing."""
     parts = {_part(number) for number in range(count)}
     await _all(cluster.delete_collection(POD, namespace, labels=f"part={part}", options=NOW) for part in parts)
+
+
+class LetIn(Following):
+    """How many groups may have their pods made."""
+
+    def __init__(self, cluster: KubernetesCluster) -> None:
+        super().__init__(cluster, POD_GROUP, JOBS)
+        self._names: set[str] = set()
+
+    @property
+    def count(self) -> int:
+        return len(self._names)
+
+    def _changed(self, change: Change) -> None:
+        if change.new is not None and (change.new.get("status") or {}).get("phase") == "Inqueue":
+            self._names.add(change.key.name)
+            self._news.set()
 
 
 class Bound(Following):

@@ -189,8 +189,9 @@ class Scheduler:
         self._queues: QueueKeeper | None = None
         if scope.gangs:
             self._group_words = GroupWords(
-                cluster, self._copies["groups"], feed=feed, scope=scope, recorder=recorder, clock=clock, at_once=at_once
-            )
+                cluster, self._copies["groups"], feed=feed, scope=scope, recorder=recorder, clock=clock,
+                at_once=at_once, say=self._crew.say,
+            )  # fmt: skip
             self._queues = QueueKeeper(
                 cluster, self._copies["queues"], self._copies["orders"],
                 feed=feed, scope=scope, recorder=recorder, clock=clock,

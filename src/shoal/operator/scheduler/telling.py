@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from shoal.cluster.clock import Clock
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
@@ -25,6 +26,7 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
 from shoal.kube.times import rfc3339
 from shoal.operator.queueing import KeyedWork
+from shoal.operator.scheduler.crew import Request
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.scope import Scope
 from shoal.scheduling.groups import Phase
@@ -181,7 +183,9 @@ class GroupWords:
         recorder: Recorder,
         clock: Clock,
         at_once: asyncio.Semaphore,
+        say: Callable[[Request], None],
     ) -> None:
+        """`say`: sends what only tells of a success, when nobody waits for more."""
         self._cluster = cluster
         self._groups = groups
         self._feed = feed
@@ -189,6 +193,7 @@ class GroupWords:
         self._recorder = recorder
         self._clock = clock
         self._at_once = at_once
+        self._say = say
         self._told: dict[Key, Told] = {}
         self._heard: dict[Key, int] = {}  # how many pods of each waited when they were told
         self._refused: set[Key] = set()  # written on a version that was no longer the last
@@ -317,10 +322,11 @@ class GroupWords:
 
     async def _announce(self, group: Obj, told: Told) -> None:
         if told.blocked and told.reason != "Scheduled":
-            severity, word = NORMAL if told.blocked in QUOTA else WARNING, "Unschedulable"
+            severity = NORMAL if told.blocked in QUOTA else WARNING
+            await self._record(group, severity, "Unschedulable", told.sentence)
         elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
-            severity, word = NORMAL, "Scheduled"
-        else:
-            return
+            self._say(partial(self._record, group, NORMAL, "Scheduled", told.sentence))
+
+    async def _record(self, group: Obj, severity: str, word: str, sentence: str) -> None:
         with suppress(ApiError, OutcomeUnknown):
-            await self._recorder.record(group, severity, word, told.sentence)
+            await self._recorder.record(group, severity, word, sentence)
