@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from kit.fates import exits
@@ -13,7 +15,7 @@ from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
-from shoal.operator.definitions import Standing, ensure, established, without_status
+from shoal.operator.definitions import Standing, ensure, established, judge, without_status
 from shoal.operator.deployment import marked
 from shoal.operator.jobs.loop import JobLoop
 from shoal.operator.metrics import Metrics
@@ -47,3 +49,20 @@ async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await cluster.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "remark"),
+    [
+        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, ""),
+        (
+            {"type": "object", "properties": {"state": {"type": "string"}}},
+            "; it drops fields that Shoal knows: .status.*, as far as it does not name them",
+        ),
+        ({"type": "object"}, "; it drops fields that Shoal knows: .status.*"),
+    ],
+)
+def test_a_status_that_loses_fields_is_told(status: dict[str, Any], remark: str) -> None:
+    theirs = DIALECT.crd()
+    theirs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = status
+    assert judge(theirs, DIALECT.crd()).remark == f"it was made by somebody else and stays as it is{remark}"

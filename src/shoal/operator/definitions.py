@@ -26,6 +26,7 @@ log = Logger(__name__)
 
 MANAGER = "shoal-install"
 _SHOWN = 5
+_KEEPS = "x-kubernetes-preserve-unknown-fields"
 
 
 class Unserved(Exception):
@@ -159,9 +160,11 @@ def _remark(lost: list[str], *, has_status: bool) -> str:
 
 def _lost(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
     """Paths of fields that a server with their schema would prune."""
-    if theirs.get("x-kubernetes-preserve-unknown-fields"):
+    if theirs.get(_KEEPS):
         return
     known = theirs.get("properties") or {}
+    if path == ".status" and ours.get(_KEEPS):
+        yield f"{path}.*, as far as it does not name them" if known else f"{path}.*"
     for name, schema in (ours.get("properties") or {}).items():
         if path == "" and name in ("apiVersion", "kind", "metadata"):
             continue
