@@ -4,9 +4,9 @@ several sizes, and what that costs the server.
 Beside every line stands a bare loop on the same server that creates as many pods and binds them without looking: what
 is missing to that is ours. It is taken just before the line, as machines change, with no scheduler there, and somebody
 looks on at both in the same way. A gang whose pods are still being made cannot be placed: the longest time without a
-bind is that of making one, or of a server that thinks. The clock runs from the first pod's creation until the last one was seen with a node.
-Pods are created by so many requests at once in both cases, and nothing runs on the nodes. `SHOAL_BENCH_NODES` and
-`SHOAL_BENCH_PODS` make it smaller: with ten thousand pods it takes about ten minutes.
+bind is that of making one, or of a server that thinks. The clock runs from the first pod's creation until the last one
+was seen with a node. Pods are created by so many requests at once in both cases, and nothing runs on the nodes.
+`SHOAL_BENCH_NODES` and `SHOAL_BENCH_PODS` make it smaller: with ten thousand pods it takes about ten minutes.
 """
 
 from __future__ import annotations
