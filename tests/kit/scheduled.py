@@ -38,7 +38,9 @@ TASK = "volcano.sh/task-spec"
 
 
 class Scheduled:
-    def __init__(self, *, faults: Faults | None = None, scope: Scope | None = None, **settings: Any) -> None:
+    def __init__(
+        self, *, faults: Faults | None = None, scope: Scope | None = None, quiet_seconds: float = 0.0, **settings: Any
+    ) -> None:
         assert planner  # loaded with this module, so that a virtual clock never runs ahead of it
         self._founded = founded(0, DIALECT)
         self.cluster = self._founded.embedded
@@ -46,6 +48,7 @@ class Scheduled:
         self.lives: list[SimulatedCluster] = []
         self.scope = scope or Scope()
         self.settings = Settings(**settings)
+        self._quiet_seconds = quiet_seconds
         self.registry = CollectorRegistry()
         self._metrics = SchedulerMetrics(self.registry)
         self.reborn = False  # whether one that died starts again at once
@@ -71,6 +74,7 @@ class Scheduled:
             program, nodes, pods,
             scope=self.scope, settings=self.settings, clock=self.clock,
             recorder=Recorder(program, "scheduler", clock=self.clock), metrics=self._metrics,
+            quiet_seconds=self._quiet_seconds,
         )  # fmt: skip
         self._tasks = [asyncio.create_task(part.run()) for part in (nodes, pods, self.scheduler)]
 
@@ -237,9 +241,9 @@ def _moment(clock: Any) -> str:
 
 @asynccontextmanager
 async def scheduled(
-    faults: Faults | None = None, scope: Scope | None = None, **settings: Any
+    faults: Faults | None = None, scope: Scope | None = None, *, quiet_seconds: float = 0.0, **settings: Any
 ) -> AsyncIterator[Scheduled]:
-    made = Scheduled(faults=faults, scope=scope, **settings)
+    made = Scheduled(faults=faults, scope=scope, quiet_seconds=quiet_seconds, **settings)
     await made.opened()
     try:
         yield made

@@ -83,6 +83,45 @@ async def test_pods_that_come_later_bring_no_event() -> None:
         assert (await it.pod_told("wide-42"))[2] == before[0][1]
 
 
+async def test_a_pod_that_comes_later_with_an_earlier_name_takes_over_from_nobody() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=4)
+        await it.group("wide", 3)
+        await it.pods("wide", 3, first=7, cpu=8)
+        await it.rest(10)
+        before = await it.events("FailedScheduling")
+        await it.pods("wide", 7, cpu=8)
+        await it.rest(10)
+        assert [name for name, _ in before] == ["wide-7"]
+        assert await it.events("FailedScheduling") == before
+
+
+async def test_when_the_pod_with_the_event_goes_the_next_has_one() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=4)
+        await it.group("wide", 3)
+        await it.pods("wide", 5, cpu=8)
+        await it.rest(10)
+        await it.cluster.delete(POD, "wide-0", NS)
+        await it.rest(10)
+        (first, sentence), *more = await it.events("FailedScheduling")
+        assert (first, more) == ("wide-0", [("wide-1", sentence)])
+
+
+async def test_of_a_gang_that_goes_as_a_whole_nobody_speaks_at_last() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=4)
+        await it.group("wide", 3)
+        await it.pods("wide", 5, cpu=8)
+        await it.rest(10)
+        before = await it.events("FailedScheduling")
+        for number in range(5):
+            await it.cluster.delete(POD, f"wide-{number}", NS)
+        await it.rest(10)
+        assert len(before) == 1
+        assert await it.events("FailedScheduling") == before
+
+
 async def test_another_life_of_the_scheduler_says_nothing_again() -> None:
     async with scheduled() as it:
         await it.node("a", cpu=4)

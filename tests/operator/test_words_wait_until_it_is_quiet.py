@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kit.scheduled import NS, scheduled
 from kit.virtual_time import rested, settled
 from shoal.cluster.clock import VirtualClock
+from shoal.kube.kinds import EVENT, POD
+from shoal.kube.times import rfc3339
 from shoal.operator.scheduler.crew import Crew
 
 
@@ -66,3 +69,28 @@ async def test_words_that_found_nobody_to_say_them_are_said_later() -> None:
     await rested(clock, 5, settled)
     assert said == ["bind", "bind", "bind", "last"]
     await crew.close()
+
+
+async def test_what_is_told_late_says_when_it_happened() -> None:
+    async with scheduled(quiet_seconds=30) as it:
+        await it.node("a", cpu=4)
+        await it.gang("two", 2)
+        await it.pods("", 1)
+        happened = rfc3339(it.clock.now())
+        assert await it.events("Scheduled") == []
+        await it.rest(120)
+        found = [event for event in (await it.cluster.list(EVENT)).items if event["reason"] == "Scheduled"]
+        assert sorted(event["involvedObject"]["name"] for event in found) == ["lone-0", "two"]
+        assert {event["firstTimestamp"] for event in found} == {happened}
+
+
+async def test_what_is_true_no_longer_is_not_told_late() -> None:
+    async with scheduled(quiet_seconds=30) as it:
+        await it.node("a", cpu=4)
+        await it.gang("two", 2)
+        assert await it.phase("two") == "Running"
+        for name in ("two-0", "two-1"):
+            await it.cluster.delete(POD, name, NS)
+        await it.pods("two", 2, cpu=8)
+        await it.rest(120)
+        assert await it.events("Scheduled") == []

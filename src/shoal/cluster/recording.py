@@ -44,24 +44,33 @@ class Recorder:
         self._said: OrderedDict[tuple[str, ...], _Said] = OrderedDict()
 
     async def record(
-        self, regarding: Mapping[str, Any], severity: str, reason: str, message: str, *, field_path: str = ""
+        self,
+        regarding: Mapping[str, Any],
+        severity: str,
+        reason: str,
+        message: str,
+        *,
+        field_path: str = "",
+        at: datetime | None = None,
     ) -> None:
-        """`regarding` is the object itself or a reference to it; `severity` is Normal or Warning.
+        """`regarding` is the object itself or a reference to it; `severity` is Normal or Warning; `at` is when it
+        happened where that was before now.
 
         Raises what the cluster raises: an event is a help, so most callers pass over a failure.
         """
         reference = reference_to(regarding, field_path)
         what = (reference.get("uid") or reference["name"], reference["kind"], field_path, severity, reason, message)
+        now = at or self._clock.now()
         said = self._said.get(what)
-        if said is not None and await self._again(said):
+        if said is not None and await self._again(said, now):
             self._said.move_to_end(what)
             return
-        self._said[what] = await self._first(reference, severity, reason, message)
+        self._said[what] = await self._first(reference, severity, reason, message, now)
         while len(self._said) > REMEMBERED:
             self._said.popitem(last=False)
 
-    async def _again(self, said: _Said) -> bool:
-        patch = {"count": said.count + 1, "lastTimestamp": rfc3339(self._clock.now())}
+    async def _again(self, said: _Said, now: datetime) -> bool:
+        patch = {"count": said.count + 1, "lastTimestamp": rfc3339(now)}
         try:
             await self._cluster.patch(
                 kinds.EVENT, said.name, said.namespace,
@@ -74,8 +83,7 @@ class Recorder:
         said.count += 1
         return True
 
-    async def _first(self, reference: Obj, severity: str, reason: str, message: str) -> _Said:
-        now = self._clock.now()
+    async def _first(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> _Said:
         namespace = reference.get("namespace") or "default"
         event = self._event(reference, severity, reason, message, now)
         event["metadata"]["namespace"] = namespace

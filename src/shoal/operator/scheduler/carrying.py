@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 
 from shoal.cluster.clock import Clock
@@ -113,13 +114,13 @@ class Carrier:
             self._on_bound(key)
             known = self._feed.view.pods.get(key)
             if known is None or known.group is None:  # of a gang the group tells, once for all of them
-                self._crew.say(partial(self._tell_placed, bind))
+                self._crew.say(partial(self._tell_placed, bind, self._clock.now()))
 
-    async def _tell_placed(self, bind: Bind) -> None:
+    async def _tell_placed(self, bind: Bind, at: datetime) -> None:
         pod = self._pods.objects.get(bind.pod)
         if pod is not None and uid_of(pod) == bind.uid:
             where = f"Successfully assigned {bind.pod} to {bind.node}"
-            await self._record(pod, NORMAL, "Scheduled", where)
+            await self._record(pod, NORMAL, "Scheduled", where, at)
 
     def _later(self, call: Callable[[], None]) -> None:
         """After a moment. Binding twice does no harm: where the first came through, the second is a conflict."""
@@ -193,9 +194,11 @@ class Carrier:
         if known is not None and known.uid == eviction.uid and known.state is State.RELEASING and not told_to_go:
             self._crew.ask(partial(self._evict, eviction))
 
-    async def _record(self, regarding: Obj, severity: str, reason: str, message: str) -> None:
+    async def _record(
+        self, regarding: Obj, severity: str, reason: str, message: str, at: datetime | None = None
+    ) -> None:
         with suppress(ApiError, OutcomeUnknown, OSError):  # it has happened, whoever hears of it
-            await self._recorder.record(regarding, severity, reason, message)
+            await self._recorder.record(regarding, severity, reason, message, at=at)
 
 
 def _is_a_budgets_word(refused: ApiError) -> bool:

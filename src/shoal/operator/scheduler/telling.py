@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 
 from shoal.cluster.clock import Clock
@@ -23,7 +24,7 @@ from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.conditions import POD_TOO_LARGE, TOO_LARGE, condition_of, is_true, with_condition
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.crew import Request
@@ -60,16 +61,18 @@ class PodWords:
         self._clock = clock
         self._at_once = at_once
         self._waits: dict[Key, Wait] = {}
-        self._speakers: set[Key] = set()  # pods whose sentences are Events too
+        self._speakers: dict[Key, Key | None] = {}  # pods whose sentences are Events too, and the gangs they speak for
+        self._voices: dict[Key, Key] = {}  # the same by gang
+        self._owing: set[Key] = set()  # pods that took over and have not spoken yet
         self._work = KeyedWork("waiting pods", self._tell, clock=clock, gathering_seconds=POD_SECONDS)
 
     def tell(self, waits: Sequence[Wait]) -> None:
-        """Of a gang, all pods that are to hear the sentence: the first of them speaks for the others."""
+        """Of a gang, all pods that are to hear the sentence."""
         self._choose_speakers(waits)
         for wait in map(self._in_full, waits) if self._feed.unreadable else waits:
             before = self._waits.get(wait.pod)
             self._waits[wait.pod] = wait
-            if before is None or _kind(before) != _kind(wait):
+            if before is None or _headline(before) != _headline(wait):
                 self._work.add(wait.pod)
             elif before.sentence != wait.sentence:
                 self._work.add_soon(wait.pod)
@@ -77,7 +80,11 @@ class PodWords:
     def forget(self, key: Key) -> None:
         """It has its place, or has gone."""
         self._waits.pop(key, None)
-        self._speakers.discard(key)
+        self._owing.discard(key)
+        gang = self._speakers.pop(key, None)
+        if gang is not None:
+            del self._voices[gang]
+            self._succeed(gang)
 
     async def close(self) -> None:
         await self._work.close()
@@ -89,18 +96,28 @@ class PodWords:
         return wait if why is None else replace(wait, sentence=why)
 
     def _choose_speakers(self, waits: Sequence[Wait]) -> None:
-        """By name, so that those who come later do not take over, each with an Event of its own."""
-        self._speakers.difference_update(wait.pod for wait in waits)
+        """The first by name of a gang that nobody speaks for yet; whoever comes later does not take over."""
         first: dict[Key, Key] = {}  # of each gang
         for wait in waits:
             pod = self._feed.view.pods.get(wait.pod)
             if pod is None:
                 continue
             if pod.group is None:
-                self._speakers.add(pod.key)
-            else:
+                self._speakers[pod.key] = None
+            elif pod.group not in self._voices:
                 first[pod.group] = min(first.get(pod.group, pod.key), pod.key)
-        self._speakers.update(first.values())
+        for gang, key in first.items():
+            self._voices[gang], self._speakers[key] = key, gang
+
+    def _succeed(self, gang: Key) -> None:
+        """Whoever spoke for the gang waits no longer; where others go with it, nobody is left to speak in a moment."""
+        members = self._feed.view.groups.get(gang)
+        left = [key for key in members.waiting if key in self._waits] if members is not None else []
+        if left:
+            heir = min(left)
+            self._voices[gang], self._speakers[heir] = heir, gang
+            self._owing.add(heir)
+            self._work.add_soon(heir)
 
     async def _tell(self, key: Key) -> None:
         wait, pod = self._waits.get(key), self._pods.objects.get(key)
@@ -110,8 +127,18 @@ class PodWords:
         is_known = (known.get("status"), known.get("reason"), known.get("message")) == (
             "False", wait.reason, wait.sentence,
         )  # fmt: skip
-        if is_known and is_true(pod, POD_TOO_LARGE) == wait.too_large:
+        if not is_known or is_true(pod, POD_TOO_LARGE) != wait.too_large:
+            if not await self._write(key, pod, wait, known):
+                return  # gone, or another pod by now
+        elif key not in self._owing:
             return
+        self._owing.discard(key)
+        if key in self._speakers:
+            with suppress(ApiError, OutcomeUnknown):
+                await self._recorder.record(pod, WARNING, "FailedScheduling", wait.sentence)
+
+    async def _write(self, key: Key, pod: Obj, wait: Wait, known: Obj) -> bool:
+        """Whether it is still there to be told."""
         moved = known.get("lastTransitionTime") if known.get("status") == "False" else None
         condition = {
             "type": "PodScheduled",
@@ -131,11 +158,9 @@ class PodWords:
                 )
         except ApiError as refused:
             if refused.code in (404, 409):
-                return  # gone, or another pod by now
+                return False
             raise
-        if key in self._speakers:
-            with suppress(ApiError, OutcomeUnknown):
-                await self._recorder.record(pod, WARNING, "FailedScheduling", wait.sentence)
+        return True
 
     def _size(self, pod: Obj, wait: Wait) -> list[Obj]:
         """Whether it is too large for all nodes; nothing of one of which that was never said."""
@@ -153,7 +178,7 @@ class PodWords:
         return self._feed.view.members_of(pod).nominated.get(key, "") if pod is not None else ""
 
 
-def _kind(wait: Wait) -> tuple[str, str, bool]:
+def _headline(wait: Wait) -> tuple[str, str, bool]:
     """What is told at once where it has changed."""
     return wait.uid, wait.reason, wait.too_large
 
@@ -167,6 +192,7 @@ class Told:
     reason: str
     sentence: str
     blocked: str
+    too_large: bool
     cycle: int = field(compare=False)  # in which that was decided first
 
 
@@ -212,7 +238,15 @@ class GroupWords:
     def _is_news(self, verdict: Verdict, cycle: int) -> bool:
         key, members = verdict.group, self._feed.view.groups[verdict.group]
         before = self._told.get(key)
-        fresh = Told(members.group.uid, verdict.phase, verdict.reason, verdict.sentence, verdict.blocked, cycle)
+        fresh = Told(
+            members.group.uid,
+            verdict.phase,
+            verdict.reason,
+            verdict.sentence,
+            verdict.blocked,
+            verdict.too_large,
+            cycle,
+        )
         heard, self._heard[key] = self._heard.get(key, 0), len(members.waiting)
         if before == fresh:
             return heard < len(members.waiting)
@@ -278,7 +312,7 @@ class GroupWords:
         """The status as it should be; None where nothing was decided of this group yet."""
         before = group.get("status") or {}
         if (why := self._feed.unreadable.get(key)) is not None:
-            told = Told(uid_of(group), Phase.PENDING, "Invalid", why, "pods", 0)
+            told = Told(uid_of(group), Phase.PENDING, "Invalid", why, "pods", too_large=False, cycle=0)
             return {"phase": "Pending", "conditions": self._conditions(before, told)}, told
         found, members = self._told.get(key), self._feed.view.groups.get(key)
         if found is None or found.uid != uid_of(group) or members is None or not members.known:
@@ -325,8 +359,12 @@ class GroupWords:
             severity = NORMAL if told.blocked in QUOTA else WARNING
             await self._record(group, severity, "Unschedulable", told.sentence)
         elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
-            self._say(partial(self._record, group, NORMAL, "Scheduled", told.sentence))
+            self._say(partial(self._tell_success, group, told, self._clock.now()))
 
-    async def _record(self, group: Obj, severity: str, word: str, sentence: str) -> None:
+    async def _tell_success(self, group: Obj, told: Told, at: datetime) -> None:
+        if self._told.get(key_of(group)) == told:  # else there is other news of it by now
+            await self._record(group, NORMAL, "Scheduled", told.sentence, at)
+
+    async def _record(self, group: Obj, severity: str, word: str, sentence: str, at: datetime | None = None) -> None:
         with suppress(ApiError, OutcomeUnknown):
-            await self._recorder.record(group, severity, word, sentence)
+            await self._recorder.record(group, severity, word, sentence, at=at)
