@@ -20,7 +20,29 @@ from shoal.node.sandbox import linux
 from shoal.node.sandbox.keepers import Keepers, NetworkNotToBeHad
 from shoal.node.sandbox.port import Network
 
-async def main(root):
+PR_CAPBSET_DROP, CAP_SYS_PTRACE = 24, 19
+NOT_DUMPABLE = '''
+import ctypes, sys, time
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+print(file=open(sys.argv[1], "w"))
+time.sleep(999)
+'''
+
+async def hides(root):
+    async with opened(root, Network.LOOPBACK) as place:
+        pod, news = await place.pod(), place.news()
+        await pod.shell("exec sleep 999", name="open.0")
+        await pod.sandbox.start(pod.process(sys.executable, "-I", "-c", NOT_DUMPABLE, str(news.path), name="hidden.0"))
+        await news.line()
+        try:
+            await pod.sandbox.execute("hidden.0", ("true",))
+        except OSError as refused:
+            print(str(refused).partition(" (")[0])
+        execution = await pod.sandbox.execute("open.0", ("sh", "-c", "echo beside"))
+        print([data async for _, data in execution.output()], await execution.wait())
+        print([name for name, state in pod.sandbox.processes().items() if state.exited is None])
+
+async def runs(root):
     try:
         await Keepers.open(root / "sandboxes", network=Network.ISOLATED)
     except NetworkNotToBeHad as error:
@@ -33,17 +55,21 @@ async def main(root):
         print(place.keepers.network, place.keepers.allowed["privilege"], place.keepers.allowed["mounts"])
 
 linux.enter_own_user_namespace()
+linux._check(linux._libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0), "prctl")  # as an ordinary user, root too
 for kind in ("user", "mnt", "uts", "net"):
     Path(f"/proc/sys/user/max_{kind}_namespaces").write_text("0")
-asyncio.run(main(Path(sys.argv[1])))
+asyncio.run({"runs": runs, "hides": hides}[sys.argv[1]](Path(sys.argv[2])))
 """
 
 
-def test_pods_run_as_plain_processes(tmp_path: Path) -> None:
+def told(what: str, root: Path) -> tuple[str, list[str]]:
     env = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", MACHINE, str(tmp_path)], capture_output=True, text=True, env=env)
+    done = subprocess.run([sys.executable, "-c", MACHINE, what, str(root)], capture_output=True, text=True, env=env)
+    return done.stderr, done.stdout.splitlines()
 
-    assert (done.stderr, done.stdout.splitlines()) == (
+
+def test_pods_run_as_plain_processes(tmp_path: Path) -> None:
+    assert told("runs", tmp_path) == (
         "",
         [
             "pods cannot have networks of their own here",
@@ -52,5 +78,16 @@ def test_pods_run_as_plain_processes(tmp_path: Path) -> None:
             "mount /mnt: this machine allows no private mounts. `shoal doctor` says why.",
             "same.0",
             "loopback none False",
+        ],
+    )
+
+
+def test_a_process_that_may_not_be_looked_into_costs_a_command_and_no_pod(tmp_path: Path) -> None:
+    assert told("hides", tmp_path) == (
+        "",
+        [
+            "no command can run beside hidden.0: Permission denied",
+            "[b'beside\\n'] 0",
+            "['open.0', 'hidden.0']",
         ],
     )

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import resource
 import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kit.sandboxes import Place, Pod
+from shoal.node.sandbox.beside import Executions
 from shoal.node.sandbox.port import Execution, Mount
 
 pytestmark = pytest.mark.processes
@@ -117,3 +123,53 @@ async def test_nothing_runs_beside_a_process_that_has_ended(place: Place) -> Non
 
     with pytest.raises(ProcessLookupError, match=r"main\.0 is not running"):
         await pod.sandbox.execute("main.0", ("true",))
+
+
+def descriptors(pid: int) -> set[int]:
+    """Those it has open now."""
+    found = list(Path(f"/proc/{pid}/fd").iterdir())
+    return {int(entry.name) for entry in found if os.path.lexists(entry)}  # the list itself had one, too
+
+
+async def test_what_the_machine_refuses_is_said_and_costs_nothing_else(place: Place) -> None:
+    pod = await running(place)
+    keeper = pod.sandbox.keeper_pid
+    before = descriptors(keeper)
+    free = [number for number in range(max(before) + 8) if number not in before]
+    usual = resource.prlimit(keeper, resource.RLIMIT_NOFILE)
+    refusals = []
+    for limit in free[:7]:  # its view and three pipes take seven: each time one more can be had
+        resource.prlimit(keeper, resource.RLIMIT_NOFILE, (limit, usual[1]))
+        with pytest.raises(OSError, match="no command can run") as refused:
+            await pod.sandbox.execute("main.0", ("true",))
+        refusals.append((type(refused.value), str(refused.value).partition(" (")[0], descriptors(keeper)))
+    resource.prlimit(keeper, resource.RLIMIT_NOFILE, usual)
+    execution = await pod.sandbox.execute("main.0", ("true",))
+
+    assert refusals == [(OSError, "no command can run beside main.0: Too many open files", before)] * 7
+    assert await execution.wait() == 0
+    assert descriptors(keeper) == before
+
+
+@pytest.mark.parametrize(
+    ("call", "refusal", "tty"),
+    [
+        pytest.param("fork", BlockingIOError(errno.EAGAIN, "no more processes"), False, id="no process"),
+        pytest.param("fork", BlockingIOError(errno.EAGAIN, "no more processes"), True, id="no process on a terminal"),
+        pytest.param("openpty", FileNotFoundError(errno.ENOENT, "no terminals here"), True, id="no terminal"),
+    ],
+)
+def test_a_command_that_cannot_begin_leaves_nothing_open(
+    monkeypatch: pytest.MonkeyPatch, call: str, refusal: OSError, tty: bool
+) -> None:
+    def refuse() -> None:
+        raise refusal
+
+    monkeypatch.setattr(os, call, refuse)
+    before = descriptors(os.getpid())
+    charge: Any = SimpleNamespace(pid=os.getpid(), process={"env": {}})
+    with pytest.raises(OSError, match=refusal.strerror) as refused:
+        Executions().begin(charge, {"argv": ["true"], "env": {}, "tty": tty})
+
+    assert refused.value is refusal
+    assert descriptors(os.getpid()) == before

@@ -7,8 +7,9 @@ keeper. A terminal is a pty whose one end the agent gets.
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 
-from shoal.node.sandbox import family, launching, linux
+from shoal.node.sandbox import family, launching, linux, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,23 +30,26 @@ class Executions:
 
     def begin(self, charge: Charge, message: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
         """Its number, its pid, and the agent's ends of its streams: stdin, stdout, stderr, or the one terminal.
-        OSError where the process beside which it is to run has ended."""
-        view = linux.open_namespace("mnt", charge.pid)  # now: from here on it ends by being killed, whenever that is
-        theirs, ours = _terminal() if message["tty"] else _pipes()
-        pid = os.fork()
-        if pid == 0:
-            for fd in ours:
-                os.close(fd)
-            launching.run_beside(
-                charge.process,
-                message["argv"],
-                {**charge.process["env"], **message["env"]},
-                view=view,
-                stdio=theirs,
-                tty=message["tty"],
-            )
-        for fd in {view, *theirs}:
-            os.close(fd)
+        ProcessLookupError where the process beside which it is to run has ended, OSError where the machine refuses
+        one of the things it takes; nothing is left open then."""
+        with ExitStack() as here, ExitStack() as agents:
+            view = _view(charge.pid)
+            here.callback(os.close, view)
+            theirs, ours = _terminal() if message["tty"] else _pipes()
+            here.callback(wire.close_all, tuple(set(theirs)))  # a terminal is all three
+            agents.callback(wire.close_all, ours)
+            pid = os.fork()
+            if pid == 0:
+                wire.close_all(ours)
+                launching.run_beside(
+                    charge.process,
+                    message["argv"],
+                    {**charge.process["env"], **message["env"]},
+                    view=view,
+                    stdio=theirs,
+                    tty=message["tty"],
+                )
+            agents.pop_all()
         self._last += 1
         self._pids[self._last] = pid
         return self._last, pid, ours
@@ -65,8 +69,22 @@ class Executions:
                 family.kill(member)
 
 
+def _view(pid: int) -> int:
+    """The files it sees, taken now: from here on the command ends by being killed, whenever that is."""
+    try:
+        return linux.open_namespace("mnt", pid)
+    except FileNotFoundError as gone:  # it has ended, and nobody has waited for it yet
+        raise ProcessLookupError from gone
+
+
 def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
-    stdin, stdout, stderr = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
+    made = []
+    with ExitStack() as opened:
+        for _ in range(3):
+            made.append(os.pipe2(os.O_CLOEXEC))
+            opened.callback(wire.close_all, made[-1])
+        opened.pop_all()
+    stdin, stdout, stderr = made
     return (stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0])
 
 

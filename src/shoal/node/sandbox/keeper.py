@@ -37,8 +37,7 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
         dwelling.enter()
         keeper = Keeper(config, dwelling)
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        agent.send({"event": "failed", "message": f"{error.strerror}{where}"})
+        agent.send({"event": "failed", "message": _words(error)})
         return
     # An agent that died while this keeper came up may have been followed by one that looked for keepers before
     # this one could be seen. From here on it can be seen; if nobody is there any more, it was never wanted.
@@ -225,8 +224,12 @@ class Keeper:
             if charge is None or charge.started is None or charge.status is not None:
                 raise ProcessLookupError
             number, pid, fds = self._executions.begin(charge, message)
-        except (FileNotFoundError, ProcessLookupError):  # or it has ended and nobody has waited for it yet
+        except ProcessLookupError:
             self._say(channel, {"n": asked, "error": f"{message['process']} is not running"})
+            return
+        except OSError as error:
+            refused = f"no command can run beside {message['process']}: {_words(error)}"
+            self._say(channel, {"n": asked, "error": refused, "is_running": True})
             return
         charge.executions.add(pid)
         self._say(channel, {"n": asked, "execution": number}, fds)
@@ -303,6 +306,10 @@ class Keeper:
 
 def _state(charge: Charge) -> dict[str, Any]:
     return {"started": charge.started, "exited": charge.exited}
+
+
+def _words(error: OSError) -> str:
+    return f"{error.strerror} ({error.filename})" if error.filename else str(error.strerror)
 
 
 def _reap() -> list[tuple[int, int]]:

@@ -191,7 +191,7 @@ class KeptSandbox:
         message = {"do": "execute", "process": process, "argv": list(argv), "env": dict(env or {}), "tty": tty}
         answer, fds = await self._ask(message)
         if "error" in answer:
-            raise ProcessLookupError(answer["error"])
+            raise (OSError if answer.get("is_running") else ProcessLookupError)(answer["error"])
         number = answer["execution"]
         ended = self._execution(number)
         ended.add_done_callback(lambda _: self._executions.pop(number, None))

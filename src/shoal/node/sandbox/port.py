@@ -112,7 +112,8 @@ class Sandbox(Protocol):
         env: Mapping[str, str] | None = None,
         tty: bool = False,
     ) -> Execution:
-        """Run another command beside a running process: same namespaces, mounts, environment, folder."""
+        """Run another command beside a running process: same namespaces, mounts, environment, folder.
+        ProcessLookupError where it does not run; another OSError, in a sentence, where the machine refuses."""
         ...
 
     async def dial(self, host: str, port: int, *, timeout: float) -> socket.socket:
