@@ -35,7 +35,8 @@ async def test_a_watch_begins_with_what_there_is(place: Place) -> None:
     heard = []
     async with aclosing(cluster.watch(CM, namespace, initial_events=True, labels=OURS)) as events:
         async for event in events:
-            heard.append(told(event))
+            if event.type is not EventType.BOOKMARK or event.ends_initial_list:  # others come whenever a server likes
+                heard.append(told(event))
             if event.ends_initial_list:
                 await cluster.patch(CM, "a", namespace, patch={"data": {"mode": "slow"}})
                 await cluster.delete(CM, "b", namespace)
