@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kit.sandboxes import Place, folder_mount
-from shoal.node.sandbox import launching
+from shoal.node.sandbox import family, launching
 from shoal.node.sandbox.charge import Charge
 from shoal.node.sandbox.journal import Journal
 from shoal.node.sandbox.port import Exited, ProcessState, Started
@@ -155,18 +159,24 @@ class UnwatchedLoop:
         """Nothing was watched."""
 
 
-def test_a_failed_start_is_told_though_the_child_was_waited_for_first(tmp_path: Path) -> None:
-    process = {
-        "id": "main.0", "argv": ["/no/such"], "env": {}, "cwd": "/", "mounts": [], "uid": None, "gid": None,
-        "log_file": str(tmp_path / "log"), "log_max_bytes": 1 << 20, "log_max_files": 1, "memory_bytes": None,
+def waited_for_first(folder: Path, *argv: str) -> tuple[Charge, list[Charge]]:
+    """A process whose end is heard of before its start, and what was told of it."""
+    process: dict[str, Any] = {
+        "id": "main.0", "argv": list(argv), "env": {}, "cwd": "/", "mounts": [], "uid": None, "gid": None,
+        "log_file": str(folder / "log"), "log_max_bytes": 1 << 20, "log_max_files": 1, "memory_bytes": None,
     }  # fmt: skip
-    charge = Charge(process, sandbox="pod", journal=Journal(str(tmp_path)), loop=UnwatchedLoop())  # type: ignore[arg-type]
+    charge = Charge(process, sandbox="pod", journal=Journal(str(folder)), loop=UnwatchedLoop())  # type: ignore[arg-type]
     told: list[Charge] = []
     charge.tell = told.append
     launching.note_keeper()
     charge.start(SimpleNamespace(usual_mounts=lambda: None), scratch="", group=None)  # type: ignore[arg-type]
     _, status = os.waitpid(charge.pid, 0)
     charge.mark_ended(status)
+    return charge, told
+
+
+def test_a_failed_start_is_told_though_the_child_was_waited_for_first(tmp_path: Path) -> None:
+    charge, told = waited_for_first(tmp_path, "/no/such")
 
     assert told == [charge]
     assert charge.started is None
@@ -175,3 +185,27 @@ def test_a_failed_start_is_told_though_the_child_was_waited_for_first(tmp_path: 
         127,
         'exec: "/no/such": No such file or directory',
     )
+
+
+def test_nothing_ends_before_it_starts_though_the_child_was_waited_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", count(1.0).__next__)
+    monkeypatch.setattr(family, "start_time", lambda _: 4711)  # of whoever has the pid by now
+    charge, _ = waited_for_first(tmp_path, "/bin/true")
+    charge.finish()
+
+    assert (charge.started, charge.exited) == (
+        {"pid": charge.pid, "start": 0, "at": 2.0},  # the intent was on record at 1
+        {"at": 3.0, "code": 0, "signal": None, "oom_killed": False, "message": ""},
+    )
+
+
+async def test_short_processes_side_by_side_end_after_they_start(place: Place) -> None:
+    pod = await place.pod()
+    names = [f"main.{number}" for number in range(50)]
+    await asyncio.gather(*(pod.sandbox.start(pod.process("/bin/true", name=name)) for name in names))
+    ends = await asyncio.gather(*(pod.sandbox.wait(name) for name in names))
+
+    starts = {name: state.started for name, state in pod.sandbox.processes().items()}
+    assert [end for end in ends if (start := starts[end.process]) is None or start.at > end.at] == []

@@ -102,7 +102,8 @@ class Charge:
                 _, self.status = os.waitpid(self.pid, 0)
             self._never_ran(failure["code"], failure["message"])
             return
-        self.started = {"pid": self.pid, "start": family.start_time(self.pid), "at": time.time()}
+        start = family.start_time(self.pid) if self.status is None else 0  # the pid may be somebody else's by now
+        self.started = {"pid": self.pid, "start": start, "at": time.time()}
         self._journal.note_if_possible("started", process=self.id, **self.started)
         self.tell(self)
 
@@ -142,8 +143,8 @@ class Charge:
     def mark_ended(self, status: int) -> None:
         """Its main process was waited for, perhaps before anybody heard how its start went."""
         self.status = status
-        self._ended_at = time.time()
         self._hear_outcome()
+        self._ended_at = time.time()  # last: nobody ends before the start that is told just now
 
     def kill_all(self, orphans: list[int]) -> bool:
         """SIGKILL for the process, its descendants, commands beside it, and `orphans`. True when none was left."""
