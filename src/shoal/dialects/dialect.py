@@ -218,6 +218,7 @@ class Dialect:
     finalizer: str = ""  # holds a pod until its end is counted
     orphans: Callable[[Obj], str] | None = None  # labels of pods of nobody that a new job takes; '': it takes none
     take: Callable[[Obj, Obj], Obj | None] | None = None  # the strategic patch that makes such a pod its own
+    status_model: Callable[[], Obj] | None = None  # a schema of the status, where the definition leaves that open
 
     def judge(self, new: Obj, old: Obj | None = None) -> list[Cause]:
         """Every mistake of a manifest that is written, and of the change where one is stored already."""

@@ -26,7 +26,6 @@ log = Logger(__name__)
 
 MANAGER = "shoal-install"
 _SHOWN = 5
-_KEEPS = "x-kubernetes-preserve-unknown-fields"
 
 
 class Unserved(Exception):
@@ -49,12 +48,15 @@ class Standing:
     remark: str = ""  # what people should know
 
 
-async def ensure(cluster: Cluster, definition: Obj, *, dry_run: bool = False) -> Standing:
-    """Make or renew our definition, or leave somebody else's alone. 403 where we may not look or make."""
+async def ensure(cluster: Cluster, definition: Obj, *, status: Obj | None = None, dry_run: bool = False) -> Standing:
+    """Make or renew our definition, or leave somebody else's alone. 403 where we may not look or make.
+
+    `status`: the fields of the status, where our definition leaves them open.
+    """
     name = name_of(definition)
     found = await _existing(cluster, name)
     if found is not None and not _is_ours(found):
-        return judge(found, definition)
+        return judge(found, definition, status)
     made = await cluster.patch(
         CUSTOM_RESOURCE_DEFINITION, name,
         patch=definition, patch_type=PatchType.APPLY, field_manager=MANAGER, force=True, dry_run=dry_run,
@@ -79,7 +81,8 @@ async def established(cluster: Cluster, name: str) -> None:
 async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
     """The dialect as this cluster can serve it; `Unserved` where it cannot."""
     try:
-        standing = await ensure(cluster, marked(definitions_of(dialect)[0]))
+        definition = marked(definitions_of(dialect)[0])
+        standing = await ensure(cluster, definition, status=status_of(dialect, definition))
     except ApiError as refused:
         if refused.code != 403:
             raise
@@ -102,6 +105,12 @@ async def _ensure_beside(cluster: Discovering, dialect: Dialect, definition: Obj
         await _discover(cluster, dialect, definition, refused)
         return
     log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
+
+
+def status_of(dialect: Dialect, definition: Obj) -> Obj | None:
+    """What jobs of the language keep in their status, if that is their definition and does not say it."""
+    is_its_own = name_of(definition) == dialect.kind.resource
+    return dialect.status_model() if is_its_own and dialect.status_model is not None else None
 
 
 def without_status(dialect: Dialect) -> Dialect:
@@ -131,8 +140,8 @@ async def _discover(cluster: Discovering, dialect: Dialect, definition: Obj, ref
 # --- somebody else's -----------------------------------------------------------------------------------------------
 
 
-def judge(found: Obj, ours: Obj) -> Standing:
-    """What somebody else's definition lacks of ours."""
+def judge(found: Obj, ours: Obj, status: Obj | None = None) -> Standing:
+    """What somebody else's definition lacks of ours, whose status has the fields of `status` where it is left open."""
     name, wanted = name_of(ours), ours["spec"]["versions"][0]
     version = next((each for each in found["spec"]["versions"] if each["name"] == wanted["name"]), None)
     if version is None or not version.get("served"):
@@ -142,9 +151,10 @@ def judge(found: Obj, ours: Obj) -> Standing:
         )
     has_status = "status" in (version.get("subresources") or {})
     schema = at_path(version, "schema", "openAPIV3Schema", default={})
-    lost = (
-        [] if found["spec"].get("preserveUnknownFields") else list(_lost(wanted["schema"]["openAPIV3Schema"], schema))
-    )
+    whole = wanted["schema"]["openAPIV3Schema"]
+    if status is not None:
+        whole = {**whole, "properties": {**whole["properties"], "status": status}}
+    lost = [] if found["spec"].get("preserveUnknownFields") else list(_lost(whole, schema))
     return Standing(name, "left alone", has_status, _remark(lost, has_status=has_status))
 
 
@@ -160,11 +170,9 @@ def _remark(lost: list[str], *, has_status: bool) -> str:
 
 def _lost(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
     """Paths of fields that a server with their schema would prune."""
-    if theirs.get(_KEEPS):
+    if theirs.get("x-kubernetes-preserve-unknown-fields"):
         return
     known = theirs.get("properties") or {}
-    if path == ".status" and ours.get(_KEEPS):
-        yield f"{path}.*, as far as it does not name them" if known else f"{path}.*"
     for name, schema in (ours.get("properties") or {}).items():
         if path == "" and name in ("apiVersion", "kind", "metadata"):
             continue

@@ -52,6 +52,7 @@ DIALECT = Dialect(
     workers=workers,
     idle_settings=idle_settings,
     admit_change=transitions.mistakes,
+    status_model=definition.status_model,
 )
 
 __all__ = ["DIALECT", "Settings", "SettingsInvalid", "settings"]

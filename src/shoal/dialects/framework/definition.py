@@ -5,8 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import cache
 
+import msgspec
+
 from shoal.dialects.framework.manifest import NAME_PATTERN, PREFIX_PATTERN, Spec
 from shoal.dialects.framework.names import GROUP, VERSION
+from shoal.dialects.framework.status import Status
 from shoal.dialects.schemas import PRESERVED, definition, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
@@ -62,6 +65,11 @@ def crd() -> Obj:
 def kind() -> Kind:
     (served,) = kinds_of(_crd())
     return served
+
+
+@cache
+def status_model() -> Obj:
+    return structural(msgspec.json.schema(Status), defaults=False)
 
 
 @cache
