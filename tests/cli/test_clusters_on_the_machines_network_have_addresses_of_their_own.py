@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from shoal.cli.folders import DataFolder
+from shoal.cli.hosting import _stored
 from shoal.cli.loopback import PAIRS, Ranges, pair, taken
+from shoal.kube.kinds import POD, SERVICE
+from shoal.kube.objects import Obj
+from shoal.node.sandbox.port import Network
 
 SHARED = "another cluster uses the same loopback addresses"
 
@@ -16,6 +22,10 @@ SHARED = "another cluster uses the same loopback addresses"
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a name that nobody else on this machine uses: tests run beside this one, and clusters."""
     monkeypatch.setattr("shoal.cli.loopback._NAME", f"shoal test {uuid4()}")
+
+
+def service(name: str) -> Obj:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}}
 
 
 def test_each_new_cluster_takes_the_first_free_ranges(tmp_path: Path) -> None:
@@ -42,9 +52,51 @@ def test_addresses_on_record_stay_though_another_cluster_has_them(
     assert [record.getMessage() for record in caplog.records] == [SHARED]
 
 
-def test_a_cluster_from_before_there_were_records_had_the_first(tmp_path: Path) -> None:
-    with taken(tmp_path / "other", is_new=True), taken(tmp_path / "old", is_new=False) as old:
+@pytest.mark.parametrize("address", ["127.77.1.9", "127.96.0.20"])
+def test_a_cluster_from_before_there_were_records_had_the_first(tmp_path: Path, address: str) -> None:
+    given_out = ["None", "10.96.0.7", "127.0.0.1", address]
+    with (
+        taken(tmp_path / "other", is_new=True),
+        taken(tmp_path / "old", is_new=False, addresses=lambda: given_out) as old,
+    ):
         assert old == pair(0)
+    with taken(tmp_path / "old", is_new=False) as old:
+        assert old == pair(0)
+
+
+def test_a_cluster_that_had_networks_for_its_pods_takes_free_ranges(tmp_path: Path) -> None:
+    given_out = ["10.96.0.7", "10.77.1.2"]
+    with (
+        taken(tmp_path / "other", is_new=True),
+        taken(tmp_path / "isolated", is_new=False, addresses=lambda: given_out) as isolated,
+    ):
+        assert isolated == pair(1)
+    with taken(tmp_path / "isolated", is_new=False) as isolated:
+        assert isolated == pair(1)
+
+
+async def test_the_addresses_of_a_cluster_are_found_in_its_store(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    async with _stored(data, Network.ISOLATED) as (cluster, _):
+        await cluster.create(SERVICE, service("isolated"), "default")
+    with taken(tmp_path / "other", is_new=True):
+        async with _stored(data, Network.LOOPBACK) as (cluster, pods):
+            made = await cluster.create(SERVICE, service("shared"), "default")
+    data.loopback.unlink()
+    async with _stored(data, Network.LOOPBACK) as (_, pods_again):
+        assert (pods, pods_again) == (pair(1).pods, pair(1).pods)
+    assert IPv4Address(made["spec"]["clusterIP"]) in pair(1).services
+
+
+async def test_pods_tell_the_addresses_of_a_cluster_without_services(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    async with _stored(data, Network.ISOLATED) as (cluster, _):
+        await cluster.create(
+            POD, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "default"
+        )
+        await cluster.patch(POD, "p", "default", patch={"status": {"podIP": "127.80.1.2"}}, subresource="status")
+    async with _stored(data, Network.LOOPBACK) as (_, pods):
+        assert pods == pair(3).pods
 
 
 @pytest.mark.parametrize("record", ["", "many", "-1", str(PAIRS)])

@@ -13,8 +13,9 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -28,8 +29,9 @@ from shoal.cli.folders import ESSENTIAL, DataFolder, Running
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.cluster.machinery import Machinery
 from shoal.dialects import dialects
-from shoal.kube.kinds import NODE, POD
+from shoal.kube.kinds import NODE, POD, SERVICE
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.logs import Logger
 from shoal.node.agent import Agent
@@ -167,13 +169,23 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[Emb
     with ExitStack() as held:
         settings, pod_range = Settings(), ""
         if network is not Network.ISOLATED:
-            ranges = held.enter_context(loopback.taken(data.loopback, is_new=not data.store.exists()))
+            is_new = not data.store.exists()
+            ranges = held.enter_context(
+                loopback.taken(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
+            )
             settings, pod_range = Settings(service_network=ranges.services), ranges.pods
         cluster = await EmbeddedCluster.open(data.store, settings=settings)
         try:
             yield cluster, pod_range
         finally:
             await cluster.close()
+
+
+def _addresses(store: Path) -> list[str]:
+    """All that were given out; those of Services, which stay, before those of pods."""
+    with closing(Machinery.open(store)) as known:
+        services = [str(at_path(each.obj(), "spec", "clusterIP")) for each in known.list(SERVICE).items]
+        return services + [str(at_path(each.obj(), "status", "podIP")) for each in known.list(POD).items]
 
 
 def _certificate(data: DataFolder, config: HostConfig) -> Certificate:

@@ -3,13 +3,14 @@ one for Services, which other clusters of this machine do not use.
 
 A cluster takes the first pair that is free and remembers it, because Services keep their addresses for good. It is
 taken by a name in the kernel that goes with the process, whatever becomes of that. Nobody else is asked: a cluster that
-comes back while another has its pair keeps it all the same, since the addresses are on record, and says so.
+comes back while another has its pair keeps it all the same, since the addresses are on record, and says so. Whoever had
+pod networks until now has no pair yet.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -35,13 +36,13 @@ def pair(number: int) -> Ranges:
 
 
 @contextmanager
-def taken(record: Path, *, is_new: bool) -> Iterator[Ranges]:
-    """The pair of the cluster that keeps its number in `record`; one that is not new and has none there is older than
-    such records, and had the first."""
+def taken(record: Path, *, is_new: bool, addresses: Callable[[], Iterable[str]] = tuple) -> Iterator[Ranges]:
+    """The pair of the cluster that keeps its number in `record`. One that has none there, and is not new, has the pair
+    of the first of its `addresses` that is in any."""
     with ExitStack() as held:
         known = _remembered(record)
         if known is None and not is_new:
-            known = 0
+            known = _pair_of(addresses())
         free = (number for number in (range(PAIRS) if known is None else [known]) if _take(number, held))
         number = next(free, None)
         if number is None:
@@ -57,6 +58,13 @@ def _remembered(record: Path) -> int | None:
     except (FileNotFoundError, ValueError):
         return None
     return number if 0 <= number < PAIRS else None
+
+
+def _pair_of(addresses: Iterable[str]) -> int | None:
+    firsts = (_FIRST_OF_PODS, _FIRST_OF_SERVICES)
+    numbers = {f"127.{first + number}": number for first in firsts for number in range(PAIRS)}
+    found = (numbers.get(address.rsplit(".", 2)[0]) for address in addresses)
+    return next((number for number in found if number is not None), None)
 
 
 def _take(number: int, held: ExitStack) -> bool:
