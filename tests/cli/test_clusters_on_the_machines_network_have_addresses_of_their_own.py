@@ -10,7 +10,7 @@ import pytest
 
 from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import _stored
-from shoal.cli.loopback import PAIRS, Ranges, pair, taken
+from shoal.cli.loopback import PAIRS, Ranges, RecordUnreadable, pair, taken
 from shoal.kube.kinds import POD, SERVICE
 from shoal.kube.objects import Obj
 from shoal.node.sandbox.port import Network
@@ -104,6 +104,35 @@ def test_a_record_that_says_nothing_is_none(tmp_path: Path, record: str) -> None
     (tmp_path / "one").write_text(record)
     with taken(tmp_path / "other", is_new=True), taken(tmp_path / "one", is_new=True) as one:
         assert one == pair(1)
+    with taken(tmp_path / "one", is_new=False) as one:
+        assert one == pair(1)
+
+
+@pytest.mark.parametrize("record", ["", "many", "-1", str(PAIRS)])
+def test_a_record_that_says_nothing_of_addresses_given_out_is_refused(tmp_path: Path, record: str) -> None:
+    (tmp_path / "one").write_text(record)
+    refusal = rf"{tmp_path}/one does not say which loopback addresses .* Remove the file; the cluster then goes by"
+    with pytest.raises(RecordUnreadable, match=refusal), taken(tmp_path / "one", is_new=False):
+        pass
+    (tmp_path / "one").unlink()
+    with taken(tmp_path / "one", is_new=False, addresses=lambda: ["127.79.1.2"]) as one:
+        assert one == pair(2)
+
+
+def test_a_record_is_written_once_and_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    write_text = Path.write_text
+
+    def write(path: Path, text: str) -> int:
+        written.append(path.name)
+        return write_text(path, text)
+
+    monkeypatch.setattr(Path, "write_text", write)
+    for is_new in (True, False):
+        with taken(tmp_path / "one", is_new=is_new):
+            pass
+    assert written == [".one.new"]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("one", "0\n")]
 
 
 def test_when_all_are_taken_the_first_is_shared(

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
+import click
+
 from shoal.logs import Logger
 
 log = Logger(__name__)
@@ -35,29 +37,52 @@ def pair(number: int) -> Ranges:
     return Ranges(f"127.{_FIRST_OF_PODS + number}.0.0/16", IPv4Network(f"127.{_FIRST_OF_SERVICES + number}.0.0/16"))
 
 
+class RecordUnreadable(click.ClickException):
+    """Which pair the cluster has cannot be told, and a guess might give its Services' addresses to others."""
+
+    def __init__(self, record: Path) -> None:
+        super().__init__(
+            f"{record} does not say which loopback addresses are this cluster's: a number from 0 to {PAIRS - 1}. "
+            f"Remove the file; the cluster then goes by the addresses that its Services and pods have."
+        )
+
+
 @contextmanager
 def taken(record: Path, *, is_new: bool, addresses: Callable[[], Iterable[str]] = tuple) -> Iterator[Ranges]:
     """The pair of the cluster that keeps its number in `record`. One that has none there, and is not new, has the pair
-    of the first of its `addresses` that is in any."""
+    of the first of its `addresses` that is in any. RecordUnreadable where there is a record that says nothing."""
     with ExitStack() as held:
-        known = _remembered(record)
-        if known is None and not is_new:
-            known = _pair_of(addresses())
+        recorded = _remembered(record, is_new=is_new)
+        known = _pair_of(addresses()) if recorded is None and not is_new else recorded
         free = (number for number in (range(PAIRS) if known is None else [known]) if _take(number, held))
         number = next(free, None)
         if number is None:
             number = known or 0
             log.warning("another cluster uses the same loopback addresses", pods=pair(number).pods)
-        record.write_text(f"{number}\n")
+        if recorded is None:
+            _remember(record, number)
         yield pair(number)
 
 
-def _remembered(record: Path) -> int | None:
+def _remembered(record: Path, *, is_new: bool) -> int | None:
     try:
         number = int(record.read_text())
-    except (FileNotFoundError, ValueError):
+        if 0 <= number < PAIRS:
+            return number
+    except FileNotFoundError:
         return None
-    return number if 0 <= number < PAIRS else None
+    except (OSError, ValueError):
+        pass
+    if is_new:
+        return None
+    raise RecordUnreadable(record)
+
+
+def _remember(record: Path, number: int) -> None:
+    """All at once: a record that was cut off would say nothing."""
+    draft = record.with_name(f".{record.name}.new")
+    draft.write_text(f"{number}\n")
+    draft.replace(record)
 
 
 def _pair_of(addresses: Iterable[str]) -> int | None:
