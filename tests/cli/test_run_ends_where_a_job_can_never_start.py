@@ -1,7 +1,11 @@
-"""`shoal run` of a job that all its nodes together would not hold: it says so, stops the job, and ends with 1."""
+"""`shoal run` of a job that all its nodes together would not hold: it says so, stops the job, and ends with 1.
+
+A job of which only a part can never start goes on as long as another part has a place.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +13,7 @@ import yaml
 
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
-from kit.shoal_command import shoal
+from kit.shoal_command import begun, shoal
 from kit.volcano_jobs import task, vcjob
 from shoal.kube.objects import Obj
 
@@ -23,9 +27,9 @@ WAY_OUT = (
 )
 
 
-def asking(container: Obj, things: int) -> None:
+def asking(container: Obj, things: int, script: str = "echo here") -> None:
     amounts = {THING: str(things)}
-    container |= {"command": ["sh", "-c", "echo here"], "resources": {"requests": amounts, "limits": amounts}}
+    container |= {"command": ["sh", "-c", script], "resources": {"requests": amounts, "limits": amounts}}
 
 
 def gang(name: str, *, replicas: int, least: int, things: int) -> Obj:
@@ -37,6 +41,15 @@ def gang(name: str, *, replicas: int, least: int, things: int) -> Obj:
 def framework(name: str, *, things: int) -> Obj:
     job = fw(name, role("worker", 1, 1, 1, fate=runs()))
     asking(job["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0], things)
+    return job
+
+
+def pair(pipe: Path, *, needs_both: bool) -> Obj:
+    """A task that fits and runs until the pipe is written to, and one that no node could hold."""
+    small = role("small", 1, 1, -1 if needs_both else 1, fate=runs())
+    job = fw("pair", small, role("extra", 1, 1, -1, fate=runs()))
+    for each, things in zip(job["spec"]["taskRoles"], (1, 3), strict=True):
+        asking(each["task"]["pod"]["spec"]["containers"][0], things, f"read word < {pipe}; echo $word")
     return job
 
 
@@ -76,3 +89,36 @@ async def test_jobs_beside_it_go_on_and_a_minimum_that_fits_is_enough(tmp_path: 
     assert (ended.code, [end for end in ends if "worker" not in end]) == (1, ["big: stopped", "elastic: succeeded"]), (
         ended.err
     )
+
+
+ONE_PART = f"Framework pair goes on, but extra-0 can never start here: needs 3 {THING}, the most free is "
+NOTHING_LEFT = (
+    f"What is left of Framework pair can never start here, and is stopped: needs 3 {THING}, the most free is "
+)
+
+
+@pytest.mark.parametrize(
+    ("needs_both", "code", "end", "notes"),
+    [
+        pytest.param(False, 0, "succeeded", [ONE_PART], id="the part that runs is enough"),
+        pytest.param(True, 1, "stopped", [ONE_PART, NOTHING_LEFT], id="the rest can never start"),
+    ],
+)
+async def test_a_job_goes_on_as_long_as_a_part_of_it_has_a_place(
+    tmp_path: Path, needs_both: bool, code: int, end: str, notes: list[str]
+) -> None:
+    pipe = tmp_path / "go"
+    os.mkfifo(pipe)
+    writing = os.open(pipe, os.O_RDWR)  # which waits for no reader
+    process = await begun("run", stored(tmp_path, pair(pipe, needs_both=needs_both)), *CLUSTER)
+    assert process.stderr is not None
+    lines: list[str] = []
+    async for line in process.stderr:
+        lines.append(line.decode().rstrip())
+        if lines[-1].startswith(ONE_PART):
+            os.write(writing, b"done\n")
+    os.close(writing)
+    said = [line for line in lines if line.endswith(WAY_OUT)]
+    wanted = [line for line, note in zip(said, notes, strict=False) if line.startswith(note)]
+    found = await process.wait(), said, f" pair: {end}" in "\n".join(lines), "small-0 | done" in lines
+    assert (found, len(said)) == ((code, wanted, True, True), len(notes)), lines

@@ -15,14 +15,19 @@ class Outcome:
     err: str
 
 
-async def shoal(*words: str, **environment: str) -> Outcome:
-    """Without the variables of whoever runs the tests; `environment` adds some."""
+async def begun(*words: str, **environment: str) -> asyncio.subprocess.Process:
+    """Without the variables of whoever runs the tests; `environment` adds some. Whoever begins it hears it out."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHOAL_", "KUBE"))}
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "shoal", *words,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         env={**kept, **environment},
     )  # fmt: skip
+
+
+async def shoal(*words: str, **environment: str) -> Outcome:
+    """The same to its end."""
+    process = await begun(*words, **environment)
     out, err = await process.communicate()
     assert process.returncode is not None
     return Outcome(process.returncode, out.decode(), err.decode())

@@ -11,18 +11,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
+from shoal.cli.fitting import Fit, fit_of_group, fit_of_pod
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_taken, why_waiting
 from shoal.cli.waiting import NOT_ALLOWED
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.reflecting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
-from shoal.dialects.dialect import LedgerUnreadable
-from shoal.engine import TaskRef
+from shoal.dialects.dialect import Kin, LedgerUnreadable
+from shoal.engine import CompanionRef, GroupRef, TaskRef
 from shoal.engine.policies import Gate, WishGate
-from shoal.kube.conditions import why_too_large
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Key, Obj, uid_of
@@ -53,8 +54,7 @@ class Sight:
 
 OnPod = Callable[[Found, str, Sight], None]  # the job, the task, its pod
 OnGang = Callable[[Found, str], None]  # the job, and why its gang is not let in; '' when it is
-
-OnTooLarge = Callable[[Found, str], None]  # the job, and why all nodes there are would not hold it
+OnFit = Callable[[Found, str, Fit | None], None]  # the job, which of its pods and groups; None: it wants no place
 OnHindrance = Callable[[Found, str], None]  # the job, and why something it needs cannot be made; each reason once
 
 _REFUSED = "CreateRefused"  # what the engine calls a pod that the cluster did not take
@@ -95,7 +95,7 @@ class Follower:
         on_pod: OnPod = lambda *_: None,
         on_gang: OnGang = lambda *_: None,
         on_hindrance: OnHindrance | None = None,
-        on_too_large: OnTooLarge = lambda *_: None,
+        on_fit: OnFit = lambda *_: None,
         is_over: Callable[[Found], bool] = lambda found: found.state.is_ended,
         hears: Callable[[TaskRef], bool] = lambda _: True,
         options: LogOptions | None = None,
@@ -110,7 +110,7 @@ class Follower:
         self._on_pod = on_pod
         self._on_gang = on_gang
         self._on_hindrance = on_hindrance
-        self._on_too_large = on_too_large
+        self._on_fit = on_fit
         self._hindrances: set[tuple[str, str]] = set()  # told, by job
         self._is_over = is_over
         self._hears = hears
@@ -201,10 +201,15 @@ class Follower:
             return
 
         def changed(change: Change) -> None:
+            group = change.new
             for job in self.jobs.values():
-                if change.new is not None and kin.recognise(change.new, job.manifest) is not None:
-                    self._on_gang(job, kin.waits(change.new))
-                    self._tell_if_too_large(job, change.new)
+                known = kin.recognise(group or change.old or {}, job.manifest)
+                if known is None:
+                    continue
+                fit = fit_of_group(group, _roles_before(kin, job.manifest, known[0])) if group is not None else None
+                self._on_fit(job, f"group {change.key.name}", fit)
+                if group is not None:
+                    self._on_gang(job, kin.waits(group))
 
         copy = Reflector(self._cluster, kin.group, like.namespace, on_change=changed, gives_up_on=(*NOT_ALLOWED, 404))
         with suppress(ApiError):
@@ -235,13 +240,16 @@ class Follower:
         return copy
 
     def _pod_changed(self, change: Change, *, is_late: bool) -> None:
-        pod = change.new
-        self._tell_of_another(pod or change.old or {}, is_there=pod is not None)
-        job, ref = self._task_of(pod) if pod is not None else (None, None)
-        if pod is None or job is None or ref is None:
+        pod, seen = change.new, change.new or change.old or {}
+        self._tell_of_another(seen, is_there=pod is not None)
+        job, ref = self._task_of(seen)
+        if job is None or ref is None:
+            return
+        head = head_of(job, ref, seen)
+        self._on_fit(job, f"pod {change.key.name}", fit_of_pod(pod, head) if pod is not None else None)
+        if pod is None:
             return
         self._on_pod(job, str(ref), Sight(uid_of(pod), pod["spec"].get("nodeName") or "", why_waiting(pod)))
-        self._tell_if_too_large(job, pod)
         life = (uid_of(pod), restarts_of(pod, self._options.container))
         is_silent = (pod.get("status") or {}).get("phase") not in _SPEAKING
         if is_silent or life in self._logs or not self._hears(ref):
@@ -249,12 +257,8 @@ class Follower:
         options = replace(self._options, tail_lines=None) if is_late else self._options
         if job.dialect.endless:
             self._endless.add(life)
-        voice = Voice(str(ref), head_of(job, ref, pod))
+        voice = Voice(str(ref), head)
         self._logs[life] = asyncio.create_task(self._listen(job, voice, change.key, life, options))
-
-    def _tell_if_too_large(self, job: Found, waiting: Obj) -> None:
-        if why := why_too_large(waiting):
-            self._on_too_large(job, why)
 
     def _tell_of_another(self, pod: Obj, *, is_there: bool) -> None:
         """A pod of somebody else under the name of a task's, and when it has gone."""
@@ -337,6 +341,14 @@ class Follower:
 
 def _gates(found: Found) -> tuple[Gate, ...]:
     return found.job.policies.gates if found.job is not None else ()
+
+
+def _roles_before(kin: Kin, manifest: Obj, group: GroupRef | CompanionRef) -> frozenset[str]:
+    """The roles of the gangs that come before this one: gangs are told in the order in which they start."""
+    if kin.gangs is None or not isinstance(group, GroupRef):
+        return frozenset()
+    gangs = takewhile(lambda each: each[0] != group.key, kin.gangs(manifest).items())
+    return frozenset(part.role for _, gang in gangs for part in gang.parts)
 
 
 def task_of(job: Found, pod: Obj) -> TaskRef | None:

@@ -20,6 +20,7 @@ from shoal.cli.up import capacity_of, configured
 from shoal.kube.objects import uid_of
 
 if TYPE_CHECKING:
+    from shoal.cli.fitting import Fit
     from shoal.cli.following import Follower
     from shoal.cli.hosting import HostConfig
     from shoal.cli.jobs import Found
@@ -67,8 +68,9 @@ def command(
 
     Ends with the job's own exit code: 0 where it succeeded, the code of the task that made it fail where a process
     can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
-    one ends everything at once. A job that all nodes together would not hold is stopped, with the sentence that says
-    why, and the code is 1: nobody can add nodes to this cluster. The table and the logs go to stderr.
+    one ends everything at once. Nobody can add nodes to this cluster: a job of which nothing is left but what all nodes
+    together would not hold is stopped, with the sentence that says why, and the code is 1; as long as another part of
+    it has a place, it goes on. The table and the logs go to stderr.
 
     \b
     shoal run pet.yaml
@@ -126,10 +128,15 @@ async def _run(
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
         some_end = not all(job.dialect.endless for job in jobs)
         misfits = Misfits(hosted.cluster, shown)
+
+        def changed(job: Found) -> None:
+            shown.change(job)
+            misfits.look(job)
+
         follower = Follower(
             hosted.cluster, jobs,
-            on_change=shown.change, on_line=shown.line, on_trouble=shown.trouble, on_pod=shown.pod,
-            on_gang=shown.gang, on_hindrance=shown.hindrance, on_too_large=misfits.dismiss,
+            on_change=changed, on_line=shown.line, on_trouble=shown.trouble, on_pod=shown.pod,
+            on_gang=shown.gang, on_hindrance=shown.hindrance, on_fit=misfits.fit,
             is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
@@ -233,23 +240,46 @@ class Interruption:
 
 
 class Misfits:
-    """Jobs that all nodes together would not hold: told once, and stopped. The others go on."""
+    """Jobs of which a part can never start here: told once, and stopped where nothing else is left of them. The others
+    go on."""
 
     def __init__(self, cluster: Cluster, shown: Lines | Screen) -> None:
         self._cluster = cluster
         self._shown = shown
+        self._fits: dict[str, dict[str, Fit]] = {}  # by uid of the job, then by pod or group
+        self._told: set[str] = set()  # jobs that go on in part
         self.dismissed: dict[str, asyncio.Task[None]] = {}  # by uid; a task that nobody holds may vanish
 
     def has(self, job: Found) -> bool:
         return uid_of(job.manifest) in self.dismissed
 
-    def dismiss(self, job: Found, why: str) -> None:
-        if self.has(job):
+    def fit(self, job: Found, which: str, fit: Fit | None) -> None:
+        """How a pod or group of the job fits; None when it wants no place any more."""
+        fits = self._fits.setdefault(uid_of(job.manifest), {})
+        if fit is None:
+            fits.pop(which, None)
+        else:
+            fits[which] = fit
+        self.look(job)
+
+    def look(self, job: Found) -> None:
+        """Whether the job can still come to its end."""
+        from shoal.cli.fitting import misfit
+
+        uid = uid_of(job.manifest)
+        found = None if self.has(job) else misfit(job.state, self._fits.get(uid, {}).values())
+        if found is None:
             return
-        self._shown.note(f"{job} can never start here, and is stopped: {why.rstrip('.')}. {WAY_OUT}")
-        self.dismissed[uid_of(job.manifest)] = asyncio.get_running_loop().create_task(
-            _stopped(self._cluster, job, self._shown, "Ctrl-C stops everything.")
-        )
+        why = f"{found.why.rstrip('.')}. {WAY_OUT}"
+        if found.is_all:
+            what = str(job) if job.state.stamps.ran is None else f"What is left of {job}"
+            self._shown.note(f"{what} can never start here, and is stopped: {why}")
+            self.dismissed[uid] = asyncio.get_running_loop().create_task(
+                _stopped(self._cluster, job, self._shown, "Ctrl-C stops everything.")
+            )
+        elif uid not in self._told:
+            self._told.add(uid)
+            self._shown.note(f"{job} goes on, but {found.task or 'one of its gangs'} can never start here: {why}")
 
 
 async def _stopped(cluster: Cluster, job: Found, shown: Lines | Screen, way_out: str) -> None:

@@ -30,13 +30,21 @@ def is_true(obj: Mapping[str, Any], claim: str) -> bool:
     return (condition_of(obj, claim) or {}).get("status") == "True"
 
 
-def why_too_large(obj: Mapping[str, Any]) -> str:
-    """The sentence of a pod or group that all nodes there are would not hold; '' where they would, or nobody looked."""
-    if (obj.get("spec") or {}).get("nodeName"):
-        return ""
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    found = (c for c in conditions if (c.get("status"), c.get("reason")) == ("True", TOO_LARGE))
-    return next((str(c.get("message") or "it is too large for the nodes there are") for c in found), "")
+def why_too_large(pod: Mapping[str, Any]) -> str:
+    """The sentence of a pod that all nodes there are would not hold; '' where they would, or nobody looked."""
+    found = condition_of(pod, POD_TOO_LARGE) or {}
+    is_so = found.get("status") == "True" and not (pod.get("spec") or {}).get("nodeName")
+    return _sentence(found) if is_so else ""
+
+
+def why_group_too_large(group: Mapping[str, Any]) -> str:
+    """The same of a group, whose pods need not be there yet."""
+    found = condition_of(group, "Unschedulable") or {}
+    return _sentence(found) if (found.get("status"), found.get("reason")) == ("True", TOO_LARGE) else ""
+
+
+def _sentence(condition: Obj) -> str:
+    return str(condition.get("message") or "it is too large for the nodes there are")
 
 
 def with_condition(

@@ -1,0 +1,72 @@
+"""Whether a job can still come to its end where nobody adds nodes: what of it has a place, and what never gets one.
+
+Pure: the ledger and what its pods and groups show go in, a verdict comes out. What is done about it is decided by
+whoever asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from shoal.engine import JobState
+from shoal.kube.conditions import why_group_too_large, why_too_large
+from shoal.kube.objects import Obj
+
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a pod that has not ended, or a group, fits on the nodes there are."""
+
+    task: str = ""  # whose pod it is; '' for a group
+    is_placed: bool = False
+    why: str = ""  # why all nodes there are would not hold it; '' where they would, or nobody looked
+    before: frozenset[str] = frozenset()  # of a group: roles that come before it, and whose end may be the job's
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A part of a job that can never start."""
+
+    task: str  # '' where it is a gang
+    why: str
+    is_all: bool  # nothing else is left of the job
+
+
+def fit_of_pod(pod: Obj, task: str) -> Fit | None:
+    """Nothing of a pod that has ended: it asks for no place."""
+    if (pod.get("status") or {}).get("phase") in _ENDED:
+        return None
+    return Fit(task, is_placed=bool((pod.get("spec") or {}).get("nodeName")), why=why_too_large(pod))
+
+
+def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> Fit | None:
+    """Only of one that can never start; of any other its pods say how they fit."""
+    why = why_group_too_large(group)
+    return Fit(why=why, before=before) if why else None
+
+
+def misfit(state: JobState, fits: Collection[Fit]) -> Misfit | None:
+    """The first part that can never start, a gang before single tasks; None also while others wait of whom that is not
+    known: they may find a place, and the job its end."""
+    lost = sorted((fit for fit in fits if fit.why), key=lambda fit: fit.task)
+    if not lost or state.is_new or not state.run.is_open:
+        return None
+    first, has_place = lost[0], any(fit.is_placed for fit in fits)
+    if has_place or (len(lost) == len(fits) and not _has_more(state, lost)):
+        return Misfit(first.task, first.why, is_all=not has_place)
+    return None
+
+
+def _has_more(state: JobState, lost: Sequence[Fit]) -> bool:
+    """Whether tasks are left besides these: they end just now, or are about to get a pod.
+
+    Tasks of a gang that is not let in have no pods, and those of later stages wait for it; only those before it count.
+    """
+    left = [role.name for role in state.roles for task in role.tasks if not task.is_done]
+    gangs = [fit for fit in lost if not fit.task]
+    if gangs:
+        return any(role in gang.before for gang in gangs for role in left)
+    return len(left) > len(lost)

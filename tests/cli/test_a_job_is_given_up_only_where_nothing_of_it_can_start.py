@@ -1,0 +1,90 @@
+"""Which part of a job can never start, and whether anything else is left: from its ledger, its pods and its groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from shoal.cli.fitting import Fit, Misfit, fit_of_group, fit_of_pod, misfit
+from shoal.engine import Intent, JobState, RoleState, Run, Stage, Stamps, TaskState
+from shoal.kube.objects import Obj
+
+BEGUN = Stamps(started=datetime(2030, 1, 1, tzinfo=UTC))
+PLACED, WAITS = Fit("a-0", is_placed=True), Fit("a-0")
+LARGE, ALSO, GANG = Fit("b-0", why="needs 3"), Fit("b-1", why="needs 4"), Fit(why="needs 6")
+LATER = replace(GANG, before=frozenset({"a"}))
+
+
+def ledger(*stages: Stage, run: Run | None = None, stamps: Stamps = BEGUN) -> JobState:
+    tasks = tuple(TaskState(index, stage=stage) for index, stage in enumerate(stages))
+    return JobState(run=run or Run(), roles=(RoleState("a", tasks=tasks),), stamps=stamps)
+
+
+TWO = ledger(Stage.PREPARING, Stage.PREPARING)
+ONE_DONE = ledger(Stage.DONE, Stage.PREPARING)
+PART, ALL = Misfit("b-0", "needs 3", is_all=False), Misfit("b-0", "needs 3", is_all=True)
+
+CASES: dict[str, tuple[JobState, list[Fit], Misfit | None]] = {
+    "everything fits": (TWO, [PLACED, WAITS], None),
+    "another task has a place": (TWO, [LARGE, PLACED], PART),
+    "of another task nobody knows yet": (TWO, [LARGE, WAITS], None),
+    "another task has no pod yet": (ledger(Stage.WAITING, Stage.PREPARING), [LARGE], None),
+    "another task ends, and may be all that was needed": (ledger(Stage.CLOSING, Stage.PREPARING), [LARGE], None),
+    "another task has ended, and was not enough": (ONE_DONE, [LARGE], ALL),
+    "no task fits": (TWO, [ALSO, LARGE], ALL),
+    "more pods than the ledger knows of": (ledger(), [LARGE], ALL),
+    "a ledger that was not seen yet": (ledger(stamps=Stamps()), [LARGE], None),
+    "a run that is being closed": (ledger(Stage.DONE, Stage.PREPARING, run=Run(intent=Intent.END)), [LARGE], None),
+    "a gang that is not let in": (ledger(Stage.WAITING, Stage.WAITING), [GANG], Misfit("", "needs 6", is_all=True)),
+    "a gang with pods": (TWO, [LARGE, GANG, ALSO], Misfit("", "needs 6", is_all=True)),
+    "a gang whose pods nobody has told yet": (TWO, [GANG, WAITS], None),
+    "a gang while an earlier stage runs": (TWO, [PLACED, LATER], Misfit("", "needs 6", is_all=False)),
+    "a gang while an earlier stage ends": (ledger(Stage.CLOSING), [LATER], None),
+    "a gang after an earlier stage has ended": (ledger(Stage.DONE), [LATER], Misfit("", "needs 6", is_all=True)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_can_never_start(case: str) -> None:
+    state, fits, expected = CASES[case]
+    assert misfit(state, fits) == expected
+
+
+def waiting(*conditions: Obj, phase: str = "Pending", **spec: str) -> Obj:
+    return {"spec": spec, "status": {"phase": phase, "conditions": list(conditions)}}
+
+
+def claim(kind: str, status: str = "True", reason: str = "TooLarge") -> Obj:
+    return {"type": kind, "status": status, "reason": reason, "message": "needs 3"}
+
+
+OURS, PODS = claim("shoal.dev/TooLarge"), "pod"
+SHOWN: dict[str, tuple[Obj, Fit | None]] = {
+    "too large": (waiting(OURS), Fit(PODS, why="needs 3")),
+    "no longer": (waiting(claim("shoal.dev/TooLarge", "Unknown", "WaitsOtherwise")), Fit(PODS)),
+    "has a node by now": (waiting(OURS, nodeName="n"), Fit(PODS, is_placed=True)),
+    "has ended": (waiting(phase="Failed", nodeName="n"), None),
+    "in the words of somebody else": (waiting(claim("example.com/ModelCheck"), claim("Unschedulable")), Fit(PODS)),
+}
+
+
+@pytest.mark.parametrize("case", SHOWN)
+def test_how_a_pod_fits(case: str) -> None:
+    pod, expected = SHOWN[case]
+    assert fit_of_pod(pod, PODS) == expected
+
+
+GROUPS: dict[str, tuple[Obj, Fit | None]] = {
+    "too large": (waiting(claim("Unschedulable")), Fit(why="needs 3")),
+    "waits for room": (waiting(claim("Unschedulable", reason="NotEnoughResources")), None),
+    "no longer": (waiting(claim("Unschedulable", "False")), None),
+    "in the words of somebody else": (waiting(claim("example.com/ModelCheck"), OURS), None),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_how_a_group_fits(case: str) -> None:
+    group, expected = GROUPS[case]
+    assert fit_of_group(group) == expected
