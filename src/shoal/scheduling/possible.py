@@ -33,7 +33,7 @@ def is_too_large(cycle: Cycle, members: Members) -> bool:
 def _has_slots(cycle: Cycle, members: Members, slots_of: Callable[[Shape], Ints]) -> bool:
     tiers, closeness = cycle.view.topology.tiers, members.group.closeness
     for shape, count in wanted(cycle, members.minimum().least()):
-        slots = np.minimum(slots_of(shape), 1) if shape.is_solitary else slots_of(shape)
+        slots = _most(shape, slots_of(shape))
         if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
             most = int(tiers[closeness.tier - 1].sums(slots).max(initial=0))
         else:
@@ -44,8 +44,12 @@ def _has_slots(cycle: Cycle, members: Members, slots_of: Callable[[Shape], Ints]
 
 
 def most_when_empty(shape: Shape) -> Ints:
-    """How many fit on each node with nobody on it; one, where they keep each other away."""
-    slots = shape.slots_when_empty()
+    """How many fit on each node with nobody on it."""
+    return _most(shape, shape.slots_when_empty())
+
+
+def _most(shape: Shape, slots: Ints) -> Ints:
+    """One on each node at most, where they keep each other away."""
     return np.minimum(slots, 1) if shape.is_solitary else slots
 
 
