@@ -133,7 +133,7 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
     stamps = state.stamps
     if stamps.ran is not None:
         moments.append((stamps.ran, "Its first task ran."))
-    for event in sorted(world.events, key=_place):
+    for event in sorted(world.events, key=_number):
         when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
         if when and event.get("reason") not in ("Running", "Succeeded", "Failed", "Stopped"):
             count = event.get("count") or 1
@@ -147,7 +147,7 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
         yield f"{moment.astimezone():%H:%M:%S} ({ago} ago)  {sentence}"
 
 
-def _place(event: Obj) -> int:
+def _number(event: Obj) -> int:
     """Where an Event stands among those of its second: a server numbers what it is told."""
     number = str(event["metadata"].get("resourceVersion"))
     return int(number) if number.isdecimal() else 0
