@@ -18,7 +18,9 @@ from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj
 
 CPU = {"cpu": "1"}
-EVICTED = "worker-0 to worker-3 were evicted: train gives way, lower priority than urgent in queue default."
+EVICTED = (
+    "worker-0 to worker-3 were evicted in attempt 0: train gives way, lower priority than urgent in queue default."
+)
 WAITS = "train waits for members: 0 of 4 run or have ended."
 
 

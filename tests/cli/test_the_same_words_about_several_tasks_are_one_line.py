@@ -37,6 +37,11 @@ CASES: dict[str, tuple[list[tuple[int, str]], list[tuple[int, str]]]] = {
         [(0, "w-0 was evicted: x."), (1, "w-0 was evicted: x.")],
         [(0, "w-0 was evicted: x."), (1, "w-0 was evicted: x.")],
     ),
+    "another attempt": (
+        [(0, "w-0 was evicted in attempt 0: x."), (1, "w-1 was evicted in attempt 0: x."),
+         (2, "w-0 was evicted in attempt 1: x."), (3, "w-2 was evicted in attempt 1: x.")],
+        [(0, "w-0 and w-1 were evicted in attempt 0: x."), (2, "w-0 and w-2 were evicted in attempt 1: x.")],
+    ),
     "words without a known plural": (
         [(0, "w-0 is wanted again and begins anew."), (0, "w-1 is wanted again and begins anew."), (0, "It failed.")],
         [(0, "w-0 is wanted again and begins anew."), (0, "w-1 is wanted again and begins anew."), (0, "It failed.")],

@@ -94,10 +94,15 @@ def test_where_places_are_free_at_leaving_the_successor_comes_at_once():
     ids=["in our words", "in others' words"],
 )
 def test_an_evicted_body_says_for_whom_it_goes(message: str, text: str):
+    """And in which attempt: what befalls it again in the same words is another thing that happened."""
     world = started(framework(fc_role("a", 2, task=(True, 0))))
-    world.pods["a-1"] = replace(world.pods["a-1"], disruption=message)
-    world.leave("a-1")
-    world.settle()
+    for _ in range(2):
+        world.pods["a-1"] = replace(world.pods["a-1"], disruption=message)
+        world.leave("a-1")
+        world.settle()
 
     said = [sentence.text for step in world.steps for sentence in step.sentences if sentence.subject == "a-1"]
-    assert said == [f"a-1 was evicted: {text}", "a-1 is tried again as attempt 1, at no cost"]
+    assert said == [
+        f"a-1 was evicted in attempt 0: {text}", "a-1 is tried again as attempt 1, at no cost",
+        f"a-1 was evicted in attempt 1: {text}", "a-1 is tried again as attempt 2, at no cost",
+    ]  # fmt: skip

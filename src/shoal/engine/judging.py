@@ -141,8 +141,9 @@ def _say(job: Job, scene: Scene, ref: TaskRef, task: TaskState, outcome: Outcome
         return
     is_lost, body = outcome.nature is Nature.LOST, scene.bodies.get((ref.role, ref.index))
     if outcome is job.policies.ending.leaving and body is not None and body.disruption:
-        text = f"{ref} was evicted: {body.disruption.removeprefix('evicted: ')}"
+        what, why = "was evicted", body.disruption.removeprefix("evicted: ")
     else:
         code = f" (code {outcome.code})" if outcome.code else ""
-        text = f"{ref} {'was lost' if is_lost else 'failed'} in attempt {task.attempt.number}: {outcome.phrase}{code}"
+        what, why = "was lost" if is_lost else "failed", f"{outcome.phrase}{code}"
+    text = f"{ref} {what} in attempt {task.attempt.number}: {why}"
     scene.say(str(ref), "TaskLost" if is_lost else "TaskFailed", text, warning=True)
