@@ -19,7 +19,7 @@ from shoal.kube.objects import Obj, name_of
 SUFFIXES = (".yaml", ".yml", ".json")
 OWN = "shoal.yaml"  # our settings, which people keep beside their jobs
 _DOCUMENT = re.compile(rb"^---[ \t]*(?:#.*)?$", re.MULTILINE)
-_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+_STEP = re.compile(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +150,22 @@ def _value(text: str) -> Any:
 
 def changed(obj: Any, path: str, value: Any) -> Any:
     """A copy of `obj` with the value at `path`; missing fields on the way are made, list members must be there."""
+    return _with(obj, _steps(path), value, path)
+
+
+def _steps(path: str) -> list[str]:
+    """The fields and members on the way; raises where a bracket has no other half or nothing in it."""
+    rest = _STEP.sub("", path)
+    if "[" in rest:
+        raise click.BadParameter(f"{path!r}: the bracket is not closed; a member is written [worker]")
+    if "]" in rest:
+        raise click.BadParameter(f"{path!r}: the bracket was never opened; a member is written [worker]")
     steps = [name or index for name, index in _STEP.findall(path)]
     if not steps:
         raise click.BadParameter(f"{path!r} names no field")
-    return _with(obj, steps, value, path)
+    if not all(steps):
+        raise click.BadParameter(f"{path!r}: there is nothing in the brackets; a member is written [worker]")
+    return steps
 
 
 def _with(here: Any, steps: list[str], value: Any, path: str) -> Any:
