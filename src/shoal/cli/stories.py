@@ -24,7 +24,9 @@ from shoal.engine.advance import advance
 from shoal.kube import times
 from shoal.kube.objects import Obj, name_of
 
-_UID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")  # a group is called after its job and this
+# A group is called after its job and the uid of that. Whoever made way for it may be told long after it has gone, so it
+# is known by what a scheduler says of groups and of nobody else; volumes and claims have uids in their names too.
+_UID_OF_GROUP = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=(?:-\d+)?(?: gives way,| in queue ))")
 _WRITE = "write some into its spec"
 
 
@@ -138,7 +140,7 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
         if when and event.get("reason") not in ("Running", "Succeeded", "Failed", "Stopped"):
             count = event.get("count") or 1
             often = f" ({count} times)" if count > 1 else ""
-            said = _UID.sub("", event.get("message") or "").rstrip(".")
+            said = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
             moments.append((times.parse(when), f"{said}{often}."))
     if stamps.ended is not None:
         moments.append((stamps.ended, f"It {_verb(job_word(state))}."))
