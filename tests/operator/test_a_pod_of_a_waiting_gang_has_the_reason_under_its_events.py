@@ -27,6 +27,17 @@ async def test_a_gang_that_can_never_fit_has_one_event_about_its_first_pod() -> 
         assert (event["type"], about["kind"], about["uid"]) == ("Warning", "Pod", uid_of(pod))
 
 
+async def test_pods_beyond_the_minimum_are_told_as_soon_as_the_others_have_their_places() -> None:
+    async with scheduled() as it:
+        await it.gang("wide", 4, least=2)
+        await it.node("a", cpu=2)  # for all of them at once
+        assert await it.placed() == ["wide-0", "wide-1"]
+        await it.rest(10)
+        sentence = "waiting: needs 1 cpu, the most free is 0 of 2 on node a"
+        assert await it.pod_told("wide-2") == await it.pod_told("wide-3") == ("False", "Unschedulable", sentence)
+        assert ("wide-2", sentence) in await it.events("FailedScheduling")
+
+
 async def test_a_pod_that_names_a_group_nobody_made_is_told_so() -> None:
     async with scheduled() as it:
         await it.node("a")

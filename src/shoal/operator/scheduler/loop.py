@@ -282,6 +282,8 @@ class Scheduler:
         self._metrics.planned(made, len(waits))
         self._count(made, news)
         self._wake_at(made.wake_at)
+        if any(self.view.members_of(self.view.pods[bind.pod]).waiting for bind in made.binds):
+            self._stir()  # who stayed behind while others of its gang were placed is told why by the next plan
 
     def _waits(self, made: Plan, news: list[Verdict]) -> tuple[Wait, ...]:
         """What pods of gangs have to hear. That others are missing is said when nobody has come for a while: the pods
