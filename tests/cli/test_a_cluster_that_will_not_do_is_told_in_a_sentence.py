@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from kit.authorities import PEM, Authority
 from kit.scripted_server import Step, answer, hang_up, refusal
 from kit.threaded_server import threaded
+from shoal.apiserver.discovery import version_info
 from shoal.cli.main import shoal
 
 OURS, THEIRS = Authority.make(), Authority.make()
@@ -34,6 +35,7 @@ COMMANDS = {
     "uninstall": "uninstall",
     "node": "node --data {folder}/node",
     "submit": "submit {folder}/job.yaml",
+    "scheduler": "scheduler --metrics-address off --health-address off",
     "get": "get",
     "describe": "describe x",
     "logs": "logs x",
@@ -44,6 +46,7 @@ COMMANDS = {
     "wait": "wait x",
 }
 FEW = ("operator", "install", "uninstall", "node", "submit", "get")
+SERVING = ("operator", "scheduler", "install", "uninstall")
 
 
 def told(folder: Path, command: str, *more: str, **environment: str) -> str:
@@ -299,6 +302,17 @@ def test_a_server_that_will_not_do(command: str, step: Step, sentence: str, tmp_
         said = told(tmp_path, command, "--kubeconfig", written(tmp_path, config(server.url)))
     assert said.replace(server.url, "{url}") == sentence
     assert {request.headers["authorization"] for request in server.received} == {"Bearer hush-token"}
+
+
+@pytest.mark.parametrize("command", SERVING)
+def test_a_cluster_that_serves_its_jobs_itself(command: str, tmp_path: Path) -> None:
+    with threaded(answer(200, version_info())) as server:
+        said = told(tmp_path, command, "--kubeconfig", written(tmp_path, config(server.url)))
+    assert said == (
+        f"{server.url} is a cluster of `shoal up`, which serves its jobs and places its pods itself. "
+        f"Nothing has to be added to it; for another cluster give --kubeconfig or --context."
+    )
+    assert {request.path for request in server.received} == {"/version"}
 
 
 @pytest.mark.parametrize("command", FEW)

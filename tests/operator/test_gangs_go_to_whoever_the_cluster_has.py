@@ -126,7 +126,7 @@ async def test_an_operator_hands_over_what_it_serves(monkeypatch: pytest.MonkeyP
     async def young_enough(_: object) -> None: ...
 
     monkeypatch.setattr("shoal.operator.program.check_rights", allowed)
-    monkeypatch.setattr(EmbeddedCluster, "require_supported", young_enough, raising=False)
+    monkeypatch.setattr(EmbeddedCluster, "require_unserved", young_enough, raising=False)
     cluster = SimulatedCluster().embedded
     await define(cluster, NEWEST)
     duties = Duties({"volcano": load("volcano")})

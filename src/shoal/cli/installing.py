@@ -60,7 +60,7 @@ def working(kubeconfig: Path | None, context: str, work: Callable[[Any], Corouti
 
     async def run() -> None:
         async with opened(connection_of(Orders(kubeconfig=kubeconfig, context=context))) as cluster:
-            await cluster.require_supported()
+            await cluster.require_unserved()
             await work(cluster)
 
     try:

@@ -77,9 +77,9 @@ class Identity:
 
 
 class Somebodys(Discovering, Protocol):
-    """A cluster that says what it serves, and whether it is young enough."""
+    """A cluster that says what it serves, and whether it is young enough and nobody's yet."""
 
-    async def require_supported(self) -> object: ...
+    async def require_unserved(self) -> object: ...
 
 
 class Beside(Protocol):
@@ -118,7 +118,7 @@ class Operator:
 
     async def prepare(self) -> None:
         """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
-        await self._cluster.require_supported()
+        await self._cluster.require_unserved()
         duties = self._duties
         spoken = await gang_schedulers.handed_over(
             self._cluster, duties.dialects, duties.gang_scheduler, scheduler=duties.scheduler_name

@@ -233,6 +233,10 @@ class KubernetesCluster:
         """Raises Unreachable, with a sentence, where the server is too old."""
         return await discovering.require_supported(self.wire)
 
+    async def require_unserved(self) -> Version | None:
+        """Raises Unreachable also where the cluster serves its jobs itself, as that of `shoal up` does."""
+        return await discovering.require_unserved(self.wire)
+
     async def _ask(
         self,
         kind: Kind,

@@ -29,6 +29,11 @@ class Version:
     def is_supported(self) -> bool:
         return (self.major, self.minor) >= OLDEST
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the server inside `shoal up`."""
+        return "+shoal-" in self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -60,6 +65,17 @@ async def require_supported(wire: Wire) -> Version | None:
         raise Unreachable(
             f"{wire.connection.url} is Kubernetes {version.text}, which is too old: Shoal needs {oldest} or newer. "
             f"Update the cluster"
+        )
+    return version
+
+
+async def require_unserved(wire: Wire) -> Version | None:
+    """The same; Unreachable also where jobs are served already: two who serve the same undo each other's work."""
+    version = await require_supported(wire)
+    if version is not None and version.is_ours:
+        raise Unreachable(
+            f"{wire.connection.url} is a cluster of `shoal up`, which serves its jobs and places its pods itself. "
+            f"Nothing has to be added to it; for another cluster give --kubeconfig or --context"
         )
     return version
 

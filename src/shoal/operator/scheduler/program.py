@@ -84,7 +84,7 @@ class SchedulerProgram:
 
     async def prepare(self) -> None:
         """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
-        await self._cluster.require_supported()
+        await self._cluster.require_unserved()
         group, queue, _ = [await _served(self._cluster, each) for each in gangs.definitions()]
         answers = await self._answers_for_volcano()
         hypernodes = await self._cluster.find_kind(HYPER_NODE.api_version, HYPER_NODE.kind) is not None
