@@ -21,7 +21,7 @@ from shoal.dialects.volcano.stages import NoOrder, stages
 from shoal.dialects.volcano.templates import template_mistakes
 from shoal.kube import names as kube_names
 from shoal.kube.errors import Cause
-from shoal.kube.objects import Obj, name_of
+from shoal.kube.objects import Obj, at_path, name_of
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.kube.validation.fields import duplicate, forbidden, invalid, required
 
@@ -37,9 +37,8 @@ _RIGHT = {
 
 def admit(manifest: Obj) -> list[Cause]:
     """Every mistake, with its path and what would be right; an empty list lets the manifest in."""
-    spec = manifest.get("spec")
-    tasks = spec.get("tasks") if isinstance(spec, dict) else None
-    if not tasks and isinstance(tasks, list | None):
+    spec = manifest.get("spec") or {}
+    if isinstance(spec, dict) and (spec.get("tasks") is None or spec["tasks"] == []):
         return [Cause("FieldValueRequired", NO_TASK, "spec.tasks")]
     try:
         return list(_mistakes(spec_of(manifest), name_of(manifest)))
@@ -107,8 +106,8 @@ def _of_partitions(task: Task, path: str) -> Iterator[Cause]:
 
 
 def _of_whole_cores(task: Task, path: str) -> Iterator[Cause]:
-    for place, container in enumerate((task.template.get("spec") or {}).get("containers") or ()):
-        requested = ((container.get("resources") or {}).get("requests") or {}).get("cpu")
+    for place, container in _objects(at_path(task.template, "spec", "containers")):
+        requested = at_path(container, "resources", "requests", "cpu")
         try:
             cores = Quantity.parse(requested) if requested is not None else None
         except BadQuantity:
@@ -116,6 +115,13 @@ def _of_whole_cores(task: Task, path: str) -> Iterator[Cause]:
         if cores is None or not cores or cores.milli() % 1000:
             where = f"{path}.template.spec.containers[{place}].resources.requests.cpu"
             yield invalid(where, requested, f"topologyPolicy {task.topology_policy} needs whole cores")
+
+
+def _objects(several: Any) -> Iterator[tuple[int, Obj]]:
+    """Those of a list with their places, as far as the shape allows: what does not fit is told where it stands."""
+    for place, each in enumerate(several if isinstance(several, list) else ()):
+        if isinstance(each, dict):
+            yield place, each
 
 
 def _of_names(spec: Spec, job: str) -> Iterator[Cause]:
@@ -167,18 +173,19 @@ def admit_change(new: Obj, old: Obj) -> list[Cause]:
 
 
 def _tasks(manifest: Obj) -> list[Obj]:
-    tasks = (default(manifest).get("spec") or {}).get("tasks")
-    return [task for task in tasks if isinstance(task, dict)] if isinstance(tasks, list) else []
+    return [task for _, task in _objects(at_path(default(manifest), "spec", "tasks"))]
 
 
 def _fixed(manifest: Obj) -> Any:
     """The part of a spec nobody may change."""
-    spec = dict(default(manifest).get("spec") or {})
+    spec = at_path(default(manifest), "spec", default={})
+    if not isinstance(spec, dict):
+        return spec
     for name in ("minAvailable", "priorityClassName"):
         spec.pop(name, None)
     spec["volumes"] = [
         {key: value for key, value in volume.items() if key != "volumeClaimName" or "volumeClaim" not in volume}
-        for volume in spec.get("volumes") or ()
+        for _, volume in _objects(spec.get("volumes"))
     ]
     spec["tasks"] = [_fixed_task(task) for task in _tasks(manifest)]
     return spec
@@ -196,16 +203,18 @@ def _fixed_task(task: Obj) -> Obj:
 
 def admit_among(manifest: Obj, lookup: Lookup) -> list[Cause]:
     """Whether a new Job may enter its queue: it must be there, open, a leaf, and not the root of all."""
-    name = (manifest.get("spec") or {}).get("queue") or DEFAULT_QUEUE
+    name = at_path(manifest, "spec", "queue") or DEFAULT_QUEUE
+    if not isinstance(name, str):
+        return []  # no name of any queue, as `admit` says
     queues = {name_of(queue): queue for queue in lookup(QUEUE)}
     if name == ROOT_QUEUE:
         return [invalid("spec.queue", name, "can not submit job to root queue: choose a leaf")]
     if name not in queues:
         return [invalid("spec.queue", name, "unable to find job queue: there is no such queue")] if queues else []
-    state = (queues[name].get("status") or {}).get("state") or "Open"
+    state = at_path(queues[name], "status", "state") or "Open"
     if state != "Open":
         return [invalid("spec.queue", name, f"can only submit job to queue with state `Open`, it is `{state}`")]
-    children = sorted(each for each, queue in queues.items() if (queue.get("spec") or {}).get("parent") == name)
+    children = sorted(each for each, queue in queues.items() if at_path(queue, "spec", "parent") == name)
     if children:
         words = f"can only submit job to leaf queue, this one has children: {', '.join(children)}"
         return [invalid("spec.queue", name, words)]

@@ -231,13 +231,13 @@ def default(manifest: Obj) -> Obj:
         return made
     _fill(spec, schedulerName=DEFAULT_SCHEDULER, queue=DEFAULT_QUEUE, maxRetry=MAX_RETRY)
     _fill_plugins(spec)
-    tasks = spec.get("tasks")
-    for ordinal, task in enumerate(tasks if isinstance(tasks, list) else ()):
+    written = spec.get("tasks")
+    tasks = written if isinstance(written, list) else []
+    for ordinal, task in enumerate(tasks):
         if isinstance(task, dict):
             _fill_task(task, ordinal)
     if not spec.get("minAvailable"):
-        minima = [_count(task.get("minAvailable")) for task in tasks or () if isinstance(task, dict)]
-        spec["minAvailable"] = sum(minima)
+        spec["minAvailable"] = sum(_count(task.get("minAvailable")) for task in tasks if isinstance(task, dict))
     return made
 
 

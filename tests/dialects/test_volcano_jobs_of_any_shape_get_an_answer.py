@@ -1,0 +1,146 @@
+"""A Job of whatever shape gets an answer: the mistake with its path, and never an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kit.volcano_jobs import policy, task, vcjob
+from shoal.cluster.machinery import MEMORY, Machinery
+from shoal.cluster.records import WriteOptions
+from shoal.dialects.dialect import definitions_of
+from shoal.dialects.gangs import QUEUE
+from shoal.dialects.volcano import DIALECT
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
+from shoal.kube.objects import Obj
+from shoal.kube.patching.values import clone
+from shoal.operator.jobs.installing import admit
+
+ODD: tuple[Any, ...] = (3, "s", [3], {"a": 3}, True, None)
+Steps = tuple[str | int, ...]
+
+NEAR = {"mode": "hard", "highestTierAllowed": 1}
+CUT = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1, "networkTopology": NEAR}
+GOOD = vcjob(
+    "a",
+    task("ps", 1, least=1, policies=[policy("PodFailed,PodEvicted", "RestartJob", "10s")], maxRetry=2),
+    task(
+        "worker", 4, after=["ps"], requests={"cpu": "1"}, pod={"hostNetwork": True},
+        partitionPolicy=CUT, topologyPolicy="restricted",
+    ),
+    queue="team",
+    policies=[policy(3, "AbortJob")],
+    plugins={"svc": ["--publish-not-ready-addresses=true"], "mpi": ["--master=ps"], "env": []},
+    volumes=[
+        {"mountPath": "/a", "volumeClaimName": "mine"},
+        {"mountPath": "/b", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}},
+    ],
+    networkTopology=NEAR,
+    minAvailable=3,
+    minSuccess=1,
+    ttlSecondsAfterFinished=5,
+    runningEstimate="1h",
+    priorityClassName="high",
+    schedulerName="volcano",
+)  # fmt: skip
+QUEUES = [{"metadata": {"name": "team"}}, {"metadata": {"name": "default"}}]
+
+
+def places(value: Any, steps: Steps = ()) -> Iterator[Steps]:
+    """Every place in it, the whole left out."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, below in inner:
+        yield (*steps, step)
+        yield from places(below, (*steps, step))
+
+
+def replaced(value: Any, steps: Steps, odd: Any) -> Any:
+    if not steps:
+        return odd
+    made = clone(value)
+    made[steps[0]] = replaced(value[steps[0]], steps[1:], odd)
+    return made
+
+
+def odd_ones(good: Obj) -> Iterator[Obj]:
+    """The same with something else in one place; what a cluster reads before any language is asked stays."""
+    for steps in places(good):
+        if steps[0] == "spec":
+            yield from (replaced(good, steps, odd) for odd in ODD)
+
+
+@pytest.fixture(scope="module")
+def machinery() -> Machinery:
+    made = Machinery.open(MEMORY)
+    admit(made, [DIALECT])
+    for definition in definitions_of(DIALECT):
+        made.create(CUSTOM_RESOURCE_DEFINITION, "", definition)
+    for queue in QUEUES:
+        made.create(QUEUE, "", clone(queue))
+    return made
+
+
+def answer(machinery: Machinery, obj: Obj) -> list[str]:
+    """What a cluster of our own finds wrong."""
+    try:
+        machinery.create(DIALECT.kind, "default", clone(obj), WriteOptions("shoal", dry_run=True))
+    except ApiError as refused:
+        return [str(cause) for cause in refused.causes]
+    return []
+
+
+def test_the_job_that_is_bent_is_in_order(machinery: Machinery):
+    assert answer(machinery, GOOD) == []
+
+
+def test_the_language_answers_whatever_the_shape():
+    assert DIALECT.admit_among is not None
+    assert DIALECT.admit_change is not None
+    for odd in odd_ones(GOOD):
+        DIALECT.admit(DIALECT.default(odd))
+        DIALECT.judge(odd, GOOD)
+        DIALECT.admit_change(GOOD, odd)
+        DIALECT.admit_among(odd, lambda _: QUEUES)
+        DIALECT.warn(odd, None)
+        DIALECT.foresee(odd)
+
+
+def test_a_queue_of_any_shape_does_not_keep_jobs_from_an_answer():
+    assert DIALECT.admit_among is not None
+    stored = {"metadata": {"name": "team"}, "spec": {"parent": "root"}, "status": {"state": "Open"}}
+    bent = [replaced(stored, steps, odd) for steps in places(stored) if steps[0] != "metadata" for odd in ODD]
+    for queue in bent:
+        DIALECT.admit_among(GOOD, partial(lambda only, _: [only], queue))
+
+
+def test_a_cluster_of_our_own_answers_whatever_the_shape(machinery: Machinery):
+    for odd in odd_ones(GOOD):
+        answer(machinery, odd)
+
+
+WRONG = [
+    pytest.param({"spec": 3}, ["spec: Invalid value: 3: must be an object"], id="a number for a spec"),
+    pytest.param({"spec": "s"}, ['spec: Invalid value: "s": must be an object'], id="text for a spec"),
+    pytest.param({"spec": [3]}, ['spec: Invalid value: "array": must be an object'], id="a list for a spec"),
+    pytest.param({"spec": True}, ["spec: Invalid value: true: must be an object"], id="a choice for a spec"),
+    pytest.param({"spec": {"tasks": 3}}, ["spec.tasks: Invalid value: 3: must be a list"], id="a number for tasks"),
+    pytest.param(
+        {"spec": {**GOOD["spec"], "queue": [3]}},
+        ['spec.queue: Invalid value: "array": must be text; put it in quotes'],
+        id="a list for a queue",
+    ),
+    pytest.param(
+        {"spec": {**GOOD["spec"], "queue": {"a": 3}}},
+        ['spec.queue: Invalid value: "object": must be text; put it in quotes'],
+        id="an object for a queue",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG)
+def test_the_mistake_is_told_once_in_words_at_its_path(machinery: Machinery, wrong: Obj, words: list[str]):
+    assert answer(machinery, {**GOOD, **wrong}) == words
