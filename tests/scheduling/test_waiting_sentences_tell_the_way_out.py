@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from kit.gangs import Board, cores, said
-from shoal.scheduling.groups import Phase
+from dataclasses import replace
+
+from kit.gangs import Board, cores, key, said
+from shoal.scheduling.groups import Phase, Subgroups
 
 
 def test_a_share_by_weight_is_not_called_a_limit() -> None:
@@ -62,3 +64,40 @@ def test_nothing_is_said_to_keep_a_group_for_which_there_is_room_by_now() -> Non
     assert said(board.cycle(), "g") == (
         "waiting: it had its time in the queue without one pod finding a place, and stays out of it for 60 seconds"
     )
+
+
+def test_one_pod_is_not_called_pods() -> None:
+    board = Board()
+    board.node("n", cpu=4)
+    board.group("g", 0, min_member=2, min_roles={"ps": 1, "worker": 1})
+    board.pods("g", range(1), role="ps")
+    board.pods("g", range(1), role="worker", cpu=8)
+    assert said(board.cycle(), "g").startswith(
+        "waiting: needs 1 pod of worker at once, 0 would fit, 1 missing: needs 8 cpu, the most free is 4 of 4 on node n"
+    )
+
+
+def test_one_subgroup_is_not_called_subgroups() -> None:
+    board = Board()
+    policy = Subgroups("part", size=2, minimum=1, label_keys=("part",))
+    board.group("g", 0, min_member=2, subgroups=(policy,))
+    for number, part in enumerate("ab"):  # one of each part would fit
+        board.node(part, cpu=1, labels={"part": part})
+        board.pods("g", range(2 * number, 2 * number + 2), labels={"part": part}, node_selector={"part": part})
+    assert said(board.cycle(), "g").startswith("waiting: needs 1 whole subgroup of part, and none fits")
+
+
+def test_one_pod_that_makes_way_is_not_called_pods() -> None:
+    board = Board()
+    board.node("n", cpu=1)
+    board.running("low", 1, ["n"])
+    board.group("high", 1, priority=5)
+    assert said(board.cycle(), "high") == "waiting: its place is being freed; it starts when 1 pod has left"
+
+
+def test_one_pod_that_has_its_place_is_not_called_pods() -> None:
+    board = Board()
+    board.node("n", cpu=1)
+    board.running("g", 1, ["n"])
+    board.view.set_group(replace(board.view.groups[key("g")].group, phase=Phase.INQUEUE, ran=False))
+    assert said(board.cycle(), "g") == "1 pod has its place"

@@ -92,7 +92,8 @@ class Explainer:
                 assert still.refusal is not None, "a quota has its figures"
                 return _quota(still, still.refusal)
             case "leaving":
-                return f"its place is being freed; it starts when {still.words or 'the'} pods have left"
+                left = "1 pod has left" if still.words == "1" else f"{still.words or 'the'} pods have left"
+                return f"its place is being freed; it starts when {left}"
             case "capacity":
                 return self._capacity(members)
             case "backoff":
@@ -126,18 +127,18 @@ class Explainer:
         if minimum.total <= 1 and not minimum.units:
             return self.shortage(self._cycle.gangs.shapes(pods[:1])[0])
         for unit in minimum.units:
-            if not unit.parts and (cause := self._lacking(unit.pods, unit.must, f"pods of {unit.name}")):
+            if not unit.parts and (cause := self._lacking(unit.pods, unit.must, f" of {unit.name}")):
                 return cause
-        return self._lacking(pods, minimum.total, "pods") or self._apart(minimum.units, minimum.total)
+        return self._lacking(pods, minimum.total) or self._apart(minimum.units, minimum.total)
 
-    def _lacking(self, pods: Sequence[Pod], must: int, what: str) -> str:
+    def _lacking(self, pods: Sequence[Pod], must: int, of: str = "") -> str:
         shapes = self._cycle.gangs.shapes(pods)
         fits = sum(shape.sync().fits for shape in shapes)
         if fits >= must:
             return ""
         worst = min(shapes, key=lambda shape: shape.fits)
         why = self._short_in_all(worst, must) if worst.fits else self.shortage(worst)
-        return f"needs {must} {what} at once, {fits} would fit, {must - fits} missing: {why}"
+        return f"needs {_pods(must)}{of} at once, {fits} would fit, {must - fits} missing: {why}"
 
     def _short_in_all(self, shape: Shape, must: int) -> str:
         """`needs 4 cpu, 3 of 6 are free, the most on one node is 1 on node a`."""
@@ -150,15 +151,17 @@ class Explainer:
     def _apart(self, units: Sequence[Unit], total: int) -> str:
         parts = [unit for unit in units if unit.parts]
         if parts:
+            if parts[0].must == 1:
+                return f"needs 1 whole subgroup of {parts[0].name}, and none fits"
             return f"needs {parts[0].must} whole subgroups of {parts[0].name} at once, and so many do not fit"
-        return f"needs {total} pods at once, and the rules about which pods may be neighbours leave no place for all"
+        return f"needs {_pods(total)} at once, and the rules about which pods may be neighbours leave no place for all"
 
     def _hole(self, members: Members, reach: int) -> str:
         """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
         minimum = members.minimum()
         tiers = self._cycle.view.topology.tiers
         if not tiers:
-            return f"needs {minimum.total} pods near each other, and no topology of the cluster is known"
+            return f"needs {_pods(minimum.total)} near each other, and no topology of the cluster is known"
         tier = tiers[min(reach, len(tiers)) - 1]
         shapes = self._cycle.gangs.shapes(minimum.pods)
         sums = sum((tier.sums(shape.sync().slots) for shape in shapes), np.zeros(len(tier.names), dtype=np.int64))
@@ -176,7 +179,7 @@ class Explainer:
     def _grown(self, tier: Tier, sitting: set[str], total: int) -> str:
         domain = int(tier.domain[self._cycle.room.rows[min(sitting)]])
         where = f"{tier.word} {tier.names[domain]}"
-        return f"needs {total} more {'pod' if total == 1 else 'pods'} in {where}, where its others run, and it is full"
+        return f"needs {_pods(total, 'more ')} in {where}, where its others run, and it is full"
 
     def shortage(self, shape: Shape) -> str:
         found = self._shortages.get(id(shape))
@@ -258,6 +261,10 @@ def _short_of(shape: Shape, name: str, rows: Ints) -> str:
     if name == "pods":
         return f"node {node.name} already runs as many pods as it may ({shown(name, whole)})"
     return f"needs {need} {name}, the most free is {shown(name, free)} of {shown(name, whole)} on node {node.name}"
+
+
+def _pods(count: int, which: str = "") -> str:
+    return f"{count} {which}{'pod' if count == 1 else 'pods'}"
 
 
 def _plural(why: str, count: int) -> str:

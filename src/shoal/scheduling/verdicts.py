@@ -167,7 +167,7 @@ def _started(members: Members, bound: int) -> str:
     if bound:
         return f"{bound} {'pod' if bound == 1 else 'pods'} placed, {members.ready + bound} in all"
     if members.sitting:
-        return f"{members.ready} pods have their places"
+        return "1 pod has its place" if members.ready == 1 else f"{members.ready} pods have their places"
     return "let into the queue; its pods may be created" if not members.finished else "its pods have finished"
 
 
