@@ -14,7 +14,7 @@ import yaml
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.shoal_command import begun, shoal
-from kit.volcano_jobs import task, vcjob
+from kit.volcano_jobs import policy, task, vcjob
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes
@@ -122,3 +122,13 @@ async def test_a_job_goes_on_as_long_as_a_part_of_it_has_a_place(
     wanted = [line for line, note in zip(said, notes, strict=False) if line.startswith(note)]
     found = await process.wait(), said, f" pair: {end}" in "\n".join(lines), "small-0 | done" in lines
     assert (found, len(said)) == ((code, wanted, True, True), len(notes)), lines
+
+
+async def test_a_stage_that_can_never_start_does_not_spoil_the_end_of_the_one_before(tmp_path: Path) -> None:
+    """What has ended may have ended the job: that is seen in the job a moment later than in its pods."""
+    master = task("master", fate=runs(), policies=[policy("TaskCompleted", "CompleteJob")])
+    worker = task("worker", fate=runs(), dependsOn={"name": ["master"]})
+    for each, things in ((master, 1), (worker, 3)):
+        asking(each["template"]["spec"]["containers"][0], things)
+    ended = await shoal("run", stored(tmp_path, vcjob("staged", master, worker)), *CLUSTER)
+    assert (ended.code, " staged: succeeded" in ended.err, " is stopped: " in ended.err) == (0, True, False), ended.err
