@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import psutil
 
 from shoal.cluster.port import ExecRequest, LogOptions, NodeUsage, Streams, Usage
-from shoal.kube.errors import ApiError, bad_request, not_found
+from shoal.kube.errors import ApiError, bad_request, not_found, unavailable
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of, uid_of
 from shoal.node import lifecycle
@@ -71,6 +71,8 @@ class Services:
             )
         except (KeeperLost, ProcessLookupError) as lost:  # it ended just now
             raise _not_running(pod, name) from lost
+        except OSError as refused:  # by the machine, which says why
+            raise unavailable(str(refused)) from None
         return await _converse(execution, streams)
 
     # Measurements
