@@ -95,6 +95,11 @@ SCENARIO_51 = {
         "spec.taskRoles[0].task.podGracefulDeletionTimeoutSec: Invalid value: 1.5: must be an integer: seconds after "
         "which a pod is deleted by force, or null for never",
     ),
+    "seconds below zero": (
+        framework(role(grace=-1)),
+        "spec.taskRoles[0].task.podGracefulDeletionTimeoutSec: Invalid value: -1: must be 0 or more: seconds after "
+        "which a pod is deleted by force, or null for never",
+    ),
     "template": (
         with_role(task={"pod": []}),
         "spec.taskRoles[0].task.pod: Invalid value: []: must be an object: the template of the role's pods",

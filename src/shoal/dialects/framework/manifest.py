@@ -50,7 +50,14 @@ def _fits_int64(number: int) -> int:
     return number
 
 
-Int64 = Annotated[int, AfterValidator(_fits_int64)]
+def _is_no_past(seconds: int) -> int:
+    if seconds < 0:
+        raise ValueError("must be 0 or more: " + _RIGHT["podGracefulDeletionTimeoutSec"])
+    return seconds
+
+
+# No bound of the schema: whoever has stored a number below zero is told so, and can still change the rest.
+Seconds = Annotated[int, AfterValidator(_fits_int64), AfterValidator(_is_no_past)]
 
 
 class RetryPolicy(Model):
@@ -95,7 +102,7 @@ class Task(Model):
 
     retry_policy: Annotated[RetryPolicy, Field(description="Whether a task that ended is tried again")] = RetryPolicy()
     pod_graceful_deletion_timeout_sec: Annotated[
-        Int64 | None,
+        Seconds | None,
         Field(
             json_schema_extra={"format": "int64"},
             description="Seconds after which a pod that is being deleted is deleted by force; null: never, "
