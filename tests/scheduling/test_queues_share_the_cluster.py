@@ -31,7 +31,10 @@ def test_06_a_group_above_its_queues_capability_stays_out_and_the_queue_is_named
     made = board.cycle()
     found = verdict(made, "g")
     assert (found.phase, found.blocked) == (Phase.PENDING, "quota")
-    assert found.sentence == "waiting: needs 8 cpu, and queue small may hold 4 and already counts 0"
+    assert found.sentence == (
+        "waiting: needs 8 cpu, and queue small may hold 4 in all, "
+        "so raise its capability, ask for less, or name another queue"
+    )
 
 
 def test_07_overcommit_lets_two_of_three_queues_in() -> None:

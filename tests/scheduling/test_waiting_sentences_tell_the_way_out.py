@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kit.gangs import Board, cores, key, said
 from shoal.scheduling.groups import Phase, Subgroups
 
@@ -32,6 +34,73 @@ def test_a_capability_below_the_share_by_weight_is_called_by_its_name() -> None:
     board.running("first", 1, ["n"], queue="a")
     board.group("second", 1, queue="a")
     assert said(board.cycle(), "second") == "waiting: needs 1 cpu, and queue a may hold 1 and already counts 1"
+
+
+def asks_for_too_much(queue: str, cpu: int, *, let_in: bool, board: Board) -> str:
+    phase = Phase.INQUEUE if let_in else Phase.PENDING
+    board.group("g", 1, cpu=cpu, queue=queue, phase=phase, min_resources=None if let_in else cores(cpu=cpu))
+    return said(board.cycle(), "g")
+
+
+LET_IN = pytest.mark.parametrize("let_in", [False, True], ids=["outside its queue", "let into its queue"])
+
+
+@LET_IN
+def test_who_asks_for_more_than_its_queue_may_ever_hold_is_not_told_to_wait(let_in: bool) -> None:
+    board = Board()
+    board.node("n", cpu=4)
+    board.queue("small", capability=cores(cpu=1))
+    assert asks_for_too_much("small", 2, let_in=let_in, board=board) == (
+        "waiting: needs 2 cpu, and queue small may hold 1 in all, "
+        "so raise its capability, ask for less, or name another queue"
+    )
+
+
+def test_a_share_by_weight_does_not_hide_a_capability_that_is_too_small() -> None:
+    board = Board()
+    board.node("n", cpu=8)
+    board.queue("a", capability=cores(cpu=5))
+    board.queue("b")
+    board.running("other", 4, ["n"], queue="b")
+    board.group("more", 4, queue="b")
+    assert asks_for_too_much("a", 6, let_in=True, board=board) == (
+        "waiting: needs 6 cpu, and queue a may hold 5 in all, "
+        "so raise its capability, ask for less, or name another queue"
+    )
+
+
+@LET_IN
+def test_the_queue_above_is_named_where_its_capability_is_what_is_too_small(let_in: bool) -> None:
+    board = Board(sharing="capacity")
+    board.node("n", cpu=8)
+    board.queue("dept", capability=cores(cpu=2))
+    board.queue("team", parent="dept")
+    assert asks_for_too_much("team", 3, let_in=let_in, board=board) == (
+        "waiting: needs 3 cpu, and queue team may hold 2 in all, "
+        "so raise the capability of queue dept above it, ask for less, or name another queue"
+    )
+
+
+@LET_IN
+def test_what_is_guaranteed_to_others_is_named_where_it_leaves_too_little(let_in: bool) -> None:
+    board = Board()
+    board.node("n", cpu=8)
+    board.queue("a")
+    board.queue("b", guarantee=cores(cpu=6))
+    assert asks_for_too_much("a", 3, let_in=let_in, board=board) == (
+        "waiting: needs 3 cpu, and queue a may hold 2 in all, "
+        "so lower what is guaranteed to others, ask for less, or name another queue"
+    )
+
+
+@LET_IN
+def test_a_capability_larger_than_the_cluster_need_not_be_raised(let_in: bool) -> None:
+    board = Board()
+    board.node("n", cpu=4)
+    board.queue("a", capability=cores(cpu=64))
+    assert asks_for_too_much("a", 6, let_in=let_in, board=board) == (
+        "waiting: needs 6 cpu, and queue a may hold 4 in all, so make it smaller or add nodes"
+    )
 
 
 def sent_back(board: Board, *, cpu: int) -> None:

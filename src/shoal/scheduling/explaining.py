@@ -20,7 +20,7 @@ from shoal.scheduling.requests import shown
 from shoal.scheduling.room import Room
 from shoal.scheduling.scoring import COMMON
 from shoal.scheduling.shapes import Shape
-from shoal.scheduling.shares import Refusal
+from shoal.scheduling.shares import Refusal, Shares
 from shoal.scheduling.snapshot import Node, Pod
 from shoal.scheduling.topology import Tier
 
@@ -90,7 +90,7 @@ class Explainer:
         match still.obstacle:
             case "quota":
                 assert still.refusal is not None, "a quota has its figures"
-                return _quota(still, still.refusal)
+                return _quota(still, still.refusal, self._cycle.shares)
             case "leaving":
                 left = "1 pod has left" if still.words == "1" else f"{still.words or 'the'} pods have left"
                 return f"its place is being freed; it starts when {left}"
@@ -188,7 +188,7 @@ class Explainer:
         return found
 
 
-def _quota(still: Standstill, refusal: Refusal) -> str:
+def _quota(still: Standstill, refusal: Refusal, shares: Shares) -> str:
     name = refusal.resource
     need, used, limit = (shown(name, int(amount)) for amount in (refusal.need, refusal.used, refusal.limit))
     if still.over_cluster and refusal.need > refusal.limit:
@@ -199,10 +199,30 @@ def _quota(still: Standstill, refusal: Refusal) -> str:
         return f"needs {need} {name}, and {still.words} allows {limit} in all, so make it smaller or have that raised"
     if still.words:
         return f"needs {need} {name}, and {still.words} allows {limit}, of which {used} are taken"
+    if way_out := _way_past_queue(refusal, shares):
+        most = shown(name, int(shares.standings[refusal.queue].ceiling[name]))
+        return f"needs {need} {name}, and queue {refusal.queue} may hold {most} in all, so {way_out}"
     if refusal.by_weight:
         share = f"by weight queue {refusal.queue} has a share of {limit} now, of which {used} are taken"
         return f"needs {need} {name}; {share}; it gets more when other queues need less, or with more weight"
     return f"needs {need} {name}, and queue {refusal.queue} may hold {limit} and already counts {used}"
+
+
+def _way_past_queue(refusal: Refusal, shares: Shares) -> str:
+    """What helps a group that asks for more than its queue may ever hold; '' where it asks for less."""
+    name, line = refusal.resource, shares.standings[refusal.queue].line
+    if refusal.need <= line[0].ceiling.get(name, float("inf")):
+        return ""
+    tight = [above for above in line if refusal.need > above.queue.capability.get(name, float("inf"))]
+    if not tight and refusal.need > shares.total.get(name, 0):
+        return "make it smaller or add nodes"
+    if not tight:
+        change = "lower what is guaranteed to others"
+    elif tight[0] is line[0]:
+        change = "raise its capability"
+    else:
+        change = f"raise the capability of queue {tight[0].queue.name} above it"
+    return f"{change}, ask for less, or name another queue"
 
 
 def _scarce(shape: Shape) -> tuple[str, int]:
