@@ -131,7 +131,8 @@ def test_a_slip_of_the_pen_hides_no_other_mistake(case: str):
 
 def test_2_a_task_cannot_need_more_pods_than_it_has():
     assert said(job(task(replicas=2, minAvailable=3), minAvailable=2)) == [
-        "spec.tasks[0].minAvailable: 'minAvailable' is greater than 'replicas' in task: worker, job: a"
+        "spec.tasks[0].minAvailable: 'minAvailable' is greater than 'replicas' in task: worker, job: a: 3 > 2; "
+        "lower minAvailable or raise replicas"
     ]
 
 
@@ -284,7 +285,11 @@ def queue(name: str, *, parent: str = "root", state: str = "Open") -> Obj:
     ("name", "words"),
     [
         ("default", None),
-        ("closed", "can only submit job to queue with state `Open`, it is `Closed`"),
+        (
+            "closed",
+            "can only submit job to queue with state `Open`, it is `Closed`; open it with a Command whose action is "
+            "OpenQueue, or name another",
+        ),
         ("missing", "unable to find job queue: there is no such queue"),
         ("root", "can not submit job to root queue: choose a leaf"),
         ("research", "can only submit job to leaf queue, this one has children: vision"),

@@ -84,7 +84,8 @@ def _of_task(task: Task, place: int, job: str) -> Iterator[Cause]:
     path = f"spec.tasks[{place}]"
     if task.minimum > task.replicas:
         words = f"'minAvailable' is greater than 'replicas' in task: {task.name}, job: {job}"
-        yield Cause("FieldValueInvalid", words, f"{path}.minAvailable")
+        numbers = f"{task.minimum} > {task.replicas}; lower minAvailable or raise replicas"
+        yield Cause("FieldValueInvalid", f"{words}: {numbers}", f"{path}.minAvailable")
     yield from (invalid(f"{path}.name", task.name, words) for words in kube_names.dns_label(task.name))
     yield from lifecycle.mistakes(task.policies, f"{path}.policies")
     yield from _of_partitions(task, path)
@@ -213,7 +214,9 @@ def admit_among(manifest: Obj, lookup: Lookup) -> list[Cause]:
         return [invalid("spec.queue", name, "unable to find job queue: there is no such queue")] if queues else []
     state = at_path(queues[name], "status", "state") or "Open"
     if state != "Open":
-        return [invalid("spec.queue", name, f"can only submit job to queue with state `Open`, it is `{state}`")]
+        words = f"can only submit job to queue with state `Open`, it is `{state}`"
+        way_out = "open it with a Command whose action is OpenQueue, or name another"
+        return [invalid("spec.queue", name, f"{words}; {way_out}")]
     children = sorted(each for each, queue in queues.items() if at_path(queue, "spec", "parent") == name)
     if children:
         words = f"can only submit job to leaf queue, this one has children: {', '.join(children)}"
