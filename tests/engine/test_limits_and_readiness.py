@@ -7,7 +7,7 @@ from msgspec.structs import replace as with_
 
 from kit.engine_jobs import FAILED
 from kit.engine_world import World, started
-from shoal.engine import Container, Job, Nature, Policies, Role, Stage
+from shoal.engine import Container, Job, Nature, Policies, Role, Stage, Trigger
 from shoal.engine.policies import (
     ALL,
     Bound,
@@ -33,8 +33,8 @@ def job(size: int = 3, *, minimum: int | None = None, **policies: object) -> Job
     return Job("u", "j", (role,), Policies(**policies))
 
 
-def restarted(world: World, name: str, times: int) -> None:
-    world.pods[name] = with_(world.pods[name], containers=(Container("python", restarts=times),))
+def restarted(world: World, name: str, times: int, code: int = 0) -> None:
+    world.pods[name] = with_(world.pods[name], containers=(Container("python", restarts=times, last_code=code),))
 
 
 @pytest.mark.parametrize(("restarts", "ends"), [((1, 1), False), ((2, 1), True)], ids=["permitted", "too many"])
@@ -47,6 +47,16 @@ def test_restarts_in_place_beyond_the_budget_fail_the_job(restarts: tuple[int, i
 
     assert world.state.is_ended is ends
     assert world.state.charges == {}
+
+
+def test_the_job_takes_the_code_of_whoever_restarted_most_often():
+    budget = Budget(Unit.CONTAINERS, Scope.JOB, 2, when_empty=WhenEmpty.FAIL, outcome=FAILED)
+    world = started(job(2, budgets=(budget,)))
+    restarted(world, "w-0", 1, code=3)
+    restarted(world, "w-1", 2, code=9)
+    world.settle()
+
+    assert world.state.run.outcome == FAILED.blaming(Trigger("w", 1, "w-1 restarted 2 times"), 9)
 
 
 @pytest.mark.parametrize(

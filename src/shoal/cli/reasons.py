@@ -59,9 +59,9 @@ def why_ended(state: JobState, outcome: Outcome) -> str:
     if outcome.is_ok or (trigger is None and (outcome.final or state.is_held)):
         return _first_line(outcome)
     if trigger is None:
-        return _failure("a task", outcome)
-    decisive = _outcome_of(state, trigger.role, trigger.index) or outcome
-    return _failure(f"{trigger.role}-{trigger.index}", decisive)
+        return _told(outcome)
+    decisive = _outcome_of(state, trigger.role, trigger.index)
+    return _failure(f"{trigger.role}-{trigger.index}", outcome if decisive is None or decisive.is_ok else decisive)
 
 
 def last_words(state: JobState, outcome: Outcome) -> list[str]:
@@ -88,9 +88,13 @@ def _failure(who: str, outcome: Outcome) -> str:
         return _ending(f"{broken.name} of {who}" if len(detail.containers) > 1 else who, broken)
     if detail.reason:
         return f"{who} failed: {detail.reason}{f', {detail.message}' if detail.message else ''}".rstrip(".")
+    code = f" with code {outcome.code}" if outcome.code else ""
+    return f"{who} failed{code}: {_told(outcome)}"
+
+
+def _told(outcome: Outcome) -> str:
     told = _first_line(outcome)
-    named = f" ({outcome.phrase})" if outcome.phrase and outcome.phrase != told else ""
-    return f"{who} failed with code {outcome.code}: {told}{named}"
+    return f"{told} ({outcome.phrase})" if outcome.phrase and outcome.phrase != told else told
 
 
 def _ending(who: str, end: ContainerEnd) -> str:

@@ -130,7 +130,7 @@ def _standing(state: JobState, counts: Counts | None) -> list[str]:
         plain if counts is None else counted(counts),
         str(state.run.number),
         str(sum(view.retries for view in views)),
-        str(outcome.code) if outcome is not None and state.is_ended else "",
+        str(outcome.code or exit_code_of(state)) if outcome is not None and state.is_ended else "",
     ]
 
 

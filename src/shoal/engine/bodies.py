@@ -69,9 +69,10 @@ def _containers(status: Mapping[str, Any]) -> tuple[Container, ...]:
 
 def _container(entry: Mapping[str, Any], *, init: bool) -> Container:
     restarts = int(entry.get("restartCount") or 0)
+    before = int(((entry.get("lastState") or {}).get("terminated") or {}).get("exitCode") or 0)
     ended = (entry.get("state") or {}).get("terminated")
     if not ended:
-        return Container(entry.get("name") or "", init=init, restarts=restarts)
+        return Container(entry.get("name") or "", init=init, restarts=restarts, last_code=before)
     return Container(
         entry.get("name") or "",
         init=init,
@@ -81,6 +82,7 @@ def _container(entry: Mapping[str, Any], *, init: bool) -> Container:
         message=ended.get("message") or "",
         finished=_moment(ended.get("finishedAt")),
         restarts=restarts,
+        last_code=before,
     )
 
 

@@ -20,6 +20,7 @@ from shoal.engine.scene import Scene
 from shoal.engine.words import Outcome, Stage, TaskRef, Trigger
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
+_BEFORE = datetime.min.replace(tzinfo=UTC)  # when nobody knows any more: a compact ledger keeps no times
 
 
 class Count(msgspec.Struct):
@@ -184,7 +185,7 @@ class Ended(NamedTuple):
 def _order(state: JobState, fresh: Collection[TaskRef]) -> list[Ended]:
     """Who was done first; within one second those known before, then by role and index."""
     ended = [
-        Ended(task.completed or _NEVER, ref in fresh, rank, task.index, ref, task)
+        Ended(task.completed or _BEFORE, ref in fresh, rank, task.index, ref, task)
         for rank, role in enumerate(state.roles)
         for task in role.tasks
         if task.is_done and not task.dropped

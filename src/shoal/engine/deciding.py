@@ -32,7 +32,7 @@ class Case(msgspec.Struct):
     """What the sources look at, beside the state."""
 
     proposal: Proposal | None = None
-    exhausted: Budget | None = None
+    exhausted: Outcome | None = None  # of the job, where no retry is left
 
 
 def decide(job: Job, state: JobState, scene: Scene, events: list[Event]) -> JobState:
@@ -109,7 +109,7 @@ def _complete(job: Job, state: JobState, scene: Scene) -> JobState:
     return _end(job, state, scene, outcome, why, when.finish)
 
 
-def _limit(job: Job, state: JobState, scene: Scene, exhausted: Budget | None) -> JobState:
+def _limit(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -> JobState:
     limit = reached(job, state, scene, exhausted)
     if limit is None:
         return state

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from shoal.engine.ledger import JobState
 from shoal.engine.model import Job
 from shoal.engine.policies import Budget, Unit, WhenEmpty
-from shoal.engine.reactions import container_restarts
+from shoal.engine.reactions import container_restarts, counts
 from shoal.engine.scene import Scene
-from shoal.engine.words import Outcome
+from shoal.engine.words import Outcome, Trigger
 
 
 def deadline(job: Job, state: JobState) -> datetime | None:
@@ -20,17 +20,26 @@ def deadline(job: Job, state: JobState) -> datetime | None:
     return state.stamps.clock_from + timedelta(seconds=clock.deadline_seconds)
 
 
-def reached(job: Job, state: JobState, scene: Scene, exhausted: Budget | None) -> tuple[Outcome, str, bool] | None:
+def reached(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -> tuple[Outcome, str, bool] | None:
     """The outcome of a limit that is reached, the sentence for it, and whether it is the deadline."""
     if exhausted is not None:
-        return exhausted.outcome, "no retry is left", False
+        return exhausted, "no retry is left", False
     for budget in job.policies.budgets:
         if budget.unit is not Unit.CONTAINERS or budget.when_empty is WhenEmpty.EVENT or budget.permits is None:
             continue
         count = container_restarts(budget, scene)
         if count > budget.permits:
-            return budget.outcome, f"containers restarted {count} times, {budget.permits} permitted", False
+            why = f"containers restarted {count} times, {budget.permits} permitted"
+            return _blaming(budget, scene), why, False
     due = deadline(job, state)
     if due is not None and scene.now >= due:
         return job.policies.clock.deadline_outcome, "it was active longer than its deadline allows", True
     return None
+
+
+def _blaming(budget: Budget, scene: Scene) -> Outcome:
+    """The budget's outcome with the body that restarted most often, and the code its container ended with before."""
+    counted = [(body.restarts, *key, body) for key, body in scene.bodies.items() if counts(budget, key[0], body)]
+    restarts, role, index, body = max(counted, key=lambda each: each[0])
+    code = next((each.last_code for each in body.containers if each.last_code), 0)
+    return budget.outcome.blaming(Trigger(role, index, f"{role}-{index} restarted {restarts} times"), code)

@@ -40,6 +40,7 @@ class Container(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
     finished: datetime | None = None
     restarts: int = 0
+    last_code: int = 0  # of the time before, where it restarted in place
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from shoal.engine.ledger import Due, JobState, TaskState, Why, named
 from shoal.engine.model import Job
-from shoal.engine.observed import Phase, SignalKind
+from shoal.engine.observed import Body, Phase, SignalKind
 from shoal.engine.policies import Budget, Reaction, Scope, Unit, WhenEmpty
 from shoal.engine.retrying import restart
 from shoal.engine.scene import Scene
@@ -240,10 +240,13 @@ def container_restarts(budget: Budget, scene: Scene, role: str = "") -> int:
     return sum(
         body.restarts
         for (name, _), body in scene.bodies.items()
-        if body.phase.value in budget.phases
-        and (not role or name == role)
-        and (not budget.roles or name in budget.roles)
+        if counts(budget, name, body) and (not role or name == role)
     )
+
+
+def counts(budget: Budget, role: str, body: Body) -> bool:
+    """Whether the budget speaks of this body."""
+    return body.phase.value in budget.phases and (not budget.roles or role in budget.roles)
 
 
 def _postpone(state: JobState, event: Event, reaction: Reaction) -> JobState:

@@ -22,7 +22,7 @@ from shoal.engine.policies import (
     WhenEmpty,
 )
 from shoal.engine.scene import Scene, Tasks
-from shoal.engine.words import NoticeKind, Outcome, Stage, TaskRef
+from shoal.engine.words import NoticeKind, Outcome, Stage, TaskRef, Trigger
 
 
 class Purse:
@@ -37,7 +37,7 @@ class Purse:
             name: any(budget.unit is Unit.PODS for budget in budgets) for name, budgets in self._budgets.items()
         }
         self.charges = dict(state.charges)
-        self.exhausted: Budget | None = None  # a budget whose emptiness fails the job
+        self.exhausted: Outcome | None = None  # of the job, where a budget ran out whose emptiness fails it
 
     def pays(self, role: Role, task: TaskState) -> tuple[bool, tuple[str, ...]]:
         """Whether every budget allows one more; if so it is taken from all of them. Also the counters that rose."""
@@ -52,13 +52,21 @@ class Purse:
             self.charges[scope] = self.charges.get(scope, 0) + 1
         if empty:
             failing = [budget for budget in empty if budget.when_empty is not WhenEmpty.DONE]
-            self.exhausted = self.exhausted or next(iter(failing), None)
+            if failing and self.exhausted is None:
+                self.exhausted = _blaming(role, task, failing[0])
         return not empty, scopes
 
     def _spent(self, budget: Budget, role: Role, task: TaskState) -> int:
         if budget.scope is Scope.TASK:
             return task.charged
         return self.charges.get("" if budget.scope is Scope.JOB else role.name, 0)
+
+
+def _blaming(role: Role, task: TaskState, budget: Budget) -> Outcome:
+    """The end of the job with the task that asked for one more, and that task's own code."""
+    ref = TaskRef(role.name, task.index)
+    code = task.outcome.code if task.outcome is not None else 0
+    return budget.outcome.blaming(Trigger(ref.role, ref.index, f"{ref} failed and no retry is left"), code)
 
 
 def _counts_retries(budget: Budget) -> bool:
@@ -75,8 +83,8 @@ def _charges_refusal(budget: Budget) -> bool:
     return budget.spent is Spent.ON_FAILURE or budget.when_empty is WhenEmpty.CHARGE_AND_FAIL
 
 
-def answer(job: Job, state: JobState, scene: Scene, consumed: set[TaskRef]) -> tuple[JobState, Budget | None]:
-    """Every ended attempt retried or done; also the budget, if one ran out, that fails the job."""
+def answer(job: Job, state: JobState, scene: Scene, consumed: set[TaskRef]) -> tuple[JobState, Outcome | None]:
+    """Every ended attempt retried or done; also how the job ends, if a budget ran out that fails it."""
     if not scene.over:
         return state, None
     ranks = {role.name: rank for rank, role in enumerate(state.roles)}

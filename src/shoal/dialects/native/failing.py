@@ -1,7 +1,8 @@
 """How a Job may end, in its own words, and what a failed pod means to it.
 
 podFailurePolicy becomes classification: an exit code or a condition gives the failure its nature, and the retry policy
-answers natures. Ignore is transient and free, Count unknown and charged, FailIndex and FailJob permanent.
+answers natures. Ignore is transient and free, Count unknown and charged, FailIndex and FailJob permanent. An end has
+the code of a container and no other: a Job that fails takes that of the pod which failed last.
 """
 
 from __future__ import annotations
@@ -16,25 +17,22 @@ from shoal.kube.objects import Obj
 COMPLETE = Outcome(Nature.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
 BY_SUCCESS_POLICY = Outcome(Nature.OK, phrase="SuccessPolicy", text="Matched rules at index 0")
 OUT_OF_PATIENCE = Outcome(
-    Nature.PERMANENT, code=1, phrase="BackoffLimitExceeded", text="Job has reached the specified backoff limit"
+    Nature.PERMANENT, phrase="BackoffLimitExceeded", text="Job has reached the specified backoff limit"
 )
-TOO_LATE = Outcome(
-    Nature.PERMANENT, code=1, phrase="DeadlineExceeded", text="Job was active longer than specified deadline"
-)
+TOO_LATE = Outcome(Nature.PERMANENT, phrase="DeadlineExceeded", text="Job was active longer than specified deadline")
 BY_FAILURE_POLICY = Outcome(
-    Nature.PERMANENT, code=1, phrase="PodFailurePolicy", text="A pod failed in a way that fails the job"
+    Nature.PERMANENT, phrase="PodFailurePolicy", text="A pod failed in a way that fails the job"
 )
-INDEXES_FAILED = Outcome(Nature.PERMANENT, code=1, phrase="FailedIndexes", text="Job has failed indexes")
+INDEXES_FAILED = Outcome(Nature.PERMANENT, phrase="FailedIndexes", text="Job has failed indexes")
 TOO_MANY_INDEXES_FAILED = Outcome(
     Nature.PERMANENT,
-    code=1,
     phrase="MaxFailedIndexesExceeded",
     text="Job has exceeded the specified maximal number of failed indexes",
 )
-POD_DELETED = Outcome(Nature.UNKNOWN, code=1, phrase="PodDeleted", text="The pod was deleted before it had ended")
-POD_UNSEEN = Outcome(Nature.TRANSIENT, code=1, phrase="PodUnseen", text="The pod was created and never seen")
+POD_DELETED = Outcome(Nature.UNKNOWN, phrase="PodDeleted", text="The pod was deleted before it had ended")
+POD_UNSEEN = Outcome(Nature.TRANSIENT, phrase="PodUnseen", text="The pod was created and never seen")
 POD_SUCCEEDED = Outcome(Nature.OK, phrase="Succeeded", text="Pod succeeded")
-NO_CODE = Outcome(Nature.UNKNOWN, code=1, phrase="PodFailed", text="The pod failed and no container says why")
+NO_CODE = Outcome(Nature.UNKNOWN, phrase="PodFailed", text="The pod failed and no container says why")
 
 _NATURES = {
     "Ignore": Nature.TRANSIENT,

@@ -189,4 +189,6 @@ def _success(rule: Obj, completions: int) -> Claim:
 
 
 def _when(outcome: Outcome, *claims: Claim) -> When:
-    return When(claims, outcome, Finish.DRAINED)
+    """A failure names the pod that failed last, and takes its code."""
+    is_bad, text = not outcome.is_ok, "{who} was the last to fail"
+    return When(claims, outcome, Finish.DRAINED, names_trigger=is_bad, takes_code=is_bad, trigger_text=text)

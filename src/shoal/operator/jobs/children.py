@@ -30,7 +30,7 @@ _SPEC = ("nodeName", "restartPolicy", "hostNetwork")
 _STATUS = (
     "phase", "reason", "message", "podIP", "hostIP", "conditions", "initContainerStatuses", "containerStatuses",
 )  # fmt: skip
-_CONTAINER = ("name", "state", "restartCount")
+_CONTAINER = ("name", "state", "lastState", "restartCount")
 # Beside the trimmed parts of a copy: the whole object as JSON, whose it is, what it is to the engine, and whether the
 # cluster took its deletion since.
 _WHOLE, _OWNER, BODY, _DOOMED = "whole", "owner", "body", "doomed"
