@@ -240,7 +240,7 @@ def test_a_kind_of_accelerator_is_named_where_it_is_missing() -> None:
     assert (made.binds, said(made, "g")) == (
         (),
         "waiting: 1 node does not match the pod's node selector; "
-        "even with nobody else there it would not fit, so make it smaller or add nodes",
+        "a smaller one would find no node either, so label a node or change the node selector",
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from shoal.scheduling.columns import Ints
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.members import Members, Unit
-from shoal.scheduling.possible import could_ever_run, is_too_large
+from shoal.scheduling.possible import could_ever_run, is_too_large, wanted
 from shoal.scheduling.requests import shown
 from shoal.scheduling.room import Room
 from shoal.scheduling.scoring import COMMON
@@ -25,6 +25,16 @@ from shoal.scheduling.snapshot import Node, Pod
 from shoal.scheduling.topology import Tier
 
 NEVER_FITS = "even with nobody else there it would not fit, so make it smaller or add nodes"
+NO_NODE_TAKES_IT = "a smaller one would find no node either, so {}"
+# What helps where nodes are out whatever is free on them, by the first words of `Shape.objections`.
+WAYS_IN = {
+    "does not match the pod's node selector": "label a node or change the node selector",
+    "does not match the pod's node affinity": "label a node or change the node affinity",
+    "has the taint": "tolerate a taint or remove it",
+    "does not reach the pod's volumes": "use volumes that a node reaches",
+    "is cordoned": "uncordon a node",
+    "is not ready": "bring a node back",
+}
 
 
 class Finding(NamedTuple):
@@ -48,8 +58,8 @@ class Explainer:
         found = None if shared is None else self._known.get(shared)
         if found is None:
             cause = self._cause(members, still)
-            if still.obstacle == "capacity" and not members.lone and self._is_hopeless(members):
-                cause += f"; {NEVER_FITS}"
+            if still.obstacle == "capacity" and not members.lone:
+                cause = "; ".join([cause, *self._ways_out(members)])
             found = Finding(cause, self._is_too_large(members, still))
             if shared is not None:
                 self._known[shared] = found
@@ -111,7 +121,17 @@ class Explainer:
         cycle.room.rollback(mark)
         if is_placed:
             return []
-        return [self._capacity(members), *([NEVER_FITS] if self._is_hopeless(members) else [])]
+        return [self._capacity(members), *self._ways_out(members)]
+
+    def _ways_out(self, members: Members) -> list[str]:
+        """What helps a group that could not run if everybody else were gone; nothing where it could."""
+        if not self._is_hopeless(members):
+            return []
+        shut = next((s for s, _ in wanted(self._cycle, members.minimum().least()) if not _is_open(s)), None)
+        if shut is None:
+            return [NEVER_FITS]
+        ways = _ways_in(shut)
+        return [NEVER_FITS, ways] if is_too_large(self._cycle, members) else [ways]
 
     def _capacity(self, members: Members) -> str:
         minimum = members.minimum()
@@ -126,7 +146,8 @@ class Explainer:
             return self._hole(members, closeness.tier)
         if minimum.total <= 1 and not minimum.units:
             return self.shortage(self._cycle.gangs.shapes(pods[:1])[0])
-        for unit in minimum.units:
+        # First those that no node takes: that is what the way out is about.
+        for unit in sorted(minimum.units, key=lambda unit: all(map(_is_open, self._cycle.gangs.shapes(unit.pods)))):
             if not unit.parts and (cause := self._lacking(unit.pods, unit.must, f" of {unit.name}")):
                 return cause
         return self._lacking(pods, minimum.total) or self._apart(minimum.units, minimum.total)
@@ -136,7 +157,7 @@ class Explainer:
         fits = sum(shape.sync().fits for shape in shapes)
         if fits >= must:
             return ""
-        worst = min(shapes, key=lambda shape: shape.fits)
+        worst = min(shapes, key=lambda shape: (shape.fits, _is_open(shape)))
         why = self._short_in_all(worst, must) if worst.fits else self.shortage(worst)
         return f"needs {_pods(must)}{of} at once, {fits} would fit, {must - fits} missing: {why}"
 
@@ -247,6 +268,17 @@ def _shortage(shape: Shape) -> str:
         for why, count in sorted(barred.items(), key=lambda item: (-item[1], item[0]))
     ]
     return "; ".join(parts) or "no node is left that keeps the rules about the pods beside it"
+
+
+def _is_open(shape: Shape) -> bool:
+    """Whether some node takes such pods, when it has room."""
+    return bool(shape.sync().eligible.any())
+
+
+def _ways_in(shape: Shape) -> str:
+    barred = shape.objections()
+    ways = [way for begin, way in WAYS_IN.items() if any(why.startswith(begin) for why in barred)]
+    return NO_NODE_TAKES_IT.format(", or ".join(ways) or "add nodes")
 
 
 def _in_all(shape: Shape) -> tuple[str, int, str]:
