@@ -46,6 +46,30 @@ def test_a_gang_that_is_not_let_in_may_be_too_large_before_it_has_pods() -> None
     assert [told(verdict(made, name)) for name in ("g", "quota")] == [("TooLarge", True), ("QueueQuota", False)]
 
 
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.INQUEUE], ids=["outside its queue", "let into its queue"])
+def test_a_gang_whose_queue_would_be_allowed_more_than_all_nodes_have_is_too_large(phase: Phase) -> None:
+    board = Board()
+    board.node("n", cpu=4)
+    board.queue("wide", capability=cores(cpu=64))
+    board.queue("narrow", capability=cores(cpu=5))
+    for queue in ("wide", "narrow"):
+        board.group(f"in-{queue}", 6, queue=queue, phase=phase, min_resources=cores(cpu=6))
+    made = board.cycle()
+    assert [told(verdict(made, name)) for name in ("in-wide", "in-narrow")] == [
+        ("TooLarge", True), ("QueueQuota", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.INQUEUE], ids=["outside its queue", "let into its queue"])
+def test_a_gang_whose_queue_waits_for_a_node_to_return_is_not_too_large(phase: Phase) -> None:
+    board = Board()
+    board.node("a", cpu=4)
+    board.node("b", cpu=4, ready=False)
+    board.queue("wide", capability=cores(cpu=64))
+    board.group("g", 6, queue="wide", phase=phase, min_resources=cores(cpu=6))
+    assert told(verdict(board.cycle(), "g")) == ("QueueQuota", False)
+
+
 def test_what_an_elastic_gang_lacks_beyond_its_minimum_does_not_count() -> None:
     board = Board()
     board.node("n", cpu=4)

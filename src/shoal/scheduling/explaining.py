@@ -24,7 +24,8 @@ from shoal.scheduling.shares import Refusal, Shares
 from shoal.scheduling.snapshot import Node, Pod
 from shoal.scheduling.topology import Tier
 
-NEVER_FITS = "even with nobody else there it would not fit, so make it smaller or add nodes"
+MORE_NODES = "make it smaller or add nodes"
+NEVER_FITS = f"even with nobody else there it would not fit, so {MORE_NODES}"
 NO_NODE_TAKES_IT = "a smaller one would find no node either, so {}"
 # What helps where nodes are out whatever is free on them, by the first words of `Shape.objections`.
 WAYS_IN = {
@@ -71,7 +72,7 @@ class Explainer:
 
     def _is_too_large(self, members: Members, still: Standstill) -> bool:
         room, refusal = self._cycle.room, still.refusal
-        if still.obstacle == "quota" and still.over_cluster and refusal is not None:
+        if refusal is not None and (still.over_cluster or self._is_held_back_by_nodes(still, refusal)):
             return bool(room.rows) and refusal.need > int(room.whole[room.column(refusal.resource)].sum())
         if still.obstacle not in ("capacity", "backoff") or members.lack() is not None:
             return False
@@ -79,6 +80,10 @@ class Explainer:
             return False
         # Who could run one day is not too large, and that is mostly known already.
         return (members.lone or self._is_hopeless(members)) and is_too_large(self._cycle, members)
+
+    def _is_held_back_by_nodes(self, still: Standstill, refusal: Refusal) -> bool:
+        """Whether its queue would be allowed as much, if there were so much."""
+        return not still.words and _way_past_queue(refusal, self._cycle.shares) == MORE_NODES
 
     def _shared(self, members: Members, still: Standstill) -> object:
         """Groups that say the same here wait for the same; None where a group is not like any other."""
@@ -213,7 +218,7 @@ def _quota(still: Standstill, refusal: Refusal, shares: Shares) -> str:
     name = refusal.resource
     need, used, limit = (shown(name, int(amount)) for amount in (refusal.need, refusal.used, refusal.limit))
     if still.over_cluster and refusal.need > refusal.limit:
-        return f"needs {need} {name}, and the cluster lets in {limit} at once, so make it smaller or add nodes"
+        return f"needs {need} {name}, and the cluster lets in {limit} at once, so {MORE_NODES}"
     if still.over_cluster:
         return f"needs {need} {name}; the cluster lets in {limit} at once, and groups before it already ask for {used}"
     if still.words and refusal.need > refusal.limit:
@@ -236,7 +241,7 @@ def _way_past_queue(refusal: Refusal, shares: Shares) -> str:
         return ""
     tight = [above for above in line if refusal.need > above.queue.capability.get(name, float("inf"))]
     if not tight and refusal.need > shares.total.get(name, 0):
-        return "make it smaller or add nodes"
+        return MORE_NODES
     if not tight:
         change = "lower what is guaranteed to others"
     elif tight[0] is line[0]:
