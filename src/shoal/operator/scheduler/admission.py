@@ -7,13 +7,17 @@ object from before a rule can still be told what became of it. Queues that canno
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from shoal.cluster.admission import Admission
 from shoal.cluster.machinery import Machinery
 from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
-from shoal.kube.errors import Cause
+from shoal.kube.errors import ApiError, Cause
+from shoal.kube.kinds import Kind
+from shoal.kube.misfits import Misfit, Steps, misfits
 from shoal.kube.objects import Obj, at_path, name_of
+from shoal.kube.schemas import named, schema_of
 from shoal.scheduling.groups import Queue
 from shoal.scheduling.opening import (
     DEFAULT,
@@ -49,6 +53,8 @@ def judge_queue(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
     """`stored` are all queues; None where they cannot be seen."""
     if old is not None and old.get("spec") == new.get("spec"):
         return []
+    if odd := _misshapen(QUEUE, new):
+        return odd
     try:
         queue = queue_from(new)
         if stored is None:
@@ -76,8 +82,10 @@ def _holding(queues: list[Obj]) -> list[str]:
 def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
     if old is not None and old.get("spec") == new.get("spec"):
         return []
-    spec, found = new.get("spec") or {}, []
-    near = spec.get("networkTopology") or {}
+    if odd := _misshapen(POD_GROUP, new):
+        return odd
+    found: list[Cause] = []
+    near = at_path(new, "spec", "networkTopology", default={})
     if "highestTierAllowed" in near and near.get("highestTierName"):
         found.append(_cause("spec.networkTopology", ONE_TIER))
     try:
@@ -88,9 +96,45 @@ def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
             admit_group(_known(stored), group.queue)
     except QueueRefused as refused:
         found.append(_cause("spec.queue", refused))
+    except ApiError as refused:
+        found.append(
+            _cause("spec.subGroupPolicy", refused.message)
+        )  # a selector with an operator nobody knows, and the like
     except (ValueError, TypeError) as wrong:
         found.append(_cause("spec", wrong))
     return found
+
+
+def _misshapen(kind: Kind, obj: Obj) -> list[Cause]:
+    """What is of a type its place does not have: no rule can be asked of it, and the schema names only the type."""
+    spec = schema_of(kind).fields["spec"]
+    found = list(misfits(spec, obj.get("spec"), ("spec",)))
+    if not found and kind == POD_GROUP:
+        found = list(_odd_subgroups(at_path(obj, "spec", "subGroupPolicy", default=[])))
+    return [misfit.cause() for misfit in found]
+
+
+def _odd_subgroups(policies: list[Obj | None]) -> Iterator[Misfit]:
+    """Of selectors the definition knows no more than that they are objects; and nothing is neither group nor label."""
+    for place, policy in enumerate(policies):
+        at: Steps = ("spec", "subGroupPolicy", place)
+        if policy is None:
+            yield Misfit(at, None, "must be an object")
+            continue
+        chosen = policy.get("labelSelector")
+        odd = list(misfits(named("LabelSelector"), chosen, (*at, "labelSelector")))
+        yield from odd
+        if not odd:
+            yield from _nothings(chosen, (*at, "labelSelector"))
+
+
+def _nothings(value: Any, at: Steps) -> Iterator[Misfit]:
+    """Nulls in a selector where something is needed."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, below in inner:
+        if below is None and step not in ("matchLabels", "matchExpressions", "values"):
+            yield Misfit((*at, step), None, "must not be null")
+        yield from _nothings(below, (*at, step))
 
 
 def _known(stored: list[Obj]) -> dict[str, Queue]:
