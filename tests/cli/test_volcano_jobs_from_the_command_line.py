@@ -66,7 +66,8 @@ def test_a_run_is_refused_at_once_where_there_is_no_such_queue(tmp_path: Path) -
     at = Terminal(tmp_path)
     assert at("run", file := at.file(vcjob("pet", task(), queue="nowhere")), "--plain", code=1) == (
         f"Error: {file}: Job pet has 1 mistake:\n"
-        '  spec.queue: Invalid value: "nowhere": unable to find job queue: there is no such queue\n'
+        '  spec.queue: Invalid value: "nowhere": unable to find job queue: there is no such queue; create it or '
+        "name another\n"
     )
 
 

@@ -290,7 +290,7 @@ def queue(name: str, *, parent: str = "root", state: str = "Open") -> Obj:
             "can only submit job to queue with state `Open`, it is `Closed`; open it with a Command whose action is "
             "OpenQueue, or name another",
         ),
-        ("missing", "unable to find job queue: there is no such queue"),
+        ("missing", "unable to find job queue: there is no such queue; create it or name another"),
         ("root", "can not submit job to root queue: choose a leaf"),
         ("research", "can only submit job to leaf queue, this one has children: vision"),
     ],

@@ -211,7 +211,8 @@ def admit_among(manifest: Obj, lookup: Lookup) -> list[Cause]:
     if name == ROOT_QUEUE:
         return [invalid("spec.queue", name, "can not submit job to root queue: choose a leaf")]
     if name not in queues:
-        return [invalid("spec.queue", name, "unable to find job queue: there is no such queue")] if queues else []
+        words = "unable to find job queue: there is no such queue; create it or name another"
+        return [invalid("spec.queue", name, words)] if queues else []
     state = at_path(queues[name], "status", "state") or "Open"
     if state != "Open":
         words = f"can only submit job to queue with state `Open`, it is `{state}`"
