@@ -18,7 +18,8 @@ async def test_27_a_group_that_its_queue_holds_back_has_no_unschedulable_pod() -
         assert await it.told("quota") == (
             "Unschedulable",
             "QueueQuota",
-            "needs 2 cpu, and queue small may hold 1 in all, so raise its capability, ask for less, or name another queue",
+            "needs 2 cpu, and queue small may hold 1 in all, "
+            "so raise its capability, ask for less, or name another queue",
         )
 
 
