@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
 from shoal.cli import tidying
 from shoal.cli.folders import DataFolder
 from shoal.cli.manifests import Manifest, files_argument, load, set_option
+from shoal.cli.terminal import Parting, endings
 from shoal.cli.up import capacity_of, configured
 from shoal.kube.objects import uid_of
 
@@ -68,9 +70,10 @@ def command(
 
     Ends with the job's own exit code: 0 where it succeeded, the code of the task that made it fail where a process
     can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
-    one ends everything at once. Nobody can add nodes to this cluster: a job of which nothing is left but what all nodes
-    together would not hold is stopped, with the sentence that says why, and the code is 1; as long as another part of
-    it has a place, it goes on. The table and the logs go to stderr.
+    one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). Nobody can add
+    nodes to this cluster: a job of which nothing is left but what all nodes together would not hold is stopped, with
+    the sentence that says why, and the code is 1; as long as another part of it has a place, it goes on. The table and
+    the logs go to stderr.
 
     \b
     shoal run pet.yaml
@@ -83,8 +86,9 @@ def command(
 
     manifests = load(files, changes)
     config = configured({**options, **_FIXED}, beside=next((file for file in files if str(file) != "-"), None))
+    shown = face(Console(file=cast("IO[str]", Parting(sys.stderr))), plain=plain, logs=logs)
+    _hear_as_interrupts()
     data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))
-    shown = face(Console(stderr=True), plain=plain, logs=logs)
     try:
         code, ended = _hosted(data, config, manifests, namespace, shown)
         if output is not None:
@@ -95,6 +99,13 @@ def command(
         else:
             shutil.rmtree(data.path, ignore_errors=True)
     raise SystemExit(code)
+
+
+def _hear_as_interrupts() -> None:
+    """SIGTERM and SIGHUP too: whatever asks for the end before the job is there or after it, all is put away."""
+    handler = signal.getsignal(signal.SIGINT)
+    for number in endings():
+        signal.signal(number, handler if callable(handler) else signal.default_int_handler)
 
 
 def _hosted(
@@ -119,6 +130,7 @@ async def _run(
     from shoal.cli.hosting import running
     from shoal.cli.submitting import submit
 
+    _hear_as_interrupts()  # as the event loop does, which ends its tasks in order
     async with running(data, config) as hosted:
         tidying.serve()
         if namespace != "default":
@@ -198,7 +210,7 @@ async def _make_namespace(cluster: Cluster, name: str) -> None:
 
 
 class Interruption:
-    """Ctrl-C, once and twice."""
+    """Ctrl-C, once and twice; SIGTERM as well. A lost terminal is heard once: it may be told twice by two."""
 
     def __init__(self, cluster: Cluster, follower: Follower, shown: Lines | Screen) -> None:
         self._cluster = cluster
@@ -214,17 +226,21 @@ class Interruption:
         @contextmanager
         def listening() -> Any:
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, self._interrupt)
+            before = {number: signal.getsignal(number) for number in (signal.SIGINT, *endings())}
+            for number in before:
+                loop.add_signal_handler(number, self._interrupt, number)
             try:
                 yield
             finally:
-                for number in (signal.SIGINT, signal.SIGTERM):
+                for number, handler in before.items():
                     loop.remove_signal_handler(number)
+                    signal.signal(number, signal.SIG_IGN if number is signal.SIGHUP and self.count else handler)
 
         return listening()
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, number: signal.Signals) -> None:
+        if self.count and number is signal.SIGHUP:
+            return
         self.count += 1
         if self.count == 1:
             self._shown.note("Stopping; Ctrl-C again ends everything at once.")
