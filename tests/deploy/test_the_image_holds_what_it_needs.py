@@ -13,9 +13,11 @@ import signal
 import subprocess
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from starlette.responses import JSONResponse
 
 from kit import image
 from kit.api_server import Running, serve
@@ -131,15 +133,27 @@ def test_its_help_needs_no_file_to_be_written(site: Path) -> None:
 
 
 async def test_the_operator_works_where_nothing_can_be_written(site: Path, tmp_path: Path) -> None:
-    """From its start to its end, against a cluster on this machine."""
+    """From its start to its end, against a cluster on this machine that is nobody's yet."""
     under = read_only()
-    with serve(tmp_path) as server:
+    with serve(tmp_path, behind=AsKubernetes) as server:
         code, said = await asyncio.wait_for(operated(site, under, server), 240)
     assert code == 0, said
     assert [line["event"] for line in said if line["event"] in ("prepared", "leading", "stopped")] == [
         "prepared", "leading", "stopped",
     ]  # fmt: skip
     assert [line for line in said if line["level"] != "info"] == []
+
+
+class AsKubernetes:
+    """Our own server, but for the version it tells: operators refuse to serve a cluster that serves itself."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.end_streams = app.end_streams
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        told = JSONResponse({"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
+        await (told if scope.get("path") == "/version" else self._app)(scope, receive, send)
 
 
 async def operated(site: Path, under: tuple[str, ...], server: Running) -> tuple[int, list[dict[str, str]]]:
