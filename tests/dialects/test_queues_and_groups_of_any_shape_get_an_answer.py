@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from kit.bent import bent
 from shoal.cluster.machinery import MEMORY, Machinery
 from shoal.cluster.records import WriteOptions
 from shoal.dialects.gangs import POD_GROUP, QUEUE, definitions
@@ -15,9 +15,6 @@ from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.patching.values import clone
 from shoal.operator.scheduler.admission import admit, judge_group, judge_queue
-
-ODD: tuple[Any, ...] = (3, "s", [3], {"a": 3}, True, None)
-Steps = tuple[str | int, ...]
 
 NEAR = {"mode": "hard", "highestTierAllowed": 1}
 CHOSEN = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}]}
@@ -57,26 +54,6 @@ A_GROUP: Obj = {
 BOTH = [pytest.param(QUEUE, A_QUEUE, id="Queue"), pytest.param(POD_GROUP, A_GROUP, id="PodGroup")]
 
 
-def places(value: Any, steps: Steps = ()) -> Iterator[Steps]:
-    """Every place in it, the whole left out."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, below in inner:
-        yield (*steps, step)
-        yield from places(below, (*steps, step))
-
-
-def replaced(value: Any, steps: Steps, odd: Any) -> Any:
-    if not steps:
-        return odd
-    made = clone(value)
-    made[steps[0]] = replaced(value[steps[0]], steps[1:], odd)
-    return made
-
-
-def odd_ones(good: Obj) -> list[Obj]:
-    return [replaced(good, steps, odd) for steps in places(good) if steps[0] == "spec" for odd in ODD]
-
-
 @pytest.fixture(scope="module", params=[True, False], ids=["among queues", "alone"])
 def machinery(request: pytest.FixtureRequest) -> Machinery:
     made = Machinery.open(MEMORY)
@@ -103,14 +80,14 @@ def test_what_is_bent_is_in_order(machinery: Machinery, kind: Kind, good: Obj):
 
 @pytest.mark.parametrize(("kind", "good"), BOTH)
 def test_a_cluster_of_our_own_answers_whatever_the_shape(machinery: Machinery, kind: Kind, good: Obj):
-    told = [words for odd in odd_ones(good) for words in answer(machinery, kind, odd)]
+    told = [words for odd in bent(good, "spec") for words in answer(machinery, kind, odd)]
     assert [words for words in told if "instances of" in words or "object has no" in words] == []
 
 
 @pytest.mark.parametrize(("kind", "good"), BOTH)
 def test_a_change_is_answered_whatever_the_shape(kind: Kind, good: Obj):
     judge = judge_queue if kind == QUEUE else judge_group
-    for odd in odd_ones(good):
+    for odd in bent(good, "spec"):
         judge(odd, good, [])
 
 

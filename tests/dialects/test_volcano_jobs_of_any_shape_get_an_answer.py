@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
+from kit.bent import bent
 from kit.volcano_jobs import policy, task, vcjob
 from shoal.cluster.machinery import MEMORY, Machinery
 from shoal.cluster.records import WriteOptions
@@ -19,9 +18,6 @@ from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
 from shoal.kube.patching.values import clone
 from shoal.operator.jobs.installing import admit
-
-ODD: tuple[Any, ...] = (3, "s", [3], {"a": 3}, True, None)
-Steps = tuple[str | int, ...]
 
 NEAR = {"mode": "hard", "highestTierAllowed": 1}
 CUT = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1, "networkTopology": NEAR}
@@ -48,29 +44,6 @@ GOOD = vcjob(
     schedulerName="volcano",
 )  # fmt: skip
 QUEUES = [{"metadata": {"name": "team"}}, {"metadata": {"name": "default"}}]
-
-
-def places(value: Any, steps: Steps = ()) -> Iterator[Steps]:
-    """Every place in it, the whole left out."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, below in inner:
-        yield (*steps, step)
-        yield from places(below, (*steps, step))
-
-
-def replaced(value: Any, steps: Steps, odd: Any) -> Any:
-    if not steps:
-        return odd
-    made = clone(value)
-    made[steps[0]] = replaced(value[steps[0]], steps[1:], odd)
-    return made
-
-
-def odd_ones(good: Obj) -> Iterator[Obj]:
-    """The same with something else in one place; what a cluster reads before any language is asked stays."""
-    for steps in places(good):
-        if steps[0] == "spec":
-            yield from (replaced(good, steps, odd) for odd in ODD)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +73,7 @@ def test_the_job_that_is_bent_is_in_order(machinery: Machinery):
 def test_the_language_answers_whatever_the_shape():
     assert DIALECT.admit_among is not None
     assert DIALECT.admit_change is not None
-    for odd in odd_ones(GOOD):
+    for odd in bent(GOOD, "spec"):
         DIALECT.admit(DIALECT.default(odd))
         DIALECT.judge(odd, GOOD)
         DIALECT.admit_change(GOOD, odd)
@@ -112,13 +85,12 @@ def test_the_language_answers_whatever_the_shape():
 def test_a_queue_of_any_shape_does_not_keep_jobs_from_an_answer():
     assert DIALECT.admit_among is not None
     stored = {"metadata": {"name": "team"}, "spec": {"parent": "root"}, "status": {"state": "Open"}}
-    bent = [replaced(stored, steps, odd) for steps in places(stored) if steps[0] != "metadata" for odd in ODD]
-    for queue in bent:
+    for queue in bent(stored, "spec", "status"):
         DIALECT.admit_among(GOOD, partial(lambda only, _: [only], queue))
 
 
 def test_a_cluster_of_our_own_answers_whatever_the_shape(machinery: Machinery):
-    for odd in odd_ones(GOOD):
+    for odd in bent(GOOD, "spec"):
         answer(machinery, odd)
 
 

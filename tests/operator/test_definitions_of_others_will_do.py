@@ -15,7 +15,7 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects.framework import DIALECT, definition
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
-from shoal.operator.definitions import Standing, ensure, established, judge, status_of, without_status
+from shoal.operator.definitions import Standing, ensure, established, judge, status_model_of, without_status
 from shoal.operator.deployment import marked
 from shoal.operator.jobs.loop import JobLoop
 from shoal.operator.metrics import Metrics
@@ -70,4 +70,4 @@ def test_a_status_that_loses_fields_is_told() -> None:
 def _remark(status: Obj) -> str:
     theirs = DIALECT.crd()
     theirs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = status
-    return judge(theirs, DIALECT.crd(), status_of(DIALECT, DIALECT.crd())).remark
+    return judge(theirs, DIALECT.crd(), status_model_of(DIALECT, DIALECT.crd())).remark

@@ -17,7 +17,7 @@ import click
 from shoal.cli import tidying
 from shoal.cli.folders import DataFolder
 from shoal.cli.manifests import Manifest, files_argument, load, set_option
-from shoal.cli.terminal import Parting, endings
+from shoal.cli.terminal import HangupProof, ending_signals
 from shoal.cli.up import capacity_of, configured
 from shoal.kube.objects import uid_of
 
@@ -86,7 +86,7 @@ def command(
 
     manifests = load(files, changes)
     config = configured({**options, **_FIXED}, beside=next((file for file in files if str(file) != "-"), None))
-    shown = face(Console(file=cast("IO[str]", Parting(sys.stderr))), plain=plain, logs=logs)
+    shown = face(Console(file=cast("IO[str]", HangupProof(sys.stderr))), plain=plain, logs=logs)
     _hear_as_interrupts()
     data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))
     try:
@@ -104,7 +104,7 @@ def command(
 def _hear_as_interrupts() -> None:
     """SIGTERM and SIGHUP too: whatever asks for the end before the job is there or after it, all is put away."""
     handler = signal.getsignal(signal.SIGINT)
-    for number in endings():
+    for number in ending_signals():
         signal.signal(number, handler if callable(handler) else signal.default_int_handler)
 
 
@@ -226,7 +226,7 @@ class Interruption:
         @contextmanager
         def listening() -> Any:
             loop = asyncio.get_running_loop()
-            before = {number: signal.getsignal(number) for number in (signal.SIGINT, *endings())}
+            before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ending_signals())}
             for number in before:
                 loop.add_signal_handler(number, self._interrupt, number)
             try:

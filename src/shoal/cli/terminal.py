@@ -12,7 +12,7 @@ import signal
 from typing import Any, TextIO
 
 
-class Parting:
+class HangupProof:
     """A text stream that writes to nowhere once its terminal is gone; in all else the stream itself."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -43,6 +43,6 @@ class Parting:
         return getattr(self._stream, name)
 
 
-def endings() -> list[signal.Signals]:
+def ending_signals() -> list[signal.Signals]:
     """What asks a command to end, beside Ctrl-C; not what somebody has it ignore, as nohup does with a hangup."""
     return [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]

@@ -16,7 +16,7 @@ from shoal.dialects.backends.handing import has_gangs
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
-from shoal.operator.definitions import MANAGER, Discovering, ensure, status_of
+from shoal.operator.definitions import MANAGER, Discovering, ensure, status_model_of
 from shoal.operator.deployment import (
     DIALECTS,
     INSTANCE,
@@ -58,7 +58,7 @@ async def install(cluster: Discovering, options: Options, tell: Progress, *, dry
     plain: list[str] = []
     for name in options.dialects:
         for definition in definitions((name,)):
-            status = status_of(load(name), definition)
+            status = status_model_of(load(name), definition)
             standing = await ensure(cluster, definition, status=status, dry_run=dry_run)
             tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
             if not standing.has_status and standing.name == load(name).kind.resource:

@@ -82,7 +82,7 @@ async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
     """The dialect as this cluster can serve it; `Unserved` where it cannot."""
     try:
         definition = marked(definitions_of(dialect)[0])
-        standing = await ensure(cluster, definition, status=status_of(dialect, definition))
+        standing = await ensure(cluster, definition, status=status_model_of(dialect, definition))
     except ApiError as refused:
         if refused.code != 403:
             raise
@@ -107,7 +107,7 @@ async def _ensure_beside(cluster: Discovering, dialect: Dialect, definition: Obj
     log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
 
 
-def status_of(dialect: Dialect, definition: Obj) -> Obj | None:
+def status_model_of(dialect: Dialect, definition: Obj) -> Obj | None:
     """What jobs of the language keep in their status, if that is their definition and does not say it."""
     is_its_own = name_of(definition) == dialect.kind.resource
     return dialect.status_model() if is_its_own and dialect.status_model is not None else None

@@ -96,10 +96,8 @@ def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
             admit_group(_known(stored), group.queue)
     except QueueRefused as refused:
         found.append(_cause("spec.queue", refused))
-    except ApiError as refused:
-        found.append(
-            _cause("spec.subGroupPolicy", refused.message)
-        )  # a selector with an operator nobody knows, and the like
+    except ApiError as refused:  # a selector with an operator nobody knows, and the like
+        found.append(_cause("spec.subGroupPolicy", refused.message))
     except (ValueError, TypeError) as wrong:
         found.append(_cause("spec", wrong))
     return found

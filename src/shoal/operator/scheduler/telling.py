@@ -84,7 +84,7 @@ class PodWords:
         gang = self._speakers.pop(key, None)
         if gang is not None:
             del self._voices[gang]
-            self._succeed(gang)
+            self._choose_heir(gang)
 
     async def close(self) -> None:
         await self._work.close()
@@ -109,7 +109,7 @@ class PodWords:
         for gang, key in first.items():
             self._voices[gang], self._speakers[key] = key, gang
 
-    def _succeed(self, gang: Key) -> None:
+    def _choose_heir(self, gang: Key) -> None:
         """Whoever spoke for the gang waits no longer; where others go with it, nobody is left to speak in a moment."""
         members = self._feed.view.groups.get(gang)
         left = [key for key in members.waiting if key in self._waits] if members is not None else []
