@@ -52,27 +52,22 @@ def test_addresses_on_record_stay_though_another_cluster_has_them(
     assert [record.getMessage() for record in caplog.records] == [SHARED]
 
 
-@pytest.mark.parametrize("address", ["127.77.1.9", "127.96.0.20"])
-def test_a_cluster_from_before_there_were_records_had_the_first(tmp_path: Path, address: str) -> None:
-    given_out = ["None", "10.96.0.7", "127.0.0.1", address]
+@pytest.mark.parametrize(
+    ("given_out", "number"),
+    [
+        pytest.param(["None", "10.96.0.7", "127.0.0.1", "127.77.1.9"], 0, id="a pod from before there were records"),
+        pytest.param(["None", "10.96.0.7", "127.0.0.1", "127.96.0.20"], 0, id="a Service from before"),
+        pytest.param(["10.96.0.7", "10.77.1.2"], 1, id="networks for its pods, so ranges that are free"),
+    ],
+)
+def test_a_cluster_without_a_record_goes_by_its_addresses(tmp_path: Path, given_out: list[str], number: int) -> None:
     with (
         taken(tmp_path / "other", is_new=True),
-        taken(tmp_path / "old", is_new=False, addresses=lambda: given_out) as old,
+        taken(tmp_path / "one", is_new=False, addresses=lambda: given_out) as one,
     ):
-        assert old == pair(0)
-    with taken(tmp_path / "old", is_new=False) as old:
-        assert old == pair(0)
-
-
-def test_a_cluster_that_had_networks_for_its_pods_takes_free_ranges(tmp_path: Path) -> None:
-    given_out = ["10.96.0.7", "10.77.1.2"]
-    with (
-        taken(tmp_path / "other", is_new=True),
-        taken(tmp_path / "isolated", is_new=False, addresses=lambda: given_out) as isolated,
-    ):
-        assert isolated == pair(1)
-    with taken(tmp_path / "isolated", is_new=False) as isolated:
-        assert isolated == pair(1)
+        assert one == pair(number)
+    with taken(tmp_path / "one", is_new=False) as one:
+        assert one == pair(number)
 
 
 async def test_the_addresses_of_a_cluster_are_found_in_its_store(tmp_path: Path) -> None:
