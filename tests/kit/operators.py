@@ -47,17 +47,21 @@ class OperatorProcess:
 
     async def says(self, event: str, **fields: Any) -> Line:
         """Wait for a line; fails with the whole log where the process ends without it."""
+        wanted = {"event": event, **fields}
+        return await self._comes(event, lambda line: line.items() >= wanted.items())
 
+    async def remembers(self, trigger: str) -> Line:
+        """Wait for a record of the history."""
+        return await self._comes(trigger, lambda line: f": {trigger}: ObjectSnapshot: " in line.get("event", ""))
+
+    async def _comes(self, name: str, is_wanted: Callable[[Line], bool]) -> Line:
         def found() -> Line | None:
-            for line in self.said:
-                if line.get("event") == event and all(line.get(key) == value for key, value in fields.items()):
-                    return line
-            return None
+            return next(filter(is_wanted, self.said), None)
 
         async with self._news:
             await self._news.wait_for(lambda: found() or self.has_ended)
             line = found()
-        assert line is not None, f"the operator ended without {event!r}:\n{self.log}"
+        assert line is not None, f"the operator ended without {name!r}:\n{self.log}"
         return line
 
     @property

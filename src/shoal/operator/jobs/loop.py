@@ -417,7 +417,11 @@ class JobLoop:
             self._history(snapshot)
 
     async def _store(self, known: Known, job: Job, step: Step, now: datetime) -> None:
-        """The ledger, in one write that fails if anybody changed the job meanwhile. Some news may wait a moment."""
+        """The ledger, in one write that fails if anybody changed the job meanwhile. Some news may wait a moment.
+
+        The job is counted first: who reads of its end finds it among the ended ones.
+        """
+        self._count(known, word_for(step.state))
         memory = job.policies.embodiment.memory
         if step.state is known.stored or bare(step.state, memory) == bare(known.stored, memory):
             known.unwritten_since, known.births = None, ()
@@ -427,7 +431,8 @@ class JobLoop:
         else:
             await self._write_ledger(known, job, step.state)
         known.state, known.receipts, known.went = step.state, (), known.went - known.heard
-        word = word_for(step.state)
+
+    def _count(self, known: Known, word: str) -> None:
         self._metrics.moved(self._kind, known.word, word)
         known.word = word
 
