@@ -66,6 +66,13 @@ async def test_there_is_no_such_host() -> None:
     )
 
 
+async def test_the_host_cannot_be_a_name() -> None:
+    url = f"https://{'a' * 64}:6443"
+    async with opened(Connection(url, trust=Trust().context())) as cluster:
+        said = await complaint(cluster)
+    assert said == f"{url} cannot be reached: its host is no name. Check the address"
+
+
 async def test_the_server_has_a_certificate_we_trust() -> None:
     async with shown(OURS.sign("me")) as (cluster, _):
         assert await cluster.get(CONFIG_MAP, "a", "default") == FOUND

@@ -19,9 +19,10 @@ from shoal.cluster.connecting import Connection
 from shoal.cluster.kubernetes import discovering, executing
 from shoal.cluster.kubernetes.discovering import Access, Version
 from shoal.cluster.kubernetes.paths import asked, deletion, number, path_of, truth, writing
+from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, Request
 from shoal.cluster.kubernetes.shapes import Decoders, named
 from shoal.cluster.kubernetes.watching import Wanted, Watcher
-from shoal.cluster.kubernetes.wire import JSON, LIST_OF_METADATA, METADATA, Noted, Request, Settings, Wire
+from shoal.cluster.kubernetes.wire import Noted, Settings, Wire
 from shoal.cluster.port import (
     DeleteOptions,
     ExecRequest,

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.kubernetes.explaining import Unreachable, no_json
-from shoal.cluster.kubernetes.wire import Request, Wire
+from shoal.cluster.kubernetes.request import Request
+from shoal.cluster.kubernetes.wire import Wire
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import BUILT_IN, Kind
 from shoal.kube.objects import Obj

@@ -16,7 +16,8 @@ import msgspec
 from shoal.cluster.channels import CLOSE, ENDING, RESIZE, STDERR, STDIN, STDOUT, V4, V5
 from shoal.cluster.kubernetes.explaining import refusal
 from shoal.cluster.kubernetes.paths import path_of
-from shoal.cluster.kubernetes.wire import Request, Wire
+from shoal.cluster.kubernetes.request import Request
+from shoal.cluster.kubernetes.wire import Wire
 from shoal.cluster.port import ExecRequest, OutcomeUnknown, Streams
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD

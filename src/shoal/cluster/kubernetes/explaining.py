@@ -15,6 +15,7 @@ import aiohttp
 import msgspec
 
 from shoal.cluster.connecting import Connection
+from shoal.cluster.kubernetes.exchange import Answer
 from shoal.cluster.kubernetes.retrying import OVERLOADED, Failure
 from shoal.cluster.port import OutcomeUnknown
 from shoal.kube.errors import ApiError
@@ -38,6 +39,9 @@ def broken(problem: Exception, connection: Connection, what: str) -> Failure:
         told = Unreachable(
             f"the proxy {_plain(connection.proxy)} refused the way to {connection.url}: {problem.message}"
         )
+        return Failure(told, code=400, may_have_worked=False)
+    if isinstance(problem, UnicodeError):  # a host of a length or with letters that no name can have
+        told = Unreachable(f"{connection.url} cannot be reached: its host is no name. Check the address")
         return Failure(told, code=400, may_have_worked=False)
     reason = str(problem) or type(problem).__name__
     return Failure(OutcomeUnknown(f"{what} was not answered by {connection.url}: {reason}"))
@@ -80,12 +84,12 @@ def _stranger(problem: Exception, url: str) -> str:
     )
 
 
-def refused(answer: aiohttp.ClientResponse, body: bytes, connection: Connection, what: str) -> Failure:
+def refused(answer: Answer, connection: Connection, what: str) -> Failure:
     """A request that was answered with a code that is no success."""
-    code, wait = answer.status, _wait_seconds(answer)
+    code, body, wait = answer.status, answer.body, _wait_seconds(answer)
     status = _status_in(body)
     if status is None and not _is_gateway(code) and not _is_unknown_group(code, body, what):
-        return Failure(Unreachable(_not_kubernetes(answer, body, connection, what)), code=400)
+        return Failure(Unreachable(_not_kubernetes(answer, connection, what)), code=400)
     error = refusal(status, code) if status else ApiError(code, "", _text(body) or f"{what} was answered {code}")
     if code == 401:
         return Failure(ApiError(401, "Unauthorized", _not_let_in(connection), error.details), code=401)
@@ -122,9 +126,9 @@ def _is_unknown_group(code: int, body: bytes, what: str) -> bool:
     return code == 404 and body.strip() == b"404 page not found" and " /apis/" in what
 
 
-def _wait_seconds(answer: aiohttp.ClientResponse) -> float | None:
+def _wait_seconds(answer: Answer) -> float | None:
     """Retry-After in seconds; the form with a date is not used by API servers."""
-    given = answer.headers.get("Retry-After", "")
+    given = answer.headers.get("retry-after", "")
     return float(given) if given.isdigit() else None
 
 
@@ -134,10 +138,10 @@ def no_json(connection: Connection, what: str) -> Unreachable:
     return Unreachable(f"{url} does not answer as a Kubernetes API server: {what} is no JSON object. Check the address")
 
 
-def _not_kubernetes(answer: aiohttp.ClientResponse, body: bytes, connection: Connection, what: str) -> str:
-    if answer.status == 400 and b"HTTP request to an HTTPS server" in body:
+def _not_kubernetes(answer: Answer, connection: Connection, what: str) -> str:
+    if answer.status == 400 and b"HTTP request to an HTTPS server" in answer.body:
         return f"{connection.url} speaks TLS only. The address should begin with https://"
-    told = answer.content_type or "nothing"
+    told = answer.headers.get("content-type", "").partition(";")[0].strip() or "nothing"
     return (
         f"{connection.url} does not answer as a Kubernetes API server: {what} got {answer.status} and {told}. "
         f"Check the address"

@@ -16,8 +16,9 @@ import msgspec
 
 from shoal.cluster.kubernetes.explaining import no_json, refusal
 from shoal.cluster.kubernetes.paths import asked, path_of, truth
+from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, Request
 from shoal.cluster.kubernetes.shapes import Decoders, named
-from shoal.cluster.kubernetes.wire import JSON, LIST_OF_METADATA, METADATA, Request, Wire
+from shoal.cluster.kubernetes.wire import Wire
 from shoal.cluster.port import EventType, Page, WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

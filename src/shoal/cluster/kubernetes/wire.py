@@ -1,8 +1,8 @@
 """One request, for as long as it makes sense: credentials shown, its turn waited for, failures tried again.
 
-One pool of kept connections serves everything. Every request has a deadline over all its attempts; of a stream only
-the head has one. A 401 has the credentials fetched anew, once, and whoever else was turned away meanwhile uses what
-came of that. Time and chance are passed in.
+Questions with a whole answer share one pool of kept connections; streams and conversations have their own. Every
+request has a deadline over all its attempts; of a stream only the head has one. A 401 has the credentials fetched anew,
+once, and whoever else was turned away meanwhile uses what came of that. Time and chance are passed in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import random
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -25,18 +25,14 @@ from shoal.cluster.clock import Clock, SystemClock, pause
 from shoal.cluster.connecting import Connection, Shown
 from shoal.cluster.fencing import check_fence
 from shoal.cluster.kubernetes import explaining
+from shoal.cluster.kubernetes.exchange import KEPT_SECONDS, Answer, Exchange, NoWay, make_probed
 from shoal.cluster.kubernetes.hearing import Hearing
 from shoal.cluster.kubernetes.pacing import Bounds, Line, Pace
+from shoal.cluster.kubernetes.request import Request
 from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
 
 T = TypeVar("T")
-JSON = "application/json"
-# Metadata alone, or all of it where that cannot be had.
-METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
-LIST_OF_METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 _NO_LIMIT = aiohttp.ClientTimeout(total=None)
-_KEPT_SECONDS = 45  # of idle connections; API servers keep them for 90
-_PROBE_SECONDS, _PROBES = 15, 3  # of a silent connection: a machine that vanished is noticed within a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +41,6 @@ class Settings:
     quiet_seconds: float = 300.0  # a watch that says nothing, not even a bookmark, for so long is opened anew
     patience: Patience = field(default_factory=Patience)
     bounds: Bounds = field(default_factory=Bounds)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    method: str
-    path: str  # with its query, both encoded
-    body: bytes | None = None
-    content_type: str = JSON
-    accept: str = JSON
-    repeatable: bool = False  # twice is the same as once
-    urgent: bool = False  # does not wait in line
-    sort: str = ""  # of which the latency tells how the server is; '' where it tells about the answer's size
-    verb: str = "get"
-    resource: str = ""  # the plural of what is asked for; '' where it is the server itself
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path.partition('?')[0]}"
 
 
 Send = Callable[[Request, Shown], Awaitable[T]]
@@ -91,17 +70,20 @@ class Wire:
         self._fetching = asyncio.Lock()
         self._last: tuple[Shown, Shown] | None = None
         self._proxy = _proxy(connection.proxy)
+        headers = {
+            "User-Agent": f"shoal/{__version__}",
+            "Accept-Encoding": "gzip" if connection.compresses else "identity",
+        }
+        self._exchange = Exchange(connection.url, headers, connection.server_name)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS, socket_factory=_probed_socket),
-            headers={
-                "User-Agent": f"shoal/{__version__}",
-                "Accept-Encoding": "gzip" if connection.compresses else "identity",
-            },
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS, socket_factory=_probed_socket),
+            headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_NO_LIMIT,
         )
 
     async def close(self) -> None:
+        self._exchange.close()
         await self._session.close()
 
     async def ask(self, request: Request) -> bytes:
@@ -209,27 +191,36 @@ class Wire:
         with self.hearing.of(request):
             try:
                 return await send(request, self._completed(shown))
-            except (aiohttp.ClientError, OSError) as problem:
+            except (aiohttp.ClientError, OSError, UnicodeError) as problem:
                 raise explaining.broken(problem, self.connection, str(request)) from None
 
     async def _whole(self, request: Request, shown: Shown) -> bytes:
-        answer = await self._head(request, shown, None)
-        async with answer:
-            return await answer.read()
+        answer = await self._answered(request, shown)
+        if answer.status < 300:
+            return answer.body
+        raise explaining.refused(answer, self.connection, str(request))
+
+    async def _answered(self, request: Request, shown: Shown) -> Answer:
+        if not self._proxy:
+            with suppress(NoWay):  # the other way will say why
+                return await self._exchange.ask(request, shown)
+        return await _read(await self._begun(request, shown, _NO_LIMIT))
 
     async def _head(self, request: Request, shown: Shown, quiet_seconds: float | None) -> aiohttp.ClientResponse:
+        timeout = _NO_LIMIT if quiet_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=quiet_seconds)
+        answer = await self._begun(request, shown, timeout)
+        if answer.status < 300:
+            return answer
+        raise explaining.refused(await _read(answer), self.connection, str(request))
+
+    async def _begun(self, request: Request, shown: Shown, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         headers = {**shown.headers, "Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        timeout = _NO_LIMIT if quiet_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=quiet_seconds)
-        answer = await self._session.request(
+        return await self._session.request(
             request.method, self._url(request), data=request.body, headers=headers, timeout=timeout,
             allow_redirects=False, **self._way(shown),
         )  # fmt: skip
-        if answer.status < 300:
-            return answer
-        async with answer:
-            raise explaining.refused(answer, await answer.read(), self.connection, str(request))
 
     def _url(self, request: Request) -> URL:
         return URL(f"{self.connection.url}{request.path}", encoded=True)
@@ -282,14 +273,17 @@ def _proxy(given: str) -> dict[str, Any]:
     return {"proxy": url.with_user(None), "proxy_headers": {"Proxy-Authorization": f"Basic {pair}"}}
 
 
+async def _read(answer: aiohttp.ClientResponse) -> Answer:
+    async with answer:
+        body = await answer.read()
+    return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, body)
+
+
 def _probed_socket(address: Any) -> socket.socket:
     """A socket on which the kernel asks a silent other side whether it is still there."""
     family, kind, protocol, _, _ = address
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    make_probed(made)
     return made
