@@ -33,6 +33,7 @@ from kit.scripted_server import (
 from shoal.cluster.clock import Timer
 from shoal.cluster.connecting import Connection, Shown
 from shoal.cluster.connecting.tokens import TokenFile
+from shoal.cluster.fencing import Deposed, Fenced
 from shoal.cluster.kubernetes import KubernetesCluster, Settings, Unreachable, opened
 from shoal.cluster.kubernetes.pacing import Bounds
 from shoal.cluster.kubernetes.shapes import Ordinary
@@ -77,6 +78,7 @@ def asked(server: ScriptedServer) -> list[str]:
 
 
 GET = "GET /api/v1/namespaces/default/configmaps/a"
+DELETE = "DELETE /api/v1/namespaces/default/configmaps/a"
 POST = "POST /api/v1/namespaces/default/configmaps"
 
 
@@ -109,6 +111,58 @@ async def test_a_write_whose_answer_got_lost_is_not_sent_again() -> None:
         with pytest.raises(OutcomeUnknown, match="POST /api/v1/namespaces/default/configmaps was not answered"):
             await cluster.create(CM, config_map("a"), "default")
         assert asked(server) == [POST]
+
+
+async def test_a_deletion_over_a_connection_that_was_over_is_sent_again() -> None:
+    """Which may be too late by then: it asks for leave once more, and is noted once more."""
+    noted: list[str] = []
+    leads = iter([True] * 5 + [False])
+    steps = (answer(200, FOUND), hang_up, answer(200, FOUND))
+    async with scripted(*steps, *steps) as server:
+        connection = Connection(server.url)
+        async with opened(connection, clock=Hurried(), note=lambda verb, _: noted.append(verb)) as cluster:
+            await cluster.get(CM, "a", "default")
+            assert await Fenced(cluster, lambda: next(leads)).delete(CM, "a", "default") == FOUND
+            assert (asked(server)[1:], noted) == (2 * [DELETE], ["get", "delete", "delete"])
+        async with opened(connection, clock=Hurried()) as cluster:
+            await cluster.get(CM, "a", "default")
+            with pytest.raises(Deposed):
+                await Fenced(cluster, lambda: next(leads)).delete(CM, "a", "default")
+            assert asked(server)[4:] == [DELETE]
+
+
+async def test_a_deletion_that_may_have_been_heard_is_not_said_to_be_unasked() -> None:
+    server = await asyncio.start_server(_once_and_never_again, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with opened(Connection(url), clock=Hurried(), chance=random.Random(1)) as cluster:
+        await cluster.get(CM, "a", "default")
+        server.close()
+        with pytest.raises(OutcomeUnknown, match=r"DELETE .* was not answered by .*: the server closed the connection"):
+            await cluster.delete(CM, "a", "default")
+
+
+async def _once_and_never_again(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+
+
+@pytest.mark.parametrize("group", ["gr\u00f6\u00dfe", "x HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/namespaces/prod"])
+async def test_a_manifest_cannot_ask_for_more_than_its_kind(group: str) -> None:
+    async with scripted(answer(404, b"404 page not found")) as server, client(server) as cluster:
+        assert await cluster.find_kind(f"{group}/v1", "Job") is None
+        (request,) = server.received
+        assert request.path.isascii()
+
+
+async def test_a_token_of_two_lines_is_said() -> None:
+    async with scripted() as server, client(server, headers={"Authorization": "Bearer a\nb"}) as cluster:
+        with pytest.raises(
+            Unreachable, match="cannot be asked: the header 'Authorization' would be more than one line"
+        ):
+            await cluster.get(CM, "a", "default")
+        assert server.received == []
 
 
 async def test_a_write_to_an_ailing_server_is_not_sent_again() -> None:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ssl
+import tracemalloc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
+from kit.authorities import Authority
 from shoal.cluster.connecting import Shown
+from shoal.cluster.connecting.trusting import Trust
 from shoal.cluster.kubernetes import exchange
-from shoal.cluster.kubernetes.exchange import Answer, Exchange, NoWay
+from shoal.cluster.kubernetes.exchange import Exchange, NoWay, Unheard
+from shoal.cluster.kubernetes.http1 import Answer
 from shoal.cluster.kubernetes.request import Request
 
+OURS = Authority.make()
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 LAST = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nlast"
 CLOSES = b""
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+NOISE = b"HTTP/1.1 408 Request Timeout\r\n"  # said without being asked
+PACKED = gzip.compress(b"lo") + gzip.compress(b"ng")
 LEAVES = None  # the connection, once the answer before is out
 
 
@@ -28,29 +37,39 @@ class Raw:
         self._scripts = iter(connections)
         self.asked: list[list[bytes]] = []
         self.answers, self.left = asyncio.Event(), asyncio.Event()
+        self.ends: asyncio.Queue[int] = asyncio.Queue()  # the numbers of connections that the client ended
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard: list[bytes] = []
+        number = len(self.asked)
         self.asked.append(heard)
-        for step in next(self._scripts):
-            if step is not LEAVES:
-                heard.append(await reader.readuntil(b"\r\n\r\n"))
-            if not step:
-                break
-            writer.write(step)
-            await writer.drain()
-            self.answers.set()
-        else:
+        try:
+            for step in next(self._scripts):
+                if step not in (LEAVES, NOISE):
+                    heard.append(await reader.readuntil(b"\r\n\r\n"))
+                if not step:
+                    return
+                writer.write(step)
+                self.answers.set()
             await reader.read()
-        writer.close()
-        self.left.set()
+            self.ends.put_nowait(number)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            self.ends.put_nowait(number)
+        except asyncio.CancelledError:  # the test is over; asyncio would be surprised
+            return
+        finally:
+            writer.close()
+            self.left.set()
 
 
 @asynccontextmanager
-async def raw(*connections: Sequence[bytes | None], prefix: str = "") -> AsyncIterator[tuple[Raw, Exchange]]:
+async def raw(
+    *connections: Sequence[bytes | None], prefix: str = "", trust: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[Raw, Exchange]]:
     served = Raw(connections)
-    server = await asyncio.start_server(served.serve, "127.0.0.1", 0)
-    asking = Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}", {"User-Agent": "us"})
+    server = await asyncio.start_server(served.serve, "127.0.0.1", 0, ssl=trust)
+    where = f"{'http' if trust is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
+    asking = Exchange(where, {"User-Agent": "us"}, "server")
     async with server:
         try:
             yield served, asking
@@ -59,10 +78,15 @@ async def raw(*connections: Sequence[bytes | None], prefix: str = "") -> AsyncIt
 
 
 async def ask(
-    asking: Exchange, method: str = "GET", body: bytes | None = None, trust: ssl.SSLContext | None = None, **more: str
+    asking: Exchange,
+    method: str = "GET",
+    body: bytes | None = None,
+    *,
+    path: str = "/api",
+    trust: ssl.SSLContext | None = None,
+    **more: str,
 ) -> Answer:
-    request = Request(method, "/api", body, content_type="text/plain")
-    return await asking.ask(request, Shown(more, trust))
+    return await asking.ask(Request(method, path, body, content_type="text/plain"), Shown(more, trust))
 
 
 @pytest.mark.parametrize(
@@ -70,17 +94,18 @@ async def ask(
     [
         ((OK,), b"ok"),
         ((OK[:9], OK[9:30], OK[30:]), b"ok"),
-        ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", b"3\r\nay.\r\n0\r\n\r\n"), b"okay."),
+        ((CHUNKED, b"2\r\nok\r\n", b"3\r\nay.\r\n0\r\n\r\n"), b"okay."),
         ((b"HTTP/1.1 100 Continue\r\n\r\n", OK), b"ok"),
         ((b"HTTP/1.1 204 No Content\r\n\r\n",), b""),
         ((LAST,), b"last"),
-        (
-            (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(gzip.compress(b"long")),
-             gzip.compress(b"long")),
-            b"long",
-        ),
+        ((b"HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n",), b""),
+        ((CHUNKED, b"2\r\nok\r\n0\r\nContent-Encoding: gzip\r\n\r\n"), b"ok"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Encoding: GZIP\r\nContent-Length: %d\r\n\r\n" % len(PACKED), PACKED), b"long"),
     ],
-    ids=["at once", "in pieces", "in chunks", "after a word in between", "without a body", "the last one", "packed"],
+    ids=[
+        "at once", "in pieces", "in chunks", "after a word in between", "without a body", "the last one",
+        "nothing, packed", "with a trailer", "packed in two",
+    ],
 )  # fmt: skip
 async def test_an_answer_is_read_to_its_end(pieces: tuple[bytes, ...], body: bytes) -> None:
     async def slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -106,14 +131,45 @@ async def test_an_answer_of_unknown_length_ends_with_the_connection() -> None:
 
 
 async def test_one_connection_serves_one_question_after_the_other() -> None:
-    async with raw([OK, OK, LAST], [OK], prefix="/behind") as (served, asking):
-        said = [(await ask(asking, "POST", b"", Authorization="Bearer x")).body for _ in range(4)]
+    async with raw([OK, OK, LAST], [OK], prefix="/behind/b\u00fcro/") as (served, asking):
+        said = [(await ask(asking, "POST", b"", Authorization=f"Bearer {n}")).body for n in range(4)]
     assert said == [b"ok", b"ok", b"last", b"ok"]
     assert [len(questions) for questions in served.asked] == [3, 1]
-    lines = served.asked[0][0].decode().split("\r\n")
-    assert lines[0] == "POST /behind/api HTTP/1.1"
-    assert {"User-Agent: us", "Authorization: Bearer x", "Content-Length: 0", "Content-Type: text/plain"} <= {*lines}
+    lines = served.asked[0][2].decode().split("\r\n")
+    assert lines[0] == "POST /behind/b%C3%BCro/api HTTP/1.1"
+    assert {
+        "Accept: application/json", "Authorization: Bearer 2", "Content-Length: 0", "Content-Type: text/plain",
+        "User-Agent: us",
+    } <= {*lines}  # fmt: skip
     assert [line for line in lines if line.startswith("Host: 127.0.0.1:")]
+
+
+async def test_a_body_is_sent_whole() -> None:
+    body, sent = b"x" * 3_000_000, asyncio.get_running_loop().create_future()
+
+    async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        sent.set_result((b"Content-Length: 3000000\r\n" in head, await reader.readexactly(len(body))))
+        writer.write(LAST)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(read, "127.0.0.1", 0, limit=4_000_000) as server:
+        answer = await ask(Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {}), "POST", body)
+    assert (answer.body, await sent) == (b"last", (True, body))
+
+
+async def test_over_tls_it_is_the_same() -> None:
+    pair, other = OURS.sign("server"), OURS.sign("somebody")
+    ours = Trust(OURS.certificate.decode()).context()
+    async with raw([OK, OK, LEAVES], [LAST], trust=pair.context()) as (served, asking):
+        said = [(await ask(asking, trust=ours)).body for _ in range(2)]
+        await served.left.wait()
+        said.append((await ask(asking, "POST", trust=ours)).body)
+    assert (said, [len(questions) for questions in served.asked]) == ([b"ok", b"ok", b"last"], [2, 1])
+    async with raw([OK], trust=other.context()) as (_, asking):
+        with pytest.raises(NoWay, match="Hostname mismatch"):
+            await ask(asking, trust=ours)
 
 
 async def test_questions_at_the_same_time_have_a_connection_each() -> None:
@@ -131,30 +187,38 @@ async def test_a_connection_that_ended_while_it_waited_is_not_used(method: str) 
         assert (await ask(asking, method)).body == b"last"
 
 
-async def test_a_read_over_a_connection_that_just_ended_is_asked_once_more() -> None:
-    async with raw([OK, CLOSES], [LAST]) as (served, asking):
-        await ask(asking)
-        assert (await ask(asking)).body == b"last"
-        assert [len(questions) for questions in served.asked] == [2, 1]
-
-
-@pytest.mark.parametrize(("first", "method"), [((OK, CLOSES), "POST"), ((CLOSES,), "GET")])
-async def test_what_may_have_been_heard_is_not_asked_again(first: tuple[bytes, ...], method: str) -> None:
-    """A write over a connection in use, and anything over a new one: who asked decides about that."""
-    async with raw(first, [OK]) as (served, asking):
-        for _ in first[1:]:
+async def test_what_broke_before_anything_was_heard_is_told_apart() -> None:
+    """Over a connection that had waited; whether to ask again is not decided here. The others waited as long."""
+    async with raw([OK, CLOSES], [OK, CLOSES], [LAST]) as (served, asking):
+        await asyncio.gather(ask(asking), ask(asking))
+        with pytest.raises(Unheard, match="closed the connection"):
             await ask(asking)
-        with pytest.raises(ConnectionError, match="closed the connection"):
-            await ask(asking, method)
-        assert len(served.asked) == 1
+        assert (await ask(asking)).body == b"last"
+        assert len(served.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [(0, (CLOSES,)), (1, (OK, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", LEAVES))],
+    ids=["over a new connection", "in the middle of an answer"],
+)
+async def test_what_may_have_been_heard_is_not_taken_for_unheard(before: int, said: tuple[bytes | None, ...]) -> None:
+    async with raw(said) as (_, asking):
+        for _ in range(before):
+            await ask(asking)
+        with pytest.raises(ConnectionError, match="closed the connection") as broke:
+            await ask(asking)
+        assert not isinstance(broke.value, Unheard)
 
 
 @pytest.mark.parametrize(
     ("said", "why"),
     [
         (b"220 mail.example ESMTP\r\n", "no HTTP"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "no HTTP"),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok", "unpacked"),
     ],
+    ids=["another protocol", "a wish for another", "no gzip"],
 )
 async def test_what_cannot_be_read_is_said(said: bytes, why: str) -> None:
     async with raw([said], [OK]) as (_, asking):
@@ -163,47 +227,134 @@ async def test_what_cannot_be_read_is_said(said: bytes, why: str) -> None:
         assert (await ask(asking)).body == b"ok"
 
 
-@pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"])
+@pytest.mark.parametrize(
+    "said",
+    [b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"],
+    ids=["its head", "its body"],
+)
 async def test_half_an_answer_is_none(said: bytes) -> None:
     async with raw([said, LEAVES]) as (_, asking):
         with pytest.raises(ConnectionError, match="closed the connection"):
             await ask(asking)
 
 
-async def test_what_nobody_asked_for_ends_the_connection() -> None:
-    async with raw([OK, OK + OK], [LAST]) as (served, asking):
+@pytest.mark.parametrize("second", [OK + OK, OK + b"more"], ids=["another answer", "noise"])
+async def test_what_nobody_asked_for_ends_the_connection(second: bytes) -> None:
+    async with raw([OK, second], [LAST]) as (served, asking):
+        assert [(await ask(asking)).body for _ in range(3)] == [b"ok", b"ok", b"last"]
+        assert [len(questions) for questions in served.asked] == [2, 1]
+
+
+async def test_what_comes_while_nobody_asks_ends_the_connection() -> None:
+    async with raw([OK, NOISE], [LAST]) as (served, asking):
         await ask(asking)
-        await ask(asking)
+        assert await served.ends.get() == 0
         assert (await ask(asking)).body == b"last"
-        assert len(served.asked) == 2
 
 
-async def test_an_answer_that_nobody_waits_for_is_not_taken_for_the_next() -> None:
+async def test_an_answer_before_the_question_is_out_is_the_last() -> None:
+    """What is left of the question would stand in the way of the next."""
+    questions: list[bytes] = []
+    over = asyncio.Event()
+
+    async def impatient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        questions.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK)
+        await over.wait()
+        writer.close()
+
+    async with await asyncio.start_server(impatient, "127.0.0.1", 0) as server:
+        asking = Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
+        assert [(await ask(asking, "POST", body)).body for body in (b"x" * 20_000_000, b"y")] == [b"ok", b"ok"]
+        asking.close()
+        over.set()
+    assert len(questions) == 2
+
+
+async def test_an_answer_that_nobody_waits_for_ends_the_connection() -> None:
     async with raw([OK[:30]], [OK]) as (served, asking):
         given_up = asyncio.create_task(ask(asking))
         await served.answers.wait()
         given_up.cancel()
         with pytest.raises(asyncio.CancelledError):
             await given_up
+        assert await served.ends.get() == 0
         assert (await ask(asking)).body == b"ok"
 
 
-async def test_old_connections_and_those_with_other_trust_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connections_that_waited_too_long_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "KEPT_SECONDS", 0.0)
     async with raw([OK], [OK], [OK]) as (served, asking):
+        for number in range(3):
+            await ask(asking)
+            if number:
+                assert await served.ends.get() == number - 1
+
+
+async def test_another_trust_has_connections_of_its_own() -> None:
+    async with raw([OK], [OK, OK]) as (served, asking):
         await ask(asking)
-        await ask(asking, trust=ssl.create_default_context())
-        monkeypatch.setattr(exchange, "KEPT_SECONDS", -1.0)
-        await ask(asking, trust=None)
-        assert [len(questions) for questions in served.asked] == [1, 1, 1]
+        other = ssl.create_default_context()
+        for _ in range(2):
+            await ask(asking, trust=other)
+        assert await served.ends.get() == 0
+        assert [len(questions) for questions in served.asked] == [1, 2]
 
 
-async def test_a_header_cannot_bring_another_along() -> None:
+async def test_at_the_end_connections_end() -> None:
+    """Those that wait at once, those in use with their answer."""
+    async with raw([OK], [OK]) as (served, asking):
+        await ask(asking)
+        asking.close()
+        assert await served.ends.get() == 0
+        assert (await ask(asking)).body == b"ok"
+        assert await served.ends.get() == 1
+
+
+async def test_a_connection_that_waits_holds_on_to_no_answer() -> None:
+    size = 3_000_000
+    async with raw([b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size]) as (_, asking):
+        tracemalloc.start()
+        try:
+            length = len((await ask(asking)).body)
+            await asyncio.sleep(0)  # until then the loop holds what it just handed over
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert (length, held < size / 2) == (size, True)
+
+
+async def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    looked_up: list[str] = []
+    look_up = loop.getaddrinfo
+
+    async def noted(host: str, *rest: Any, **more: Any) -> Any:
+        looked_up.append(host)
+        return await look_up(host, *rest, **more)
+
+    monkeypatch.setattr(loop, "getaddrinfo", noted)
+    async with raw([OK], [OK], [OK]) as (served, asking):
+        await asyncio.gather(*(ask(asking) for _ in range(3)))
+        assert (len(served.asked), looked_up) == (3, ["127.0.0.1"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"Authorization": "Bearer x\r\nImpersonate-User: admin"},
+        {"path": "/api HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/namespaces/prod"},
+        {"path": "/gr\u00f6\u00dfe"},
+    ],
+    ids=["a header", "a path", "a path beyond ASCII"],
+)
+async def test_what_is_sent_cannot_bring_anything_else_along(more: dict[str, str]) -> None:
     async with raw([OK]) as (served, asking):
         with pytest.raises(NoWay):
-            await ask(asking, Authorization="Bearer x\r\nImpersonate-User: admin")
+            await ask(asking, **more)
         assert served.asked == []
 
 
 async def test_where_nobody_is_there_is_no_way() -> None:
-    with pytest.raises(NoWay):
+    with pytest.raises(NoWay, match="Connect call failed"):
         await ask(Exchange("http://127.0.0.1:1", {}))

@@ -153,7 +153,7 @@ class KubernetesCluster:
         )  # fmt: skip
 
     async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
-        """Asked once more where a kept connection broke at once; a 404 then says as well that it is gone."""
+        """Asked again where a kept connection broke at once; a 404 then says as well that it is gone."""
         if not name:
             raise ValueError(f"which {kind.kind} to delete? without a name it would be all of them")
         return await self._ask(kind, "DELETE", path_of(kind, namespace, name), deletion(options))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.kubernetes.explaining import Unreachable, no_json
+from shoal.cluster.kubernetes.paths import spelled
 from shoal.cluster.kubernetes.request import Request
 from shoal.cluster.kubernetes.wire import Wire
 from shoal.kube.errors import ApiError
@@ -93,7 +94,7 @@ async def find_kind(wire: Wire, api_version: str, kind: str) -> Kind | None:
 async def served_versions(wire: Wire, group: str, kind: str) -> list[Kind]:
     """The kind in every version the server serves it in, the preferred one first; none where it serves none."""
     try:
-        told = await _ask(wire, f"/apis/{group}")
+        told = await _ask(wire, f"/apis/{spelled(group)}")
     except ApiError as refused:
         if refused.code == 404:
             return []
@@ -105,7 +106,7 @@ async def served_versions(wire: Wire, group: str, kind: str) -> list[Kind]:
 
 async def _kinds(wire: Wire, group: str, version: str) -> list[Kind]:
     try:
-        served = await _ask(wire, f"/apis/{group}/{version}" if group else f"/api/{version}")
+        served = await _ask(wire, f"/apis/{spelled(group)}/{spelled(version)}" if group else f"/api/{spelled(version)}")
     except ApiError as refused:
         if refused.code == 404:
             return []

@@ -7,19 +7,23 @@ server that is not Kubernetes at all) becomes `Unreachable`, whose message a per
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from shoal.cluster.connecting import Connection
-from shoal.cluster.kubernetes.exchange import Answer
+from shoal.cluster.kubernetes.exchange import NoWay, Unheard
+from shoal.cluster.kubernetes.http1 import Answer
 from shoal.cluster.kubernetes.retrying import OVERLOADED, Failure
 from shoal.cluster.port import OutcomeUnknown
 from shoal.kube.errors import ApiError
 
+_FINAL = 400  # stands for what time does not heal: it is not tried again
 _EXPIRED, _NOT_YET, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
 _decode = msgspec.json.Decoder().decode
 
@@ -30,37 +34,50 @@ class Unreachable(ConnectionError):
 
 def broken(problem: Exception, connection: Connection, what: str) -> Failure:
     """A request that was not answered: never sent, or sent and its fate unknown."""
-    if isinstance(problem, aiohttp.ClientConnectorError):
-        final = isinstance(problem, aiohttp.ClientConnectorDNSError | aiohttp.ClientConnectorCertificateError)
-        told = Unreachable(_no_way(problem, connection))
-        # What time does not heal is not tried again: 400 stands for that.
-        return Failure(told, code=400 if final else 0, may_have_worked=False)
     if isinstance(problem, aiohttp.ClientHttpProxyError):
-        told = Unreachable(
-            f"the proxy {_plain(connection.proxy)} refused the way to {connection.url}: {problem.message}"
-        )
-        return Failure(told, code=400, may_have_worked=False)
-    if isinstance(problem, UnicodeError):  # a host of a length or with letters that no name can have
-        told = Unreachable(f"{connection.url} cannot be reached: its host is no name. Check the address")
-        return Failure(told, code=400, may_have_worked=False)
-    reason = str(problem) or type(problem).__name__
-    return Failure(OutcomeUnknown(f"{what} was not answered by {connection.url}: {reason}"))
-
-
-def _no_way(problem: aiohttp.ClientConnectorError, connection: Connection) -> str:
-    url = connection.url
-    if isinstance(problem, aiohttp.ClientConnectorCertificateError):
-        return _stranger(problem.certificate_error, url)
+        told = f"the proxy {_plain(connection.proxy)} refused the way to {connection.url}: {problem.message}"
+        return Failure(Unreachable(told), code=_FINAL, may_have_worked=False)
     if isinstance(problem, aiohttp.ClientProxyConnectionError):
-        return f"{url} cannot be reached: its proxy {_plain(connection.proxy)} does not answer. Is that its address?"
-    if isinstance(problem, aiohttp.ClientConnectorDNSError):
-        return f"{url} cannot be reached: there is no host {problem.host} here. Check the address"
-    if isinstance(problem, aiohttp.ClientConnectorSSLError):
-        if "WRONG_VERSION_NUMBER" in str(problem.os_error) or "record layer" in str(problem.os_error):
+        proxy = _plain(connection.proxy)
+        told = f"{connection.url} cannot be reached: its proxy {proxy} does not answer. Is that its address?"
+        return Failure(Unreachable(told), may_have_worked=False)
+    cause = _why_no_way(problem)
+    if cause is not None:
+        final = isinstance(cause, socket.gaierror | ValueError)
+        return Failure(Unreachable(_no_way(cause, connection)), code=_FINAL if final else 0, may_have_worked=False)
+    reason = str(problem) or type(problem).__name__
+    told = f"{what} was not answered by {connection.url}: {reason}"
+    return Failure(OutcomeUnknown(told), was_unheard=isinstance(problem, Unheard))
+
+
+def _why_no_way(problem: Exception) -> Exception | None:
+    """Why no connection was made; None where there was one."""
+    if isinstance(problem, NoWay):
+        return problem.problem
+    if isinstance(problem, aiohttp.ClientConnectorCertificateError):
+        return problem.certificate_error
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        return problem.os_error
+    return problem if isinstance(problem, UnicodeError) else None
+
+
+def _no_way(cause: Exception, connection: Connection) -> str:
+    url = connection.url
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _stranger(cause, url)
+    if isinstance(cause, socket.gaierror):
+        host = URL(connection.proxy or url).host
+        return f"{url} cannot be reached: there is no host {host} here. Check the address"
+    if isinstance(cause, ssl.SSLError):
+        if "WRONG_VERSION_NUMBER" in str(cause) or "record layer" in str(cause):
             return f"{url} does not speak TLS. Should the address begin with http://, or have another port?"
-        return f"{url} cannot be reached: TLS failed: {problem.os_error.strerror or problem.os_error}"
-    number = problem.os_error.errno
-    reason = os.strerror(number) if number else str(problem.os_error) or type(problem.os_error).__name__
+        return f"{url} cannot be reached: TLS failed: {cause.strerror or cause}"
+    if isinstance(cause, UnicodeError):  # of a length or with letters that no name can have
+        return f"{url} cannot be reached: its host is no name. Check the address"
+    if isinstance(cause, ValueError):
+        return f"{url} cannot be asked: {cause}"
+    number = cause.errno if isinstance(cause, OSError) else None
+    reason = os.strerror(number) if number else str(cause) or type(cause).__name__
     return f"{url} cannot be reached: {reason}. Is the cluster up, and is this its address?"
 
 
@@ -70,9 +87,7 @@ def _plain(proxy: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
-def _stranger(problem: Exception, url: str) -> str:
-    if not isinstance(problem, ssl.SSLCertVerificationError):
-        return f"{url} shows a certificate that cannot be used: {problem}"
+def _stranger(problem: ssl.SSLCertVerificationError, url: str) -> str:
     code, said = problem.verify_code, problem.verify_message.rstrip(".")
     if code in (_EXPIRED, _NOT_YET):
         return f"the certificate of {url} is out of date ({said}). Have it renewed, and check the clock of this machine"

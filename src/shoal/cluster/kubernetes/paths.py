@@ -22,15 +22,15 @@ def path_of(kind: Kind, namespace: str | None, name: str = "", subresource: str 
     """Where objects of the kind are; `namespace` None or '' means all of them. A name may be any text."""
     path = root_of(kind)
     if kind.namespaced and namespace:
-        path = f"{path}/namespaces/{_spelled(namespace)}"
+        path = f"{path}/namespaces/{spelled(namespace)}"
     path = f"{path}/{kind.plural}"
     if name:
-        path = f"{path}/{_spelled(name)}"
+        path = f"{path}/{spelled(name)}"
     return f"{path}/{subresource}" if subresource else path
 
 
-def _spelled(name: str) -> str:
-    """`..` would be taken for the folder above; spelled out it is a name that no object can have."""
+def spelled(name: str) -> str:
+    """As it stands in a path: `..` would be taken for the folder above, so it becomes a name that nothing can have."""
     if _is_plain(name):
         return name
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")

@@ -28,17 +28,25 @@ class Patience:
 class Failure(Exception):
     """One attempt that failed; `error` is what the caller gets if it was the last.
 
-    `code` is 0 where no answer came; `may_have_worked` says whether the server may have done what was asked.
+    `code` is 0 where no answer came; `may_have_worked` says whether the server may have done what was asked, and
+    `was_unheard` that it probably did not: the connection had waited, and broke before anything was heard.
     """
 
     def __init__(
-        self, error: Exception, *, code: int = 0, wait_seconds: float | None = None, may_have_worked: bool = True
+        self,
+        error: Exception,
+        *,
+        code: int = 0,
+        wait_seconds: float | None = None,
+        may_have_worked: bool = True,
+        was_unheard: bool = False,
     ) -> None:
         super().__init__(str(error))
         self.error = error
         self.code = code
         self.wait_seconds = wait_seconds
         self.may_have_worked = may_have_worked
+        self.was_unheard = was_unheard
 
     @property
     def is_overload(self) -> bool:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
-import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -25,8 +24,9 @@ from shoal.cluster.clock import Clock, SystemClock, pause
 from shoal.cluster.connecting import Connection, Shown
 from shoal.cluster.fencing import check_fence
 from shoal.cluster.kubernetes import explaining
-from shoal.cluster.kubernetes.exchange import KEPT_SECONDS, Answer, Exchange, NoWay, make_probed
+from shoal.cluster.kubernetes.exchange import KEPT_SECONDS, Exchange, NoWay
 from shoal.cluster.kubernetes.hearing import Hearing
+from shoal.cluster.kubernetes.http1 import Answer, probed_socket
 from shoal.cluster.kubernetes.pacing import Bounds, Line, Pace
 from shoal.cluster.kubernetes.request import Request
 from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
@@ -76,7 +76,7 @@ class Wire:
         }
         self._exchange = Exchange(connection.url, headers, connection.server_name)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS, socket_factory=_probed_socket),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS, socket_factory=probed_socket),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_NO_LIMIT,
@@ -161,11 +161,11 @@ class Wire:
             except Failure as failed:
                 failures.append(failed)
                 seconds = pause_after(
-                    failed, tries=len(failures), repeatable=request.repeatable,
+                    failed, tries=len(failures), repeatable=_is_repeatable(request, failed),
                     patience=self.settings.patience, chance=self._chance,
                 )  # fmt: skip
                 if seconds is None:
-                    raise
+                    raise _most_telling(failures) from None
             await pause(self._clock, seconds)
 
     async def _once(self, request: Request, send: Send[T], shown: Shown) -> T:
@@ -191,7 +191,7 @@ class Wire:
         with self.hearing.of(request):
             try:
                 return await send(request, self._completed(shown))
-            except (aiohttp.ClientError, OSError, UnicodeError) as problem:
+            except (aiohttp.ClientError, OSError, UnicodeError, NoWay) as problem:
                 raise explaining.broken(problem, self.connection, str(request)) from None
 
     async def _whole(self, request: Request, shown: Shown) -> bytes:
@@ -201,10 +201,9 @@ class Wire:
         raise explaining.refused(answer, self.connection, str(request))
 
     async def _answered(self, request: Request, shown: Shown) -> Answer:
-        if not self._proxy:
-            with suppress(NoWay):  # the other way will say why
-                return await self._exchange.ask(request, shown)
-        return await _read(await self._begun(request, shown, _NO_LIMIT))
+        if self._proxy:
+            return await _read(await self._begun(request, shown, _NO_LIMIT))
+        return await self._exchange.ask(request, shown)
 
     async def _head(self, request: Request, shown: Shown, quiet_seconds: float | None) -> aiohttp.ClientResponse:
         timeout = _NO_LIMIT if quiet_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=quiet_seconds)
@@ -262,6 +261,18 @@ class Wire:
         return other != rejected
 
 
+def _is_repeatable(request: Request, failed: Failure) -> bool:
+    """A deletion is, where it probably left over a connection that was over: a 404 then says as well that it worked."""
+    return request.repeatable or (failed.was_unheard and request.method == "DELETE")
+
+
+def _most_telling(failures: list[Failure]) -> Failure:
+    """The last; but what may have been heard is not denied by a later try for which there was no way."""
+    last = failures[-1]
+    heard = [failed for failed in failures if failed.was_unheard]
+    return last if last.may_have_worked or not heard else heard[-1]
+
+
 def _proxy(given: str) -> dict[str, Any]:
     """A user and password in the proxy's address are shown to the proxy and to nobody else."""
     if not given:
@@ -277,13 +288,3 @@ async def _read(answer: aiohttp.ClientResponse) -> Answer:
     async with answer:
         body = await answer.read()
     return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, body)
-
-
-def _probed_socket(address: Any) -> socket.socket:
-    """A socket on which the kernel asks a silent other side whether it is still there."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setblocking(False)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    make_probed(made)
-    return made

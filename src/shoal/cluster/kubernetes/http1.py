@@ -1,0 +1,156 @@
+"""HTTP/1.1 over one connection, as asyncio tells it: a question, its whole answer, the next question."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import select
+import socket
+import ssl
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httptools
+
+_PROBE_SECONDS, _PROBES = 15, 3  # of a silent connection: a machine that vanished is noticed within a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]  # by names in small letters
+    body: bytes
+
+
+class Http1(asyncio.Protocol):
+    """One connection. `trust` is what it was made with."""
+
+    def __init__(self, trust: ssl.SSLContext | None) -> None:
+        self.trust = trust
+        self.idle_since = 0.0
+        self.has_heard = False  # anything since the last question
+        self.is_open = False
+        self._answered: asyncio.Future[Answer] | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._has_head = False
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+
+    async def ask(self, question: bytes) -> Answer:
+        """Raises OSError where the connection breaks before the answer's end."""
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._answered = answered
+        self.has_heard = False
+        self._transport.write(question)
+        try:
+            return await answered
+        except BaseException:  # an answer may still be on its way, which nobody will read
+            self.end()
+            raise
+        finally:
+            self._answered = None
+            self._begin_anew()  # while it waits it holds on to no answer
+
+    def is_quiet(self) -> bool:
+        """Whether nothing came since the last answer: whatever did is its end, even if asyncio has not told it yet."""
+        return self.is_open and self._socket.fileno() != -1 and not self._looked_at.poll(0)
+
+    def end(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._transport.abort()
+
+    # What asyncio tells
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+        self.is_open = True
+        self._socket = transport.get_extra_info("socket")
+        self._looked_at = select.poll()
+        self._looked_at.register(self._socket.fileno(), select.POLLIN)
+
+    def data_received(self, data: bytes) -> None:
+        self.has_heard = True
+        if self._is_unasked:
+            self.end()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
+            self._fail(ConnectionAbortedError(f"what came is no HTTP: {problem}"))
+
+    def eof_received(self) -> None:
+        if self._has_head and not self._headers.keys() & {"content-length", "transfer-encoding"}:
+            self._succeed()  # its head did not say how long it is: it ends where the connection does
+        self._fail(_closed())
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        self._fail(problem if isinstance(problem, OSError) else _closed())
+
+    # What the parser finds
+
+    def on_message_begin(self) -> None:
+        if self._is_unasked:
+            self.end()  # two answers to one question
+        self._begin_anew()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._has_head:  # after it come trailers, which say nothing that matters here
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self._has_head = True
+
+    def on_body(self, piece: bytes) -> None:
+        self._body.append(piece)
+
+    def on_message_complete(self) -> None:
+        if self._parser.get_status_code() < 200:
+            self._has_head = False  # a word in between, such as 100 Continue: the answer follows
+            return
+        if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
+            self.end()  # it is to be the last, or the rest of the question stands in the way of the next
+        self._succeed()
+
+    @property
+    def _is_unasked(self) -> bool:
+        return self._answered is None or self._answered.done()
+
+    def _succeed(self) -> None:
+        if self._answered is None or self._answered.done():
+            return
+        body = b"".join(self._body)
+        try:
+            body = gzip.decompress(body) if self._headers.get("content-encoding", "").lower() == "gzip" else body
+        except (OSError, EOFError, zlib.error) as problem:
+            self._fail(ConnectionAbortedError(f"what came cannot be unpacked: {problem}"))
+            return
+        self._answered.set_result(Answer(self._parser.get_status_code(), self._headers, body))
+
+    def _fail(self, problem: OSError) -> None:
+        self.end()
+        self.is_open = False
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(problem)
+
+
+def _closed() -> ConnectionError:
+    return ConnectionResetError("the server closed the connection")
+
+
+def probed_socket(address: Any) -> socket.socket:
+    """A socket on which the kernel asks a silent other side whether it is still there."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
