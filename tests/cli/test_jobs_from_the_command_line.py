@@ -44,10 +44,12 @@ def test_a_job_from_submission_to_deletion(terminal: Terminal) -> None:
     stored = json.loads(terminal("get", "framework/pet", "-o", "json"))["spec"]["taskRoles"][0]
     assert (stored["taskNumber"], stored["frameworkAttemptCompletionPolicy"]["minSucceededTaskCount"]) == (3, 3)
     assert "It succeeds as soon as 3 tasks of worker have succeeded." in terminal("describe", "pet")
-    assert sorted(terminal("logs", "pet", "worker-0", "worker-1").splitlines()) == [
-        "worker-0 | hello from 0",
-        "worker-1 | hello from 1",
-    ]
+    said = ["worker-0 | hello from 0\n", "worker-1 | hello from 1\n"]
+    with terminal.start("logs", "-f", "pet", "worker-0", "worker-1") as following:  # who runs may not have spoken yet
+        assert following.stdout is not None
+        assert sorted(following.stdout.readline() for _ in said) == said
+        following.terminate()
+    assert sorted(terminal("logs", "pet", "worker-0", "worker-1").splitlines(keepends=True)) == said
     assert terminal("stop", "pet") == "Framework pet stops. `shoal wait pet` waits until it has.\n"
     assert terminal("wait", "pet", code=1) == "Framework pet was stopped.\n"
     assert terminal("stop", "pet") == "Framework pet has ended already: stopped.\n"

@@ -77,17 +77,18 @@ def test_a_container_that_is_started_again_is_heard_again(terminal: Terminal) ->
     job = fw("again", role("worker", 1, 1, 1))
     template = job["spec"]["taskRoles"][0]["task"]["pod"]["spec"]
     template["restartPolicy"] = "OnFailure"
-    again = "echo second run"
+    again = f"echo second run; read line < {pipe}"  # logs go with their pods: it stays until it was heard
     first_time = f"touch {marker}; echo first run; read line < {pipe}; exit 1"
     words = f"if [ -e {marker} ]; then {again}; else {first_time}; fi"
     template["containers"][0]["command"] = ["sh", "-c", words]
     terminal.submit(job)
     with terminal.start("logs", "-f", "again", "worker-0") as following:
         assert following.stdout is not None
-        first = following.stdout.readline()
-        with pipe.open("w") as end:
-            end.write("go on\n")
-        assert [first, following.stdout.read()] == ["first run\n", "second run\n"]
+        for run in ("first", "second"):
+            assert following.stdout.readline() == f"{run} run\n"
+            with pipe.open("w") as end:
+                end.write("go on\n")
+        assert following.stdout.read() == ""
 
 
 def test_after_the_end_there_is_nothing_to_follow(terminal: Terminal) -> None:

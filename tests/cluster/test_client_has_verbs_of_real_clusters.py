@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kit.api_server import NODE, Running
+from kit.asking import answer_becomes
 from kit.cluster_objects import config_map, pod
 from kit.control_plane import ControlPlane
 from kit.places import Reached, define_widgets, new_namespace
@@ -29,10 +30,12 @@ BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 async def test_a_custom_kind_is_discovered_and_scaled(reached: Reached) -> None:
     cluster, namespace = reached.cluster, reached.namespace
     kind = await define_widgets(cluster, scale=True, versions=("v1", "v2"))
-    found = await cluster.find_kind(f"{kind.group}/v1", "Widget")
+    # Another part of a real server puts up what is discovered, before or after the path that answers.
+    found = await answer_becomes(lambda: cluster.find_kind(f"{kind.group}/v1", "Widget"), bool)
     assert found is not None
     assert (found.plural, found.namespaced, found.subresources) == ("widgets", True, frozenset({"status", "scale"}))
-    assert [each.version for each in await cluster.served_versions(kind.group, "Widget")] == ["v2", "v1"]
+    served = await answer_becomes(lambda: cluster.served_versions(kind.group, "Widget"), lambda each: len(each) == 2)
+    assert [each.version for each in served] == ["v2", "v1"]
     assert await cluster.served_versions("nowhere.example.com", "Widget") == []
     assert await cluster.find_kind(f"{kind.group}/v1", "Gadget") is None
     assert await cluster.find_kind("nowhere.example.com/v1", "Widget") is None

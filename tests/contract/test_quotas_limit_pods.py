@@ -6,16 +6,23 @@ from typing import Any
 
 import pytest
 
-from kit.api import Obj, Space
+from kit.api import Answer, Obj, Space
 from kit.api_objects import pod
+from kit.asking import answer_turns
 
 
-def quota(space: Space, hard: dict[str, str], **spec: Any) -> None:
-    """With its status, as whoever counts would write it."""
+def quota(space: Space, hard: dict[str, str], *, refuses: Obj, **spec: Any) -> None:
+    """With its status, as whoever counts would write it; and `refuses`, which is only tried, is refused from now on."""
     made = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard, **spec}}
     space.post("resourcequotas", made).ok()
     status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
     space.patch("resourcequotas/q/status", {"status": status}).ok()
+    answer_turns(lambda: space.post("pods", refuses, dryRun="All"), counts)
+
+
+def counts(answer: Answer) -> bool:
+    """Nothing tells when a real server's admission has seen a quota, or, a moment later, its status."""
+    return answer.status == 403 and "status unknown" not in answer.json["message"]
 
 
 def asking(name: str, **resources: dict[str, str]) -> Obj:
@@ -58,13 +65,13 @@ REFUSED: dict[str, tuple[dict[str, str], Obj, str]] = {
 
 @pytest.mark.parametrize(("hard", "obj", "why"), REFUSED.values(), ids=REFUSED)
 def test_a_pod_beyond_the_quota_is_refused(space: Space, hard: dict[str, str], obj: Obj, why: str) -> None:
-    quota(space, hard)
+    quota(space, hard, refuses=obj)
     refused = space.post("pods", obj).failure()
     assert (refused["code"], refused["message"]) == (403, f'pods "a" is forbidden: {why}')
 
 
 def test_pods_count_until_they_have_ended(space: Space) -> None:
-    quota(space, {"cpu": "2", "pods": "2"})
+    quota(space, {"cpu": "2", "pods": "2"}, refuses=asking("a", requests={"cpu": "3"}))
     space.post("pods", asking("a", requests={"cpu": "1500m"})).ok()
     refused = space.post("pods", asking("b", requests={"cpu": "1"})).failure()
     words = "exceeded quota: q, requested: cpu=1, used: cpu=1500m, limited: cpu=2"
@@ -73,7 +80,7 @@ def test_pods_count_until_they_have_ended(space: Space) -> None:
 
 
 def test_a_quota_for_others_says_nothing(space: Space) -> None:
-    quota(space, {"pods": "0"}, scopes=["BestEffort"])
+    quota(space, {"pods": "0"}, scopes=["BestEffort"], refuses=asking("b"))
     space.post("pods", asking("a", requests={"cpu": "1"})).ok()
     assert space.post("pods", asking("b")).status == 403
 
@@ -82,7 +89,7 @@ OF_NOBODY_HIGH = {"matchExpressions": [{"scopeName": "PriorityClass", "operator"
 
 
 def test_a_quota_for_all_classes_but_one_is_for_those_without_a_class_too(space: Space) -> None:
-    quota(space, {"pods": "0"}, scopeSelector=OF_NOBODY_HIGH)
+    quota(space, {"pods": "0"}, scopeSelector=OF_NOBODY_HIGH, refuses=asking("a"))
     refused = space.post("pods", asking("a")).failure()
     why = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0"
     assert (refused["code"], refused["message"]) == (403, f'pods "a" is forbidden: {why}')

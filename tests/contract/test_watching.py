@@ -98,7 +98,7 @@ def test_without_initial_events_the_existing_is_left_out(space: Space) -> None:
 
 def test_a_watch_can_be_resumed_from_its_closing_bookmark(space: Space) -> None:
     query = {"labelSelector": "team=vision", "resourceVersion": now(space)}
-    with space.watch("configmaps", **query, allowWatchBookmarks=True, timeoutSeconds=6) as watch:
+    with space.watch("configmaps", **query, allowWatchBookmarks=True, timeoutSeconds=12) as watch:
         made = space.post("configmaps", config_map("a")).ok()  # not ours; but there is something newer to mark
         bookmarks = list(watch)
     assert {event["type"] for event in bookmarks} == {"BOOKMARK"}
@@ -116,7 +116,7 @@ def test_no_bookmarks_come_unasked(space: Space) -> None:
 
 def test_a_watch_ends_quietly_when_its_time_is_up(space: Space) -> None:
     made = space.post("configmaps", config_map("a")).ok()
-    with space.watch("configmaps", timeoutSeconds=1) as watch:
+    with space.watch("configmaps", timeoutSeconds=6) as watch:
         assert list(watch) == [{"type": "ADDED", "object": made}]
 
 

@@ -25,7 +25,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -127,6 +127,10 @@ def kept(make: type[AnyKeeper], folder: Path, programs: Sequence[str] = ()) -> I
         yield keeper
 
 
+class NotReady(RuntimeError):
+    """With the end of the program's log."""
+
+
 class Keeper:
     """Starts the programs in order; the exit stack kills them in the opposite one."""
 
@@ -142,21 +146,39 @@ class Keeper:
         self.url = ""
 
     def start(self, programs: Sequence[str]) -> ControlPlane:
-        shutil.rmtree(self.folder / "etcd", ignore_errors=True)  # of an earlier control plane here
-        etcd_port, peer_port, port = free_ports(3)
-        etcd = self._run("etcd", etcd_flags(self.folder, etcd_port, peer_port))
-        self._wait(f"http://127.0.0.1:{etcd_port}/health", etcd)
-        flags = [*apiserver_flags(self.folder, etcd_port, port, self.token), *self.more_flags("kube-apiserver")]
-        apiserver = self._run("kube-apiserver", flags)
+        etcd_port = self._serve(self._try_etcd)
+        port = self._serve(lambda: self._try_apiserver(etcd_port))
         url = self.url = f"https://127.0.0.1:{port}"
-        self._wait(f"{url}/readyz", apiserver)
         forget(f"http://127.0.0.1:{etcd_port}", FORGOTTEN)
         kubeconfig = write_kubeconfig(self.folder, url, self.token)
         for program in programs:
-            flags = [*PROGRAM_FLAGS[program](kubeconfig, *free_ports(1)), *self.more_flags(program)]
-            self._run(program, flags)
+            self._run(program, [*PROGRAM_FLAGS[program](kubeconfig), *self.more_flags(program)])
         ca_file = self.folder / "certificates" / "apiserver.crt"
         return ControlPlane(url, self.token, str(ca_file), str(kubeconfig), str(self.folder))
+
+    def _serve(self, attempt: Callable[[], int]) -> int:
+        """The port of a program that is ready. Another process may take a free port before it does; then it is started
+        again with others."""
+        while True:
+            try:
+                return attempt()
+            except NotReady as ended:
+                if "address already in use" not in str(ended) or time.monotonic() > self.deadline:
+                    raise
+
+    def _try_etcd(self) -> int:
+        shutil.rmtree(self.folder / "etcd", ignore_errors=True)  # of an earlier control plane here
+        port, peer_port = free_ports(2)
+        etcd = self._run("etcd", etcd_flags(self.folder, port, peer_port))
+        self._wait(f"http://127.0.0.1:{port}/health", etcd)
+        return port
+
+    def _try_apiserver(self, etcd_port: int) -> int:
+        (port,) = free_ports(1)
+        flags = [*apiserver_flags(self.folder, etcd_port, port, self.token), *self.more_flags("kube-apiserver")]
+        apiserver = self._run("kube-apiserver", flags)
+        self._wait(f"https://127.0.0.1:{port}/readyz", apiserver)
+        return port
 
     def more_flags(self, program: str) -> Sequence[str]:
         """What those that start more add to a program's flags."""
@@ -207,7 +229,7 @@ class Keeper:
                 return
             time.sleep(0.05)
         name = Path(str(process.args[0])).name  # type: ignore[index]
-        raise RuntimeError(f"{name} is not ready:\n{(self.folder / f'{name}.log').read_text()[-3000:]}")
+        raise NotReady(f"{name} is not ready:\n{(self.folder / f'{name}.log').read_text()[-3000:]}")
 
 
 def forget(etcd_url: str, revision: int) -> None:
@@ -253,20 +275,19 @@ ANONYMOUS_PATHS = {
 }
 
 
-def controller_manager_flags(kubeconfig: Path, port: int) -> list[str]:
+# Nobody asks these two for anything, so they listen nowhere: a port that is taken cannot stop them.
+
+
+def controller_manager_flags(kubeconfig: Path) -> list[str]:
     return [
-        f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1", f"--secure-port={port}", "--leader-elect=false",
+        f"--kubeconfig={kubeconfig}", "--secure-port=0", "--leader-elect=false",
         f"--controllers={','.join(CONTROLLERS)}", "--concurrent-gc-syncs=4", "--concurrent-namespace-syncs=4",
         "--kube-api-qps=200", "--kube-api-burst=400", "--profiling=false",
-        f"--cert-dir={kubeconfig.parent / 'controller-manager'}",
     ]  # fmt: skip
 
 
-def scheduler_flags(kubeconfig: Path, port: int) -> list[str]:
-    return [
-        f"--kubeconfig={kubeconfig}", "--bind-address=127.0.0.1", f"--secure-port={port}", "--leader-elect=false",
-        f"--cert-dir={kubeconfig.parent / 'scheduler'}",
-    ]  # fmt: skip
+def scheduler_flags(kubeconfig: Path) -> list[str]:
+    return [f"--kubeconfig={kubeconfig}", "--secure-port=0", "--leader-elect=false"]
 
 
 PROGRAM_FLAGS = {"kube-controller-manager": controller_manager_flags, "kube-scheduler": scheduler_flags}

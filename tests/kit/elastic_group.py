@@ -9,13 +9,15 @@ import asyncio
 import contextlib
 import os
 import re
-import socket
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 
 import psutil
+
+from kit.control_plane import free_ports
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pytorch-elastic"
 MAIN = EXAMPLE / "workspace" / "examples" / "imagenet" / "main.py"
@@ -98,9 +100,20 @@ class Group:
         self._port = 0
 
     async def __aenter__(self) -> Group:
-        self._port, peers = free_port(), free_port()
+        try:
+            while not await self._has_etcd():
+                pass
+        except BaseException:  # nobody calls __aexit__ then
+            if self._etcd is not None:
+                self._etcd.kill()
+            raise
+        return self
+
+    async def _has_etcd(self) -> bool:
+        """Whether it serves; not if another process was quicker and took one of its ports."""
+        self._port, peers = free_ports(2)
         here = f"http://127.0.0.1:{self._port}"
-        self._etcd = await self._spawn(
+        etcd = self._etcd = await self._spawn(
             "etcd",
             str(EXAMPLE / "environment" / "libexec" / "etcd"),
             *("--data-dir", str(self.folder / "etcd"), "--enable-v2"),
@@ -109,7 +122,15 @@ class Group:
             *("--initial-advertise-peer-urls", f"http://127.0.0.1:{peers}"),
             *("--initial-cluster", f"default=http://127.0.0.1:{peers}"),
         )
-        return self
+        try:
+            await etcd.writes("ready to serve client requests")
+        except AssertionError:
+            if not any("address already in use" in line for line in etcd.lines):
+                raise
+            await etcd.ends()
+            shutil.rmtree(self.folder / "etcd", ignore_errors=True)  # it names ports that were not to be had
+            return False
+        return True
 
     async def __aexit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         for process in (*self._workers, *([self._etcd] if self._etcd else [])):
@@ -143,9 +164,3 @@ class Group:
             env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **(env or {})},
         )
         return Worker(name, process)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

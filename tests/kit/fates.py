@@ -7,11 +7,18 @@ a shell script that a real node runs. Rules may depend on the task's index and a
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+from shoal.cluster.port import LogOptions
 from shoal.kube.objects import Obj, annotations_of
+
+if TYPE_CHECKING:
+    from kit.scenario import World
 
 ANNOTATION = "kit.shoal.dev/fate"
 REAL_SECONDS = 0.2  # a second of a scenario, with real processes
@@ -23,6 +30,7 @@ class Fate:
     after: float | None = 1.0  # seconds; None: until it is told to go
     leaves_after: float = 0.0  # how long it takes to go once told
     leaves_with: int = 143
+    held: str = ""  # the folder whose end real processes await, instead of `after` or `leaves_after`
     unplaced: bool = False  # no node has room for it
     barrier_seconds: float | None = None  # how long it waits behind the barrier at most, before it begins
     message: str = ""  # its last words
@@ -36,6 +44,23 @@ def exits(code: int = 0, after: float = 1.0, **more: Any) -> Fate:
 
 def runs(**more: Any) -> Fate:
     return Fate(after=None, **more)
+
+
+@contextmanager
+def holding() -> Iterator[str]:
+    """What `held` takes: real processes with that fate neither end nor leave before the test has left this block.
+
+    Simulated ones go by their seconds all the same: on a virtual clock nothing else takes its time.
+    """
+    with TemporaryDirectory() as folder:
+        yield folder
+
+
+async def would_take_its_time(world: World, *pods: str) -> None:
+    """Until real processes that leave in their own way would do so: told earlier, they are gone at once."""
+    for pod in pods if world.is_real else ():
+        async for _ in world.user.logs(pod, world.namespace, LogOptions(container="main", follow=True)):
+            break
 
 
 @dataclass(frozen=True)
@@ -91,7 +116,11 @@ def _body(fate: Fate) -> str:
     if fate.after is None:
         if (fate.leaves_after, fate.leaves_with) == (0.0, 143):
             return "exec sleep 100000"
-        leave = f"sleep {fate.leaves_after * REAL_SECONDS:g}; exit {fate.leaves_with}"
-        return f"trap '{leave}' TERM; sleep 100000 & wait"
+        leave = f"{_wait(fate, fate.leaves_after)}; exit {fate.leaves_with}"
+        return f"trap '{leave}' TERM; echo ready; sleep 100000 & wait"
     words = f"echo '{fate.message}' >&2; " if fate.message else ""
-    return f"sleep {fate.after * REAL_SECONDS:g}; {words}exit {fate.code}"
+    return f"{_wait(fate, fate.after)}; {words}exit {fate.code}"
+
+
+def _wait(fate: Fate, seconds: float) -> str:
+    return f"while [ -e {fate.held} ]; do sleep 0.1; done" if fate.held else f"sleep {seconds * REAL_SECONDS:g}"

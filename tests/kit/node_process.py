@@ -1,7 +1,8 @@
 """A whole node in a process of its own, to be killed with -9: `python node_process.py <data folder>`.
 
 The store, the sandboxes and the agent live in the data folder, as in `shoal up`. The first life makes the pods;
-every life deletes the pods named `leaves-*` it finds running. It says `ready` and then runs until it is killed.
+every life deletes the pods named `leaves-*` it finds running, once they have noted their start. It says `ready` and
+then runs until it is killed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
+from shoal.node.inotify import FolderWatch
 from shoal.node.sandbox.keepers import Keepers
 
 COUNT = 3
@@ -46,11 +48,20 @@ def settings(data: Path) -> NodeConfig:
     return config(data, working_dir="/", caller_env={"PATH": "/bin:/usr/bin"})
 
 
-async def delete_leavers(cluster: EmbeddedCluster) -> None:
+async def noted(data: Path, *names: str) -> None:
+    """Until each of these pods has noted a start: who runs has not done anything yet, and may be stopped before."""
+    started = data / "notes" / "started"
+    with FolderWatch(started.parent) as watch:
+        while not started.exists() or not set(names) <= set(started.read_text().split()):
+            await watch.changed()
+
+
+async def delete_leavers(cluster: EmbeddedCluster, data: Path) -> None:
     async for event in cluster.watch(POD, "default", initial_events=True):
         running = (event.object.get("status") or {}).get("phase") == "Running"
         leaving = "deletionTimestamp" in event.object["metadata"]
         if name_of(event.object).startswith("leaves") and running and not leaving:
+            await noted(data, name_of(event.object))
             await cluster.delete(POD, name_of(event.object), "default")
 
 
@@ -64,7 +75,7 @@ async def main(data: Path) -> None:
             await cluster.create(POD, obj, "default")
     async with asyncio.TaskGroup() as group:
         group.create_task(Agent(cluster, sandboxes, settings(data)).run())
-        group.create_task(delete_leavers(cluster))
+        group.create_task(delete_leavers(cluster, data))
         print("ready", flush=True)
 
 

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,8 @@ class OperatorProcess:
         return int((await self.says("serving", what=what))["port"])
 
     def signal(self, number: int) -> None:
-        os.kill(self.process.pid, number)
+        with suppress(ProcessLookupError):  # it has ended, and our loop has not heard of it yet
+            os.kill(self.process.pid, number)
 
     async def stop(self) -> int:
         """Ask it to stop, as Kubernetes does; its exit code."""

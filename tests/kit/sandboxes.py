@@ -18,7 +18,7 @@ from shoal.node.sandbox.kept import KeptSandbox, until_gone
 from shoal.node.sandbox.port import Mount, Network, ProcessSpec, SandboxSpec
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-LONGEST_DEATH_SECONDS = 10
+LONGEST_DEATH_SECONDS = 120
 STREETS = range(100, 250)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,22 +38,36 @@ spec:
       containers:
       - {name: main, image: local, command: [echo, done]}
 """
-Say = Callable[..., str]
 
 
-@pytest.fixture
-def kubectl(program: Path, tmp_path: Path) -> Iterator[Say]:
-    cluster = LocalCluster(tmp_path / "data")
-    cluster.start()
-    env = {"KUBECONFIG": str(tmp_path / "data" / "kubeconfig"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+class Kubectl:
+    def __init__(self, program: Path, home: Path) -> None:
+        self._program = program
+        self._env = {
+            "KUBECONFIG": str(home / "data" / "kubeconfig"), "HOME": str(home), "PATH": os.environ["PATH"],
+        }  # fmt: skip
 
-    def say(*words: str, given: str | None = None) -> str:
-        done = subprocess.run([program, *words], env=env, input=given, capture_output=True, text=True)
+    def __call__(self, *words: str, given: str | None = None) -> str:
+        done = subprocess.run([self._program, *words], env=self._env, input=given, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         return done.stdout
 
+    def first_line(self, pod: str) -> str:
+        """Of its log, as soon as there is one: who runs may not have spoken yet."""
+        words = [self._program, "logs", "--follow", pod]
+        with subprocess.Popen(words, env=self._env, stdout=subprocess.PIPE, text=True) as following:
+            assert following.stdout is not None
+            line = following.stdout.readline()
+            following.terminate()
+        return line
+
+
+@pytest.fixture
+def kubectl(program: Path, tmp_path: Path) -> Iterator[Kubectl]:
+    cluster = LocalCluster(tmp_path / "data")
+    cluster.start()
     try:
-        yield say
+        yield Kubectl(program, tmp_path)
     finally:
         cluster.stop()
 
@@ -63,7 +77,7 @@ def cells(table: str) -> list[list[str]]:
     return [line.split()[:-1] for line in table.splitlines()]
 
 
-def test_servers_and_work_by_kubectl(kubectl: Say) -> None:
+def test_servers_and_work_by_kubectl(kubectl: Kubectl) -> None:
     assert kubectl("apply", "-f", "-", given=SERVERS) == "replicaset.extensions/servers created\n"
     kubectl("wait", "rs/servers", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=240s")
     assert cells(kubectl("get", "rs")) == [["NAME", "DESIRED", "CURRENT", "READY"], ["servers", "2", "2", "2"]]
@@ -72,6 +86,8 @@ def test_servers_and_work_by_kubectl(kubectl: Say) -> None:
     head, row = kubectl("get", "jobs.batch").splitlines()
     assert head.split() == ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]
     assert row.split()[:3] == ["work", "Complete", "2/2"]
+    servers = kubectl("get", "pods", "--selector=app=servers", "--output=name").split()
+    assert [kubectl.first_line(pod) for pod in servers] == ["serving\n"] * 2
     assert (kubectl("logs", "job/work"), kubectl("logs", "rs/servers")) == ("done\n", "serving\n")
     phases = sorted(line.split()[2] for line in kubectl("get", "pods", "--no-headers").splitlines())
     assert phases == ["Completed", "Completed", "Running", "Running"]

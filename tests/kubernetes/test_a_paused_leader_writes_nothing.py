@@ -33,16 +33,16 @@ READS = ("get", "list", "watch")
 async def test_a_leader_that_was_paused_past_its_lease_writes_nothing_more(ground: Ground) -> None:
     await ground.install()
     first_file, second_file = kubeconfigs(ground)
-    words = [*ground.flags, "--lease-duration", "3"]
     async with (
         HollowNodes(ground.admin, namespace=ground.jobs).running() as nodes,
-        operator(first_file, *words) as first,
+        operator(first_file, *ground.flags, "--lease-duration", "3") as first,
     ):
         await first.says("leading")
-        async with operator(second_file, *words) as second:
+        job = await ground.submit(fw("survives", role(number=2, fate=runs())))
+        await ground.becomes(job, lambda found: running_tasks(found) == 2)  # and it is written down
+        # The second waits for as long as the first wrote into the Lease. Its own is long: it must not lose it again.
+        async with operator(second_file, *ground.flags, "--lease-duration", "60") as second:
             await second.says("prepared")
-            job = await ground.submit(fw("survives", role(number=2, fate=runs())))
-            await ground.becomes(job, lambda found: running_tasks(found) == 2)  # and it is written down
             first.signal(signal.SIGSTOP)
             await resize(ground, 4)  # the paused one will hear of it, late
             await second.says("leading")

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 
+from kit.asking import answer_becomes
 from kit.fates import exits
 from kit.frameworks_of_scenarios import fw, role
 from kit.hollow import HollowNodes
@@ -63,7 +64,12 @@ async def test_two_replicas_serve_every_shard_and_one_takes_over_what_the_other_
         for lease in leases:
             await second.says("leading", lease=lease)
         await asyncio.gather(*(self_ends(ground, f"later{number}") for number in range(4)))
-        assert [await metric(second, f'shoal_leading{{shard="{shard}"}}') for shard in range(2)] == ["1.0", "1.0"]
+
+        async def leads() -> list[str]:
+            return [await metric(second, f'shoal_leading{{shard="{shard}"}}') for shard in range(2)]
+
+        # On a busy machine a renewal may come too late for so short a Lease, and then it leads again.
+        await answer_becomes(leads, lambda told: told == ["1.0", "1.0"])
 
 
 async def self_ends(ground: Ground, name: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from kit import operated
+from kit.asking import answer_becomes
 from kit.fates import runs
 from kit.hollow import HollowNodes
 from kit.installed import Ground, until
@@ -212,9 +213,14 @@ async def test_its_pages_say_that_it_leads_and_what_it_did(place: Place) -> None
         async with aiohttp.ClientSession() as session:
             async with session.get(f"http://127.0.0.1:{health}/readyz") as answer:
                 assert (answer.status, await answer.text()) == (200, "scheduler: leads\n")
-            async with session.get(f"http://127.0.0.1:{metrics}/metrics") as answer:
-                page = await answer.text()
-    assert 'volcano_schedule_attempts_total{result="scheduled"} 2.0' in page
+
+            async def page() -> str:
+                async with session.get(f"http://127.0.0.1:{metrics}/metrics") as answer:
+                    return await answer.text()
+
+            # A bind counts when it is answered, which may be after the watch has shown it.
+            counted = 'volcano_schedule_attempts_total{result="scheduled"} 2.0'
+            await answer_becomes(page, lambda text: counted in text)
 
 
 async def test_a_disk_is_chosen_with_the_node_and_a_budget_is_asked_before_a_pod_goes(place: Place) -> None:

@@ -9,14 +9,19 @@ import aiohttp
 import pytest
 
 from kit import control_plane
+from kit.asking import answer_becomes
 from kit.control_plane import ControlPlane
 from kit.kubernetes_plane import NODE
+from kit.operators import user_of
 from kit.pods import phase_is, wait_for_pod
 from kit.shore import ended, log_of, pod, reached, token_of
+from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.cluster.port import LogOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT, Kind
+from shoal.kube.objects import Obj
+from shoal.node.kubelet.callers import ACCESS_REVIEW, Caller, access_review
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 
@@ -76,6 +81,7 @@ async def test_nobody_is_answered_whom_the_cluster_does_not_let(kubernetes_plane
             await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": name}}, namespace)
             if may:
                 await cluster.create(BINDING, binding(namespace, name))
+                await is_granted(cluster, user_of(name, namespace))
         answers = [
             await asked(place, token)
             for token in (
@@ -92,6 +98,15 @@ async def test_nobody_is_answered_whom_the_cluster_does_not_let(kubernetes_plane
         assert answers == [(401, unknown), (401, unknown), (403, refused), (200, "secret\n")]
         command = place.replace("containerLogs", "exec") + "?command=id&output=1"
         assert (await asked(command, await token_of(cluster, namespace, "may")))[0] == 403
+
+
+async def is_granted(cluster: KubernetesCluster, user: str) -> None:
+    """The server learns of roles a moment after they are written, and the node remembers a no."""
+
+    async def review() -> Obj:
+        return await cluster.create(ACCESS_REVIEW, access_review(Caller(user), "get", NODE))
+
+    await answer_becomes(review, lambda made: bool(made["status"]["allowed"]))
 
 
 def binding(namespace: str, name: str) -> dict[str, Any]:

@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
+from kit.asking import answer_becomes
 from kit.control_plane import ROOT, ControlPlane
 from kit.kubernetes_plane import NodeProcess
+from kit.pods import is_gone, phase_is, wait_for_pod
 from kit.shore import KEEP_AWAY, ended, log_of, pod, reached, token_of
+from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj
-from shoal.node.rights import NEEDS
+from shoal.node.rights import NEEDS, Need, missing
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 
@@ -63,6 +67,24 @@ async def test_a_user_without_rights_is_told_all_that_is_missing(
     ]
 
 
+async def is_granted(own: Path) -> None:
+    """The server learns of roles a moment after they are written; a node asks once, when it starts."""
+    async with opened(from_kubeconfig(own)) as account:
+
+        async def may(verb: str, need: Need) -> bool:
+            return (await account.may(verb, need.kind, subresource=need.subresource)).is_allowed
+
+        await answer_becomes(lambda: missing(may), lambda lacking: not lacking)
+
+
+async def is_told(cluster: KubernetesCluster, namespace: str, reason: str) -> None:
+    """Events go out behind the node's back, after what they tell of."""
+    async for event in cluster.watch(EVENT, namespace, initial_events=True):
+        if event.object.get("reason") == reason:
+            return
+    raise AssertionError("the watch ended")
+
+
 async def test_a_node_with_the_rights_shown_runs_pods(kubernetes_plane: ControlPlane, tmp_path: Path) -> None:
     async with reached(kubernetes_plane) as (cluster, namespace):
         name = f"n-{namespace}"
@@ -72,6 +94,7 @@ async def test_a_node_with_the_rights_shown_runs_pods(kubernetes_plane: ControlP
         role = {"apiGroup": RBAC[0], "kind": "ClusterRole", "name": name}
         await cluster.create(BINDING, {"metadata": {"name": name}, "roleRef": role, "subjects": [who]})
         own = kubeconfig(kubernetes_plane, await token_of(cluster, namespace, "node"), tmp_path / "kubeconfig")
+        await is_granted(own)
         process = NodeProcess(own, tmp_path / "n", "--name", name, "--taint", f"{KEEP_AWAY}=yes:NoSchedule")
         process.start()
         try:
@@ -82,9 +105,11 @@ async def test_a_node_with_the_rights_shown_runs_pods(kubernetes_plane: ControlP
             await cluster.create(POD, speaks, namespace)
             assert await ended(cluster, namespace, "speaks") == "Succeeded"
             assert await log_of(cluster, namespace, "speaks") == ["hello"]
-            events = (await cluster.list(EVENT, namespace)).items
-            assert "Started" in {event["reason"] for event in events}
-            await cluster.delete(POD, "speaks", namespace)
+            await is_told(cluster, namespace, "Started")
+            await cluster.create(POD, pod("stays", "exec sleep 1000", node=name), namespace)
+            await wait_for_pod(cluster, "stays", phase_is("Running"), namespace)
+            await cluster.delete(POD, "stays", namespace)  # of one that has ended the server itself would let go
+            await wait_for_pod(cluster, "stays", is_gone, namespace)
         finally:
             process.stop()
         assert "forbidden" not in process.log()

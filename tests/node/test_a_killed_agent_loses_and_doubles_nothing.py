@@ -19,6 +19,9 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.node.agent import Agent
 from shoal.node.records import PodFolder
 
+PARTS = 4
+PATIENCE_SECONDS = 120  # for a day of milliseconds, so that a machine at its limit fails nobody
+
 
 async def live(cluster: EmbeddedCluster, sandboxes: FakeSandboxes, data: Path, life: Lifeline) -> None:
     """One life of the agent, until it is killed or the day is over."""
@@ -56,15 +59,12 @@ async def one_day(data: Path, die_at: int | None, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patched:
         mortal_save(patched, life)
         await live(cluster, sandboxes, data, life)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         async with running_agent(cluster, sandboxes, config(data)):
             await the_day(cluster)
     await check(cluster, sandboxes, data, names, f"killed at step {die_at}: {life.steps[-1:]}")
     await cluster.close()
     return life.steps
-
-
-PARTS = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))

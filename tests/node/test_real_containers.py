@@ -244,11 +244,18 @@ async def test_probes_gate_readiness_and_restart_what_is_stuck(
         (folder / "dead").unlink()
         assert restarted is not None
         last = restarted["status"]["containerStatuses"][0]["lastState"]["terminated"]
+        await told(cluster, "Killing", "Container main failed liveness probe, will be restarted")
         await cluster.delete(POD, "p", "default")
         await wait_for_pod(cluster, "p", is_gone)
     assert last["exitCode"] in (137, 143)
-    said = {(e["reason"], e["message"]) for e in (await cluster.list(EVENT, "default")).items}
-    assert ("Killing", "Container main failed liveness probe, will be restarted") in said
+
+
+async def told(cluster: EmbeddedCluster, reason: str, message: str) -> None:
+    """Until there is that Event: the agent tells them behind its own back."""
+    async for event in cluster.watch(EVENT, "default", initial_events=True):
+        if (event.object.get("reason"), event.object.get("message")) == (reason, message):
+            return
+    raise AssertionError("the watch ended")
 
 
 async def test_termination_runs_the_hook_then_asks_then_kills(

@@ -58,12 +58,13 @@ async def test_nothing_is_lost_and_nothing_is_doubled(data: Path) -> None:
     cluster = await EmbeddedCluster.open(data / "state.db")
     sandboxes = await Keepers.open(data / "sandboxes")
     async with running_agent(cluster, sandboxes, node_process.settings(data)):
-        leaving = asyncio.create_task(node_process.delete_leavers(cluster))
+        leaving = asyncio.create_task(node_process.delete_leavers(cluster, data))
         for number in range(node_process.COUNT):
             await wait_for_pod(cluster, f"leaves-{number}", is_gone)
             for kind, phase in ENDS.items():
                 await wait_for_pod(cluster, f"{kind}-{number}", phase_is(phase))
         leaving.cancel()
+        await node_process.noted(data, *(f"stays-{number}" for number in range(node_process.COUNT)))
         pods = (await cluster.list(POD, "default")).items
     kept = {sandbox.spec.hostname for sandbox in (await sandboxes.adopt())[0]}
     for sandbox in (await sandboxes.adopt())[0]:

@@ -31,12 +31,14 @@ from shoal.kube.kinds import (
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
 from shoal.operator.loops import run_all
 from shoal.operator.standard import standard_loops
+from shoal.scheduling import planner
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 240
 
 
 @asynccontextmanager
 async def loops(cluster: SimulatedCluster, folder: Path) -> AsyncIterator[None]:
+    assert planner  # loaded with this module, and not in a thread beside the busy `until`
     running = asyncio.create_task(run_all(standard_loops(cluster, volumes=folder, clock=cluster.clock)))
     try:
         yield

@@ -9,6 +9,8 @@ from shoal.cluster.clock import VirtualClock
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.timers import Timers
 
+PATIENCE_SECONDS = 120
+
 
 async def test_what_is_asked_as_the_last_worker_rests_goes_out() -> None:
     out: list[str] = []
@@ -24,7 +26,7 @@ async def test_what_is_asked_as_the_last_worker_rests_goes_out() -> None:
 
     crew = Crew(1, VirtualClock())
     crew.ask(first)
-    await asyncio.wait_for(both.wait(), 10)
+    await asyncio.wait_for(both.wait(), PATIENCE_SECONDS)
     await crew.close()
     assert out == ["first", "second"]
 
@@ -49,7 +51,7 @@ async def test_deeds_wait_for_no_words_and_nobody_for_a_broken_request() -> None
     crew.say(say)
     crew.ask(broken)
     crew.ask(deed)
-    await asyncio.wait_for(told.wait(), 10)
+    await asyncio.wait_for(told.wait(), PATIENCE_SECONDS)
     await crew.close()
     assert out == ["deed", "word"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.disturbing import scenario
-from kit.fates import exits, runs
+from kit.fates import exits, holding, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import World
 from shoal.kube.times import parse
@@ -178,8 +178,10 @@ async def test_scenario_10_all_tasks_fail_but_policy_disabled(world: World) -> N
 
 @scenario()
 async def test_scenario_11_failure_threshold(world: World) -> None:
-    fates = {1: exits(1, after=1), 3: exits(1, after=8)}
-    await world.submit(fw("eleven", role("worker", 4, 2, -1, of=fates, fate=runs())))
+    with holding() as hold:
+        fates = {1: exits(1, after=1), 3: exits(1, after=8, held=hold)}
+        await world.submit(fw("eleven", role("worker", 4, 2, -1, of=fates, fate=runs())))
+        await world.until(lambda: world.task("eleven", 1).get("state") == "Completed")
     await world.completed("eleven")
     completion = world.attempt("eleven")["completionStatus"]
     assert (completion["code"], completion["type"]["name"]) == (1, "Failed")
@@ -194,7 +196,10 @@ async def test_scenario_11_failure_threshold(world: World) -> None:
 @scenario()
 async def test_scenario_12_master_dominated(world: World) -> None:
     worker = role("worker", 2, -1, -1, of={0: exits(1, after=0.5)}, fate=runs())
-    await world.submit(fw("twelve", role("master", 1, 1, 1, fate=exits(0, after=8)), worker))
+    with holding() as hold:
+        master = role("master", 1, 1, 1, fate=exits(0, after=8, held=hold))
+        await world.submit(fw("twelve", master, worker))
+        await world.until(lambda: world.task("twelve", 0, "worker").get("state") == "Completed")
     await world.completed("twelve")
     completion = world.attempt("twelve")["completionStatus"]
     assert (completion["code"], completion["trigger"]["taskRoleName"]) == (0, "master")

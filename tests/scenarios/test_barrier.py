@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kit.disturbing import scenario
-from kit.fates import Rule, pod_with, runs
+from kit.fates import Rule, holding, pod_with, runs
 from kit.frameworks import role as plain_role
 from kit.frameworks_of_scenarios import fw, role
 from kit.real_world import RealWorld
@@ -39,8 +39,11 @@ command()
 BARRIER = ("-m", "shoal", "barrier")
 
 
-def waiting(world: RealWorld, name: str, number: int, *, run: Sequence[str] = BARRIER, **spec: Any) -> Obj:
-    """A role whose tasks begin behind the barrier; its files lie in a volume all containers see."""
+def waiting(
+    world: RealWorld, name: str, number: int, *, run: Sequence[str] = BARRIER, hold: str = "/nowhere", **spec: Any
+) -> Obj:
+    """A role whose tasks begin behind the barrier; its files lie in a volume all containers see. The barrier itself
+    begins once there is no `hold`."""
     pod = pod_with(Rule(runs()), **spec)
     place = [{"name": "barrier", "mountPath": "/mnt/frameworkbarrier"}]
     env = [
@@ -49,25 +52,30 @@ def waiting(world: RealWorld, name: str, number: int, *, run: Sequence[str] = BA
         {"name": "FB_WORKER_PORT", "value": "4001"},
     ]
     barrier = {"name": "barrier", "image": "b", "command": [sys.executable, *run], "env": env}
-    pod["spec"]["initContainers"] = [{**barrier, "workingDir": "/mnt/frameworkbarrier", "volumeMounts": place}]
+    held = {"name": "held", "image": "b", "command": ["sh", "-c", f"while [ -e {hold} ]; do sleep 0.1; done"]}
+    pod["spec"]["initContainers"] = [held, {**barrier, "workingDir": "/mnt/frameworkbarrier", "volumeMounts": place}]
     main = {"command": ["sh", "-c", SPEAK], "workingDir": "/mnt/frameworkbarrier", "env": env, "volumeMounts": place}
     pod["spec"]["containers"][0] |= main
     pod["spec"]["volumes"] = [{"name": "barrier", "emptyDir": {}}]
     return plain_role(name, number, pod=pod)
 
 
-async def first_lines(world: World, pod: str, count: int) -> list[str]:
+async def first_lines(world: World, pod: str, count: int, *, container: str = "main") -> list[str]:
     text = b""
-    async for chunk in world.user.logs(pod, NAMESPACE, LogOptions(container="main", follow=True)):
+    async for chunk in world.user.logs(pod, NAMESPACE, LogOptions(container=container, follow=True)):
         text += chunk
         if text.count(b"\n") >= count:
             break
     return text.decode().splitlines()[:count]
 
 
-def has_begun(world: World, pod: str) -> bool:
-    statuses = (world.pods.get(pod, {}).get("status") or {}).get("containerStatuses") or []
-    return any((status.get("state") or {}).get("running") for status in statuses)
+def has_begun(world: World, pod: str, *, among: str = "containerStatuses", name: str = "main") -> bool:
+    statuses = (world.pods.get(pod, {}).get("status") or {}).get(among) or []
+    return any(status["name"] == name and (status.get("state") or {}).get("running") for status in statuses)
+
+
+def stands_at_the_barrier(world: World, pod: str) -> bool:
+    return has_begun(world, pod, among="initContainerStatuses", name="barrier")
 
 
 def is_running(world: World, pod: str) -> bool:
@@ -154,14 +162,22 @@ async def test_scenario_46_barrier_and_scale_down(world: World) -> None:
 @pytest.mark.processes
 async def test_scenario_46_barrier_and_scale_down_with_real_pods(tmp_path: Path) -> None:
     async with RealWorld(tmp_path, network=Network.LOOPBACK) as world:
-        server = waiting(world, "server", 1, nodeSelector={"there": "none"})
-        await world.submit(fw("gang", waiting(world, "worker", 2), server))
-        await world.until(
-            lambda: (
-                all(task["attemptStatus"]["podIP"] for task in world.tasks("gang", "worker"))
-                and len(world.tasks("gang", "worker")) == 2
+        server, pods = waiting(world, "server", 1, nodeSelector={"there": "none"}), ("gang-worker-0", "gang-worker-1")
+        with holding() as hold:
+            await world.submit(fw("gang", waiting(world, "worker", 2, hold=hold), server))
+            await world.until(
+                lambda: (
+                    all(task["attemptStatus"]["podIP"] for task in world.tasks("gang", "worker"))
+                    and len(world.tasks("gang", "worker")) == 2
+                )
             )
-        )
-        assert not has_begun(world, "gang-worker-0")
+        waits = "barrier: 2 of 3 tasks have an address"
+        await world.until(lambda: all(stands_at_the_barrier(world, pod) for pod in pods))
+        for pod in pods:
+            assert await first_lines(world, pod, 1, container="barrier") == [waits]
+        assert not any(has_begun(world, pod) for pod in pods)
         await world.rescale("gang", 0, role=1)
-        await world.until(lambda: has_begun(world, "gang-worker-0") and has_begun(world, "gang-worker-1"))
+        await world.until(lambda: all(has_begun(world, pod) for pod in pods))
+        for pod in pods:  # it waited for the scaling down, and for nothing else
+            passed = "barrier: passed: 2 of 2 tasks have an address"
+            assert await first_lines(world, pod, 2, container="barrier") == [waits, passed]

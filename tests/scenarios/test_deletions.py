@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from kit.disturbing import scenario
-from kit.fates import runs
+from kit.fates import holding, runs, would_take_its_time
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import SimulatedWorld, World
 from shoal.cluster.port import Propagation
@@ -25,12 +25,22 @@ def attempts_of(world: World, name: str, index: int = 0) -> list[dict]:
     return [found[number] for number in sorted(found)]
 
 
+def states_of(world: World, name: str, index: int) -> list[str]:
+    """Every state of a task the status ever showed."""
+    roles = [role for status in world.statuses[name] for role in status["attemptStatus"]["taskRoleStatuses"][:1]]
+    return [task["state"] for role in roles for task in role["taskStatuses"] if task["index"] == index]
+
+
 @scenario()
 async def test_scenario_17_pod_deleted_by_user_retry(world: World) -> None:
-    await world.submit(fw("again", role("worker", 2, retry=(True, 0), fate=runs(leaves_after=1))))
-    await world.running("again", 2)
-    kept = world.task("again", 0)["attemptStatus"]["podUID"]
-    gone = await world.delete_pod("again-worker-1")
+    with holding() as hold:
+        await world.submit(fw("again", role("worker", 2, retry=(True, 0), fate=runs(leaves_after=1, held=hold))))
+        await world.running("again", 2)
+        kept = world.task("again", 0)["attemptStatus"]["podUID"]
+        await would_take_its_time(world, "again-worker-1")
+        gone = await world.delete_pod("again-worker-1")
+        if not world.is_disturbed:
+            await world.until(lambda: "AttemptDeleting" in states_of(world, "again", 1))
     await world.until(lambda: world.task("again", 1)["attemptStatus"]["id"] == 1 and world.are_running("again", 2))
     task = world.task("again", 1)
     assert (task["retryPolicyStatus"]["totalRetriedCount"], task["retryPolicyStatus"]["accountableRetriedCount"]) == (
@@ -40,11 +50,6 @@ async def test_scenario_17_pod_deleted_by_user_retry(world: World) -> None:
     assert task["attemptStatus"]["podUID"] != gone
     assert world.task("again", 0)["attemptStatus"]["podUID"] == kept
     if not world.is_disturbed:
-        states = [
-            status["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"][1]["state"]
-            for status in world.statuses["again"]
-        ]
-        assert "AttemptDeleting" in states
         lost = attempts_of(world, "again", 1)[0]["attemptStatus"]["completionStatus"]
         assert (lost["code"], lost["phrase"]) == (-101, "PodExternalDeleted")
 
@@ -89,11 +94,15 @@ async def test_scenario_20_config_map_deleted_externally(world: World) -> None:
 
 @scenario()
 async def test_scenario_21_foreground_delete(world: World) -> None:
-    await world.submit(fw("goes", role("worker", 2, fate=runs(leaves_after=3)), retry=(True, 5)))
-    await world.running("goes", 2)
-    anchors, pods = deepcopy(dict(world.anchors)), deepcopy(dict(world.uids))
-    await world.delete("goes", Propagation.FOREGROUND)
-    assert world.frameworks["goes"]["metadata"]["deletionTimestamp"]
+    with holding() as hold:
+        await world.submit(fw("goes", role("worker", 2, fate=runs(leaves_after=3, held=hold)), retry=(True, 5)))
+        await world.running("goes", 2)
+        anchors, pods = deepcopy(dict(world.anchors)), deepcopy(dict(world.uids))
+        await would_take_its_time(world, *world.pods)
+        await world.delete("goes", Propagation.FOREGROUND)
+        assert world.frameworks["goes"]["metadata"]["deletionTimestamp"]
+        if not world.is_disturbed:
+            await world.until(lambda: "AttemptDeleting" in world.states["goes"])
     await world.until(lambda: "goes" not in world.frameworks)
     assert (world.pods, world.config_maps) == ({}, {})
     await world.rest(30)

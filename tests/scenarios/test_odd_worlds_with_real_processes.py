@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kit.fates import exits, runs
+from kit.fates import exits, runs, would_take_its_time
 from kit.frameworks_of_scenarios import fw, role
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, World
@@ -141,6 +141,7 @@ async def test_scenario_39_restart_of_the_whole_cluster_during_completion(tmp_pa
     async with RealWorld(tmp_path) as world:
         await world.submit(fw("stops", role("worker", 2, fate=runs(leaves_after=5)), retry=(True, 3)))
         await world.running("stops", 2)
+        await would_take_its_time(world, *world.pods)
         await world.set("stops", executionType="Stop")
         await world.until(lambda: reached in world.states["stops"])
         await world.restart_operator()

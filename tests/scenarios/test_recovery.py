@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from kit.disturbing import scenario
-from kit.fates import exits, runs
+from kit.fates import exits, holding, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.faults import Call, When
@@ -17,14 +17,16 @@ from shoal.kube.objects import uid_of
 
 @scenario()
 async def test_scenario_37_controller_restart_while_running(world: Any) -> None:
-    await world.submit(fw("lives", role("worker", 2, -1, -1, of={1: exits(0, after=20)}, fate=runs())))
-    await world.running("lives", 2)
-    before, pods = deepcopy(world.status("lives")), deepcopy(dict(world.uids))
-    await world.restart_operator()
-    await world.rest(5)
-    if not world.is_disturbed and not world.is_real:
-        assert world.status("lives") == before
-    await world.kill_operator()
+    with holding() as hold:
+        ends = exits(0, after=20, held=hold)
+        await world.submit(fw("lives", role("worker", 2, -1, -1, of={1: ends}, fate=runs())))
+        await world.running("lives", 2)
+        before, pods = deepcopy(world.status("lives")), deepcopy(dict(world.uids))
+        await world.restart_operator()
+        await world.rest(5)
+        if not world.is_disturbed and not world.is_real:
+            assert world.status("lives") == before
+        await world.kill_operator()
     if not world.is_real:
         await world.rest(60)  # task 1 ends meanwhile
     started = world.start_operator()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.disturbing import scenario
-from kit.fates import exits, runs
+from kit.fates import exits, holding, runs, would_take_its_time
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import World
 from shoal.kube.objects import Obj
@@ -116,17 +116,19 @@ async def test_scenario_27_sg2_beyond_the_old_size(world: World) -> None:
 
 @scenario()
 async def test_scenario_28_rescale_during_completion_is_ignored(world: World) -> None:
-    slow = runs(leaves_after=10)
-    await world.submit(fw("stops", role("a", 4, 4, 1, fate=slow)))
-    await world.submit(fw("heals", role("a", 4, 4, 1, fate=slow), retry=(True, 0)))
-    await world.running("stops", 4)
-    await world.running("heals", 4)
-    await world.set("stops", executionType="Stop")
-    await world.until(lambda: world.state("stops") == "AttemptDeleting")
-    await world.rescale("stops", 8)
-    await world.delete_config_map("heals-attempt")
-    await world.until(lambda: world.state("heals") == "AttemptDeleting")
-    await world.rescale("heals", 8)
+    with holding() as hold:
+        slow = runs(leaves_after=10, held=hold)
+        await world.submit(fw("stops", role("a", 4, 4, 1, fate=slow)))
+        await world.submit(fw("heals", role("a", 4, 4, 1, fate=slow), retry=(True, 0)))
+        await world.running("stops", 4)
+        await world.running("heals", 4)
+        await would_take_its_time(world, *world.pods)
+        await world.set("stops", executionType="Stop")
+        await world.until(lambda: world.state("stops") == "AttemptDeleting")
+        await world.rescale("stops", 8)
+        await world.delete_config_map("heals-attempt")
+        await world.until(lambda: world.state("heals") == "AttemptDeleting")
+        await world.rescale("heals", 8)
     await world.completed("stops")
     assert (indexes(world, "stops"), world.code("stops")) == ([0, 1, 2, 3], -210)
     await world.until(lambda: world.attempt("heals")["id"] == 1 and world.are_running("heals", 8))
@@ -151,15 +153,16 @@ async def test_scenario_30_add_and_delete_a_task_role(world: World) -> None:
     await world.submit(fw("roles", role("a", 2, fate=runs())))
     await world.running("roles", 2, "a")
     of_a = [task["attemptStatus"]["podUID"] for task in world.tasks("roles", "a")]
-    added = role("b", 2, 1, -1, of={1: exits(0, after=60)}, fate=exits(0, after=60))
-    await world.patch("roles", {"op": "add", "path": "/spec/taskRoles/-", "value": added})
-    await world.running("roles", 2, "b")
-    assert [task["attemptStatus"]["podUID"] for task in world.tasks("roles", "a")] == of_a
-    of_b = [task["attemptStatus"]["podUID"] for task in world.tasks("roles", "b")]
-    test = {"op": "test", "path": "/spec/taskRoles/0/name", "value": "a"}
-    await world.patch("roles", test, {"op": "remove", "path": "/spec/taskRoles/0"})
-    await world.until(lambda: [r["name"] for r in world.attempt("roles")["taskRoleStatuses"]] == ["b"])
-    assert [task["attemptStatus"]["podUID"] for task in world.tasks("roles", "b")] == of_b
+    with holding() as hold:
+        added = role("b", 2, 1, -1, fate=exits(0, after=60, held=hold))
+        await world.patch("roles", {"op": "add", "path": "/spec/taskRoles/-", "value": added})
+        await world.running("roles", 2, "b")
+        assert [task["attemptStatus"]["podUID"] for task in world.tasks("roles", "a")] == of_a
+        of_b = [task["attemptStatus"]["podUID"] for task in world.tasks("roles", "b")]
+        test = {"op": "test", "path": "/spec/taskRoles/0/name", "value": "a"}
+        await world.patch("roles", test, {"op": "remove", "path": "/spec/taskRoles/0"})
+        await world.until(lambda: [r["name"] for r in world.attempt("roles")["taskRoleStatuses"]] == ["b"])
+        assert [task["attemptStatus"]["podUID"] for task in world.tasks("roles", "b")] == of_b
     await world.completed("roles")
     assert world.attempt("roles")["completionStatus"]["trigger"]["taskRoleName"] == "b"
 
@@ -180,8 +183,10 @@ async def test_scenario_31_scale_down_completes_the_job(world: World) -> None:
 
 @scenario()
 async def test_scenario_32_policy_edited_alone(world: World) -> None:
-    fates = {1: exits(1, after=1), 2: exits(1, after=9)}
-    await world.submit(fw("edited", role("worker", 4, 3, -1, of=fates, fate=runs())))
+    with holding() as hold:
+        fates = {1: exits(1, after=1), 2: exits(1, after=9, held=hold)}
+        await world.submit(fw("edited", role("worker", 4, 3, -1, of=fates, fate=runs())))
+        await world.until(lambda: world.task("edited", 1).get("state") == "Completed")
     await world.until(lambda: [t["state"] for t in world.tasks("edited")].count("Completed") == 2)
     await world.rest(5)
     assert world.state("edited") == "AttemptRunning"
