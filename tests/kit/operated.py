@@ -40,8 +40,8 @@ def shared(folder: Path) -> Iterator[ControlPlane]:
 
 def requests(plane: ControlPlane, user: str) -> list[dict[str, Any]]:
     """Every request of a user that was answered so far, in order."""
-    lines = (Path(plane.folder) / "audit.log").read_text().splitlines()
-    told = [json.loads(line) for line in lines if user in line]
+    whole, _, _ = (Path(plane.folder) / "audit.log").read_text().rpartition("\n")  # the last line may be half there
+    told = [json.loads(line) for line in whole.splitlines() if user in line]
     return [entry for entry in told if entry["user"]["username"] == user]
 
 

@@ -96,6 +96,16 @@ def test_a_failure_that_was_told_to_go_counts_no_more():
     assert gathered(TRAINER, [*ALL, *failed]).ended == ()
 
 
+def test_a_trainer_that_is_done_already_is_waited_for_no_longer():
+    """It was quick: the others may not have seen it run, and nobody comes in its place. A server that ended is gone."""
+    servers = [pod("pserver", 9), pod("pserver", 10)]
+    done = [*servers, pod("trainer", 0, "Succeeded"), pod("trainer", 1)]
+    assert (gathered(TRAINER, done).is_complete, gathered(TRAINER, done).ended) == (True, ())
+    assert settings(TRAINER, done) == settings(TRAINER, ALL)
+    without = gathered(TRAINER, [servers[0], pod("pserver", 10, "Succeeded"), *done[2:]])
+    assert (without.is_complete, without.ended) == (False, ("ctr-pserver-10",))
+
+
 async def put(cluster: EmbeddedCluster, each: Obj) -> None:
     made = {"metadata": each["metadata"], "spec": {"containers": [{"name": "main", "image": "local"}]}}
     await cluster.create(POD, made, "default")

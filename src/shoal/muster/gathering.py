@@ -1,7 +1,8 @@
 """Who is there, in an order everybody agrees on, and what each process is told of it. Pure.
 
-A member counts once its pod runs and nobody has told it to go; failures count for as long as their pods stay. Members
-are numbered by the names of their pods, numbers within names as numbers: whoever looks at the same pods gives each of
+A member counts once its pod runs and nobody has told it to go, and a trainer that has done its part still does: nobody
+comes in its place, and the others may not have seen it run. Failures count for as long as their pods stay. Members are
+numbered by the names of their pods, numbers within names as numbers: whoever looks at the same pods gives each of
 them the same place. Servers have addresses that differ in their ports too, so that two of them may share a host.
 """
 
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from shoal.kube.objects import Obj, is_leaving, labels_of, name_of
 from shoal.muster.environment import PSERVER, Orders
 
-_ENDED = ("Succeeded", "Failed")
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -27,7 +27,7 @@ class Gathering:
     """What is there of those that are awaited: a line per label that changed is worth saying."""
 
     counts: tuple[tuple[str, int, int], ...]  # label, there, wanted
-    ended: tuple[str, ...] = ()  # pods that are awaited and will not run again
+    ended: tuple[str, ...] = ()  # pods that are awaited and will never count
 
     @property
     def is_complete(self) -> bool:
@@ -38,16 +38,29 @@ def gathered(orders: Orders, pods: Iterable[Obj]) -> Gathering:
     """Raises TooManyFailed as soon as that is seen: those who failed may never come to be counted."""
     known = list(pods)
     _refuse_failed(orders, known)
-    counts = tuple((label, len(running(known, label)), wanted) for label, wanted in orders.awaited)
+    there = {orders.server_label: servers(orders, known), orders.trainer_label: trainers(orders, known)}
+    counts = tuple((label, len(there[label]), wanted) for label, wanted in orders.awaited)
     ended = [
-        name_of(pod) for pod in known for label, _ in orders.awaited if _wears(pod, label) and _stays_in(pod, *_ENDED)
+        pod
+        for label, _ in orders.awaited
+        for pod in _in_order(known, label, "Succeeded", "Failed")
+        if pod not in there[label]
     ]
-    return Gathering(counts, tuple(sorted(ended, key=_by_number)))
+    return Gathering(counts, tuple(map(name_of, ended)))
 
 
-def running(pods: Iterable[Obj], label: str) -> list[Obj]:
+def servers(orders: Orders, pods: Iterable[Obj]) -> list[Obj]:
     """Those that run, in the order everybody agrees on."""
-    found = [pod for pod in pods if _wears(pod, label) and _stays_in(pod, "Running")]
+    return _in_order(pods, orders.server_label, "Running")
+
+
+def trainers(orders: Orders, pods: Iterable[Obj]) -> list[Obj]:
+    """Those that run or have done so to a good end, in the order everybody agrees on."""
+    return _in_order(pods, orders.trainer_label, "Running", "Succeeded")
+
+
+def _in_order(pods: Iterable[Obj], label: str, *phases: str) -> list[Obj]:
+    found = [pod for pod in pods if _wears(pod, label) and _stays_in(pod, *phases)]
     return sorted(found, key=lambda pod: _by_number(name_of(pod)))
 
 
@@ -55,23 +68,23 @@ def settings(orders: Orders, pods: Iterable[Obj]) -> dict[str, str]:
     """The variables of the program. Raises TooManyFailed, and LookupError where this pod itself is not seen to run."""
     known = list(pods)
     _refuse_failed(orders, known)
-    servers, trainers = running(known, orders.server_label), running(known, orders.trainer_label)
-    own = [name_of(pod) for pod in (servers if orders.role == PSERVER else trainers)]
+    serving, training = servers(orders, known), trainers(orders, known)
+    own = [name_of(pod) for pod in (serving if orders.role == PSERVER else training)]
     if orders.pod not in own:
         raise LookupError(orders.pod)
     place = own.index(orders.pod)
-    endpoints = [f"{_address(pod)}:{orders.port + number}" for number, pod in enumerate(servers[: orders.servers])]
+    endpoints = [f"{_address(pod)}:{orders.port + number}" for number, pod in enumerate(serving[: orders.servers])]
     made = {
         "PADDLE_PSERVERS": ",".join(endpoints),
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(endpoints),
-        "PADDLE_TRAINER_IPS": ",".join(_address(pod) for pod in trainers),
+        "PADDLE_TRAINER_IPS": ",".join(_address(pod) for pod in training),
         "PADDLE_TRAINER_ID": str(place),
         "PADDLE_PSERVER_ID": str(place),
         "TRAINING_ROLE": orders.role,
     }
     if orders.role == PSERVER:
         made["PADDLE_PORT"] = str(orders.port + place)
-        made["POD_IP"] = _address(servers[place])
+        made["POD_IP"] = _address(serving[place])
     return made
 
 
