@@ -58,7 +58,7 @@ def holding() -> Iterator[str]:
 
 async def would_take_its_time(world: World, *pods: str) -> None:
     """Until real processes that leave in their own way would do so: told earlier, they are gone at once."""
-    for pod in pods if world.is_real else ():
+    for pod in pods if world.has_processes else ():
         async for _ in world.user.logs(pod, world.namespace, LogOptions(container="main", follow=True)):
             break
 

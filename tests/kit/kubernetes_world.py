@@ -83,7 +83,7 @@ class Retold(World):
 
 
 class KubernetesWorld(World):
-    is_real = True
+    is_real = has_processes = True
     watched: tuple[Kind, ...] = WATCHED
     retold: type[World] = Retold
 

@@ -24,6 +24,7 @@ from shoal.kube.objects import Obj, name_of
 
 class OutsideWorld(KubernetesWorld):
     is_disturbed = True
+    has_processes = False
 
     def __init__(self, plane: ControlPlane, cluster: KubernetesCluster, *, pace: float) -> None:
         super().__init__(plane)

@@ -25,7 +25,7 @@ from shoal.operator.jobs import JobLoop
 
 
 class RealWorld(World):
-    is_real = True
+    is_real = has_processes = True
 
     def __init__(
         self,

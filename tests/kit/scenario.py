@@ -43,6 +43,7 @@ class World(ABC):
     """A cluster with Frameworks, as the user of a scenario sees it."""
 
     is_real = False
+    has_processes = False  # there are real worlds of hollow pods too
     is_disturbed = False
     namespace = NAMESPACE  # where its objects really are
     dialect = DIALECT  # the language of its jobs
