@@ -156,6 +156,40 @@ async def test_a_manifest_cannot_ask_for_more_than_its_kind(group: str) -> None:
         assert request.path.isascii()
 
 
+async def test_a_write_on_its_way_at_the_deadline_may_have_worked() -> None:
+    """Though an earlier try of it was turned away for certain."""
+    clock = Struck()
+    async with scripted(BUSY, silence) as server, client(server, clock) as cluster:
+        creating = asyncio.create_task(cluster.create(CM, config_map("a"), "default"))
+        for _ in range(2):
+            await server.arrived.get()
+        clock.strike()
+        with pytest.raises(OutcomeUnknown, match=r"POST .* was not answered by .* within 60 s"):
+            await creating
+
+
+class Struck(Hurried):
+    """One whose deadline comes when it is told to."""
+
+    def call_later(self, seconds: float, call: Any) -> Timer:
+        if seconds == self.deadline:
+            self.strike = call
+        return super().call_later(seconds, call)
+
+
+async def test_an_apply_that_may_have_been_heard_is_not_said_to_be_unasked() -> None:
+    async def hear_and_go(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        server.close()
+        writer.close()
+
+    server = await asyncio.start_server(hear_and_go, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with opened(Connection(url), clock=Hurried(), chance=random.Random(1)) as cluster:
+        with pytest.raises(OutcomeUnknown, match=r"PATCH .* was not answered by .*: the server closed the connection"):
+            await cluster.apply(CM, config_map("a"), "default")
+
+
 async def test_a_token_of_two_lines_is_said() -> None:
     async with scripted() as server, client(server, headers={"Authorization": "Bearer a\nb"}) as cluster:
         with pytest.raises(

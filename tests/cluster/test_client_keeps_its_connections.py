@@ -252,20 +252,26 @@ async def test_what_comes_while_nobody_asks_ends_the_connection() -> None:
         assert (await ask(asking)).body == b"last"
 
 
-async def test_an_answer_before_the_question_is_out_is_the_last() -> None:
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
+async def test_an_answer_before_the_question_is_out_is_the_last(secure: bool) -> None:
     """What is left of the question would stand in the way of the next."""
     questions: list[bytes] = []
     over = asyncio.Event()
+    theirs, ours = (
+        (OURS.sign("server").context(), Trust(OURS.certificate.decode()).context()) if secure else (None, None)
+    )
 
     async def impatient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         questions.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(OK)
         await over.wait()
-        writer.close()
+        writer.transport.abort()
 
-    async with await asyncio.start_server(impatient, "127.0.0.1", 0) as server:
-        asking = Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
-        assert [(await ask(asking, "POST", body)).body for body in (b"x" * 20_000_000, b"y")] == [b"ok", b"ok"]
+    async with await asyncio.start_server(impatient, "127.0.0.1", 0, ssl=theirs) as server:
+        scheme, port = "https" if secure else "http", server.sockets[0].getsockname()[1]
+        asking = Exchange(f"{scheme}://127.0.0.1:{port}", {}, "server")
+        bodies = (b"x" * 20_000_000, b"y")
+        assert [(await ask(asking, "POST", body, trust=ours)).body for body in bodies] == [b"ok", b"ok"]
         asking.close()
         over.set()
     assert len(questions) == 2
@@ -325,6 +331,22 @@ async def test_a_connection_that_waits_holds_on_to_no_answer() -> None:
 
 
 async def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = noting_names(monkeypatch)
+    async with raw([OK], [OK], [OK]) as (served, asking):
+        await asyncio.gather(*(ask(asking) for _ in range(3)))
+        assert (len(served.asked), looked_up) == (3, ["127.0.0.1"])
+
+
+async def test_a_name_that_is_none_is_looked_up_once_for_all_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again for whoever asks later: it may have become one."""
+    looked_up = noting_names(monkeypatch)
+    asking = Exchange("http://nowhere.invalid", {})
+    for times in (1, 2):
+        asked = await asyncio.gather(*(ask(asking) for _ in range(3)), return_exceptions=True)
+        assert ([type(each) for each in asked], len(looked_up)) == ([NoWay] * 3, times)
+
+
+def noting_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     loop = asyncio.get_running_loop()
     looked_up: list[str] = []
     look_up = loop.getaddrinfo
@@ -334,9 +356,7 @@ async def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None
         return await look_up(host, *rest, **more)
 
     monkeypatch.setattr(loop, "getaddrinfo", noted)
-    async with raw([OK], [OK], [OK]) as (served, asking):
-        await asyncio.gather(*(ask(asking) for _ in range(3)))
-        assert (len(served.asked), looked_up) == (3, ["127.0.0.1"])
+    return looked_up
 
 
 @pytest.mark.parametrize(

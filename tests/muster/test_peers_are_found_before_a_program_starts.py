@@ -133,8 +133,8 @@ async def test_too_many_failures_end_the_waiting_though_not_all_run():
     finally:
         await cluster.close()
     assert said[2:] == [
-        "paddle-job-pserver=fluid-ctr: 2 of 2 run",
-        "paddle-job=fluid-ctr: 1 of 2 run",
+        "paddle-job-pserver=fluid-ctr: 2 of 2 are there",
+        "paddle-job=fluid-ctr: 1 of 2 are there",
         "ended and waited for no more: ctr-trainer-0; others have to come in their place",
     ]
 
@@ -149,13 +149,13 @@ async def test_the_last_one_to_run_lets_all_begin():
 
         def say(sentence: str) -> None:
             said.append(sentence)
-            is_counted.set() if sentence.endswith("1 of 2 run") else None
+            is_counted.set() if sentence.endswith("1 of 2 are there") else None
 
         waiting = asyncio.create_task(wait(cluster, TRAINER, "default", say))
         await is_counted.wait()
         assert not waiting.done()
         await put(cluster, ALL[0])
         assert await waiting == settings(TRAINER, ALL)
-        assert said[-2:] == ["paddle-job-pserver=fluid-ctr: 2 of 2 run", "paddle-job=fluid-ctr: 2 of 2 run"]
+        assert said[-2:] == ["paddle-job-pserver=fluid-ctr: 2 of 2 are there", "paddle-job=fluid-ctr: 2 of 2 are there"]
     finally:
         await cluster.close()

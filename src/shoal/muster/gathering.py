@@ -40,13 +40,9 @@ def gathered(orders: Orders, pods: Iterable[Obj]) -> Gathering:
     _refuse_failed(orders, known)
     there = {orders.server_label: servers(orders, known), orders.trainer_label: trainers(orders, known)}
     counts = tuple((label, len(there[label]), wanted) for label, wanted in orders.awaited)
-    ended = [
-        pod
-        for label, _ in orders.awaited
-        for pod in _in_order(known, label, "Succeeded", "Failed")
-        if pod not in there[label]
-    ]
-    return Gathering(counts, tuple(map(name_of, ended)))
+    lost = {orders.server_label: ("Succeeded", "Failed"), orders.trainer_label: ("Failed",)}
+    ended = [name_of(pod) for label, _ in orders.awaited for pod in _in_order(known, label, *lost[label])]
+    return Gathering(counts, tuple(ended))
 
 
 def servers(orders: Orders, pods: Iterable[Obj]) -> list[Obj]:
@@ -65,7 +61,7 @@ def _in_order(pods: Iterable[Obj], label: str, *phases: str) -> list[Obj]:
 
 
 def settings(orders: Orders, pods: Iterable[Obj]) -> dict[str, str]:
-    """The variables of the program. Raises TooManyFailed, and LookupError where this pod itself is not seen to run."""
+    """The variables of the program. Raises TooManyFailed, and LookupError where this pod itself is not there yet."""
     known = list(pods)
     _refuse_failed(orders, known)
     serving, training = servers(orders, known), trainers(orders, known)

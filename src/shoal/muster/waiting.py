@@ -1,4 +1,4 @@
-"""Hearing of the pods of a job until all that are awaited run.
+"""Hearing of the pods of a job until all that are awaited are there.
 
 A copy of the pods is kept by a watch, so nothing here looks again by the clock; the copy lists anew by itself where a
 watch breaks off.
@@ -35,7 +35,7 @@ async def wait(cluster: Cluster, orders: Orders, namespace: str, say: Callable[[
             if found != said:
                 said = found
                 for label, there, wanted in found.counts:
-                    say(f"{label}: {there} of {wanted} run")
+                    say(f"{label}: {there} of {wanted} are there")
                 if found.ended and not found.is_complete:
                     say(f"ended and waited for no more: {', '.join(found.ended)}; others have to come in their place")
             if found.is_complete:

@@ -50,13 +50,12 @@ class Exchange:
         self._host, self._port = where.raw_host or "", where.port
         self._prefix = where.raw_path.rstrip("/")
         self._server_name = (server_name or self._host).rstrip(".")
-        self._headers = {"Host": where.raw_authority, **headers}
+        self._headers = {"Host": where.host_port_subcomponent, **headers}
         self._common: tuple[Shown, bytes] | None = None  # the lines of headers that go with what is shown
         self._idle: list[Http1] = []  # the one that waits for longest first
         self._trust: ssl.SSLContext | None = None
         self._closed = False
-        self._looking_up = asyncio.Lock()
-        self._addresses: list[Any] = []
+        self._addresses: asyncio.Future[list[Any]] | None = None  # as they were looked up last
         self._addresses_end = 0.0
 
     def close(self) -> None:
@@ -131,13 +130,13 @@ class Exchange:
         return connection
 
     async def _found(self) -> list[Any]:
-        """Where the server is: looked up once, however many ask."""
+        """Where the server is: looked up once, however many ask meanwhile or soon after."""
         loop = asyncio.get_running_loop()
-        async with self._looking_up:
-            if self._addresses_end <= loop.time():
-                self._addresses = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-                self._addresses_end = loop.time() + _NAMES_SECONDS
-            return self._addresses
+        if self._addresses is None or (self._addresses.done() and self._addresses_end <= loop.time()):
+            looking = loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            self._addresses = asyncio.ensure_future(looking)
+            self._addresses_end = loop.time() + _NAMES_SECONDS
+        return await asyncio.shield(self._addresses)
 
 
 def _lines(headers: Mapping[str, str]) -> bytes:

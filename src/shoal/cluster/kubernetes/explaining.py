@@ -73,7 +73,8 @@ def _no_way(cause: Exception, connection: Connection) -> str:
             return f"{url} does not speak TLS. Should the address begin with http://, or have another port?"
         return f"{url} cannot be reached: TLS failed: {cause.strerror or cause}"
     if isinstance(cause, UnicodeError):  # of a length or with letters that no name can have
-        return f"{url} cannot be reached: its host is no name. Check the address"
+        what = f"tls-server-name {connection.server_name!r}" if connection.server_name else "host"
+        return f"{url} cannot be reached: its {what} is no name. Check the address"
     if isinstance(cause, ValueError):
         return f"{url} cannot be asked: {cause}"
     number = cause.errno if isinstance(cause, OSError) else None

@@ -57,8 +57,11 @@ class Http1(asyncio.Protocol):
             self._begin_anew()  # while it waits it holds on to no answer
 
     def is_quiet(self) -> bool:
-        """Whether nothing came since the last answer: whatever did is its end, even if asyncio has not told it yet."""
-        return self.is_open and self._socket.fileno() != -1 and not self._looked_at.poll(0)
+        """Whether nothing came since the last answer, and nothing of the last question is left to send.
+
+        Whatever came is its end, even if asyncio has not told it yet.
+        """
+        return self.is_open and self._socket.fileno() != -1 and self._looked_at.poll(0) == self._fit
 
     def end(self) -> None:
         if self.is_open:
@@ -72,7 +75,8 @@ class Http1(asyncio.Protocol):
         self.is_open = True
         self._socket = transport.get_extra_info("socket")
         self._looked_at = select.poll()
-        self._looked_at.register(self._socket.fileno(), select.POLLIN)
+        self._looked_at.register(self._socket.fileno(), select.POLLIN | select.POLLOUT)
+        self._fit = [(self._socket.fileno(), select.POLLOUT)]
 
     def data_received(self, data: bytes) -> None:
         self.has_heard = True
@@ -114,7 +118,7 @@ class Http1(asyncio.Protocol):
             self._has_head = False  # a word in between, such as 100 Continue: the answer follows
             return
         if not self._parser.should_keep_alive() or self._transport.get_write_buffer_size():
-            self.end()  # it is to be the last, or the rest of the question stands in the way of the next
+            self.end()  # it is to be the last, or what is left of the question would be in the way of the next
         self._succeed()
 
     @property

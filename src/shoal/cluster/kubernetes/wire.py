@@ -47,6 +47,14 @@ Send = Callable[[Request, Shown], Awaitable[T]]
 Noted = Callable[[str, str], None]  # of each request that leaves, every try of it: its verb and its resource
 
 
+@dataclass(slots=True)
+class _Tries:
+    """Of one request."""
+
+    failures: list[Failure] = field(default_factory=list)
+    waits: bool = False  # for the next try; else one is on its way
+
+
 class Wire:
     """The way to one server. Close it at the end."""
 
@@ -140,21 +148,22 @@ class Wire:
 
     async def _in_time(self, request: Request, send: Send[T]) -> T:
         """Raises Failure where the attempts that make sense did not help."""
-        failures: list[Failure] = []
+        tries = _Tries()
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(None) as scope:
                 timer = self._clock.call_later(self.settings.deadline_seconds, lambda: scope.reschedule(loop.time()))
                 try:
-                    return await self._tried(request, send, failures)
+                    return await self._tried(request, send, tries)
                 finally:
                     timer.cancel()
         except TimeoutError:
-            if failures and failures[-1].code:  # it was waiting to be let in again
-                raise failures[-1] from None
+            if tries.waits and tries.failures[-1].code:  # to be let in again: it is known what became of the last
+                raise tries.failures[-1] from None
             raise explaining.too_late(self.connection, str(request), self.settings.deadline_seconds) from None
 
-    async def _tried(self, request: Request, send: Send[T], failures: list[Failure]) -> T:
+    async def _tried(self, request: Request, send: Send[T], tries: _Tries) -> T:
+        failures = tries.failures
         while True:
             try:
                 return await self._once(request, send, await self._shown())
@@ -165,8 +174,10 @@ class Wire:
                     patience=self.settings.patience, chance=self._chance,
                 )  # fmt: skip
                 if seconds is None:
-                    raise _most_telling(failures) from None
+                    raise _most_telling(request, failures) from None
+            tries.waits = True
             await pause(self._clock, seconds)
+            tries.waits = False
 
     async def _once(self, request: Request, send: Send[T], shown: Shown) -> T:
         if request.urgent:
@@ -266,11 +277,11 @@ def _is_repeatable(request: Request, failed: Failure) -> bool:
     return request.repeatable or (failed.was_unheard and request.method == "DELETE")
 
 
-def _most_telling(failures: list[Failure]) -> Failure:
-    """The last; but what may have been heard is not denied by a later try for which there was no way."""
+def _most_telling(request: Request, failures: list[Failure]) -> Failure:
+    """The last; but a write that may have been heard is not denied by a later try for which there was no way."""
     last = failures[-1]
-    heard = [failed for failed in failures if failed.was_unheard]
-    return last if last.may_have_worked or not heard else heard[-1]
+    heard = [failed for failed in failures if failed.may_have_worked and failed.wait_seconds is None]
+    return last if last.may_have_worked or not heard or request.method == "GET" else heard[-1]
 
 
 def _proxy(given: str) -> dict[str, Any]:
