@@ -50,7 +50,7 @@ class Exchange:
         self._host, self._port = where.raw_host or "", where.port
         self._prefix = where.raw_path.rstrip("/")
         self._server_name = (server_name or self._host).rstrip(".")
-        self._headers = {"Host": where.host_port_subcomponent, **headers}
+        self._headers = {"Host": where.host_port_subcomponent or "", **headers}
         self._common: tuple[Shown, bytes] | None = None  # the lines of headers that go with what is shown
         self._idle: list[Http1] = []  # the one that waits for longest first
         self._trust: ssl.SSLContext | None = None
