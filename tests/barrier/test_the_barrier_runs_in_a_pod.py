@@ -123,6 +123,20 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str):
         connection.from_kubeconfig(path)
 
 
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ("https://h:x", "should be an address such as https://10.0.0.1:6443, not 'https://h:x'"),
+        ("h:99999", "should be an address such as https://10.0.0.1:6443, not 'h:99999'"),
+        ("http://me:secret@h", "is an address only: users and passwords have no place in it"),
+    ],
+)
+def test_an_address_that_is_none_is_said(server: str, why: str) -> None:
+    with pytest.raises(NoConnection) as refused:
+        connection.find(Environment("default", "gang", server=server), {})
+    assert str(refused.value) == f"KUBE_APISERVER_ADDRESS {why}"
+
+
 def test_no_way_at_all_says_what_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(NoConnection, match=re.escape("KUBECONFIG and ~/.kube/config name no file")):

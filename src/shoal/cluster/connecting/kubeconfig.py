@@ -111,12 +111,13 @@ def _server_of(cluster: Entry) -> str:
     url = _url(given)
     if "@" in url:
         raise cluster.mistake("server", "should be an address only: users and passwords have no place in it")
-    if not _is_address(url):
+    if not is_address(url):
         raise cluster.mistake("server", f"should be an address such as https://10.0.0.1:6443, not {given!r}")
     return url
 
 
-def _is_address(url: str) -> bool:
+def is_address(url: str) -> bool:
+    """Whether a server can be there."""
     try:
         parts = urlsplit(url)
         has_port = parts.port is None or parts.port > 0
