@@ -39,7 +39,7 @@ COMMANDS = {
     "operator": "Serve jobs on a Kubernetes cluster.",
     "scheduler": "Place pods on a Kubernetes cluster, gangs whole or not at all.",
     "barrier": "Wait until every task of a Framework has an address.",
-    "muster": "Wait until the servers and trainers of a Paddle job run, then start this one.",
+    "muster": "Wait until the servers and trainers of a Paddle job are there, then start this one.",
     "completion": "Print the tab completion for your shell.",
 }
 
