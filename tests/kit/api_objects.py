@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 import re
-import time
 from typing import Any
 
 from kit.api import Api, Obj
+from kit.asking import answer_turns
 
 BOOKKEEPING = ("uid", "resourceVersion", "creationTimestamp")
 
@@ -206,13 +206,16 @@ def serve(api: Api, definition: Obj) -> Obj:
             created = watch.until(lambda event: is_established(event["object"]))[-1]["object"]
     spec = created["spec"]
     served = next(each["name"] for each in spec["versions"] if each["served"])
-    path = f"/apis/{spec['group']}/{served}/{spec['names']['plural']}"
-    # Nothing tells when a real server has put the new path up; Established comes a moment before.
-    for _ in range(1200):
-        if api.get(path).status == 200:
-            return created
-        time.sleep(0.05)
-    raise AssertionError(f"{path} is not served although its definition is established")
+    group, plural = f"/apis/{spec['group']}/{served}", spec["names"]["plural"]
+    # Nothing tells when a real server has put the new path up, nor, from another part of it, what is discovered there;
+    # Established comes a moment before.
+    answer_turns(lambda: api.get(f"{group}/{plural}"), lambda answer: answer.status == 200)
+    answer_turns(lambda: api.get(group), lambda answer: answer.status == 200 and plural in _plurals(answer.ok()))
+    return created
+
+
+def _plurals(group: Obj) -> list[str]:
+    return [resource["name"] for resource in group["resources"]]
 
 
 def is_established(definition: Obj) -> bool:

@@ -21,15 +21,19 @@ async def answer_becomes(ask: Callable[[], Awaitable[Answer]], is_wanted: Callab
     """The first answer that is wanted; fails with the last one where none comes."""
     ends = time.monotonic() + LIMIT_SECONDS
     while not is_wanted(answer := await ask()):
-        assert time.monotonic() < ends, f"not so in {LIMIT_SECONDS:.0f} s; the last answer: {answer!r}"
+        _check(ends, answer)
         await asyncio.sleep(PAUSE_SECONDS)
     return answer
 
 
 def answer_turns(ask: Callable[[], Answer], is_wanted: Callable[[Answer], bool]) -> Answer:
     """The same for tests that have no loop."""
+    ends = time.monotonic() + LIMIT_SECONDS
+    while not is_wanted(answer := ask()):
+        _check(ends, answer)
+        time.sleep(PAUSE_SECONDS)
+    return answer
 
-    async def asked() -> Answer:
-        return ask()
 
-    return asyncio.run(answer_becomes(asked, is_wanted))
+def _check(ends: float, answer: object) -> None:
+    assert time.monotonic() < ends, f"not so in {LIMIT_SECONDS:.0f} s; the last answer: {answer!r}"

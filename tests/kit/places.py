@@ -6,7 +6,6 @@ a real API server; the last two are reached by the client for real clusters.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -16,6 +15,7 @@ from typing import Any
 
 from kit.api_objects import is_established
 from kit.api_server import Running
+from kit.asking import answer_becomes
 from kit.cluster_objects import definition
 from kit.control_plane import ControlPlane
 from shoal.cluster.connecting import from_kubeconfig
@@ -125,12 +125,15 @@ async def _create(cluster: Cluster, made: Obj) -> str:
 
 async def _answering(cluster: Cluster, kind: Kind) -> Kind:
     """Nothing tells when a real server has put the new path up; Established comes a moment before."""
-    for _ in range(1200):
+
+    async def is_served() -> bool:
         try:
             await cluster.list(kind, "default", limit=1)
-            return kind
         except ApiError as refused:
             if refused.code != 404:
                 raise
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{kind} is not served although its definition is established")
+            return False
+        return True
+
+    await answer_becomes(is_served, bool)
+    return kind

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -42,18 +45,49 @@ def asks_for_too_much(queue: str, cpu: int, *, let_in: bool, board: Board) -> st
     return said(board.cycle(), "g")
 
 
+def board_of(cpu: int, queues: dict[str, dict[str, Any]], **settings: Any) -> Board:
+    """One node and these queues."""
+    board = Board(**settings)
+    board.node("n", cpu=cpu)
+    for name, limits in queues.items():
+        board.queue(name, **limits)
+    return board
+
+
 LET_IN = pytest.mark.parametrize("let_in", [False, True], ids=["outside its queue", "let into its queue"])
+NEVER: dict[str, tuple[Callable[[], Board], str, int, str]] = {
+    "its own capability": (
+        partial(board_of, 4, {"small": {"capability": cores(cpu=1)}}),
+        "small", 2,
+        "waiting: needs 2 cpu, and queue small may hold 1 in all, "
+        "so raise its capability, ask for less, or name another queue",
+    ),
+    "that of the queue above": (
+        partial(board_of, 8, {"dept": {"capability": cores(cpu=2)}, "team": {"parent": "dept"}}, sharing="capacity"),
+        "team", 3,
+        "waiting: needs 3 cpu, and queue team may hold 2 in all, "
+        "so raise the capability of queue dept above it, ask for less, or name another queue",
+    ),
+    "what is guaranteed to others": (
+        partial(board_of, 8, {"a": {}, "b": {"guarantee": cores(cpu=6)}}),
+        "a", 3,
+        "waiting: needs 3 cpu, and queue a may hold 2 in all, "
+        "so lower what is guaranteed to others, ask for less, or name another queue",
+    ),
+    "the cluster, not the capability": (
+        partial(board_of, 4, {"a": {"capability": cores(cpu=64)}}),
+        "a", 6,
+        "waiting: needs 6 cpu, and queue a may hold 4 in all, so make it smaller or add nodes",
+    ),
+}  # fmt: skip
 
 
 @LET_IN
-def test_who_asks_for_more_than_its_queue_may_ever_hold_is_not_told_to_wait(let_in: bool) -> None:
-    board = Board()
-    board.node("n", cpu=4)
-    board.queue("small", capability=cores(cpu=1))
-    assert asks_for_too_much("small", 2, let_in=let_in, board=board) == (
-        "waiting: needs 2 cpu, and queue small may hold 1 in all, "
-        "so raise its capability, ask for less, or name another queue"
-    )
+@pytest.mark.parametrize(("make", "queue", "cpu", "sentence"), NEVER.values(), ids=NEVER)
+def test_who_asks_for_more_than_its_queue_may_ever_hold_is_told_what_is_too_small(
+    make: Callable[[], Board], queue: str, cpu: int, sentence: str, let_in: bool
+) -> None:
+    assert asks_for_too_much(queue, cpu, let_in=let_in, board=make()) == sentence
 
 
 def test_a_share_by_weight_does_not_hide_a_capability_that_is_too_small() -> None:
@@ -66,40 +100,6 @@ def test_a_share_by_weight_does_not_hide_a_capability_that_is_too_small() -> Non
     assert asks_for_too_much("a", 6, let_in=True, board=board) == (
         "waiting: needs 6 cpu, and queue a may hold 5 in all, "
         "so raise its capability, ask for less, or name another queue"
-    )
-
-
-@LET_IN
-def test_the_queue_above_is_named_where_its_capability_is_what_is_too_small(let_in: bool) -> None:
-    board = Board(sharing="capacity")
-    board.node("n", cpu=8)
-    board.queue("dept", capability=cores(cpu=2))
-    board.queue("team", parent="dept")
-    assert asks_for_too_much("team", 3, let_in=let_in, board=board) == (
-        "waiting: needs 3 cpu, and queue team may hold 2 in all, "
-        "so raise the capability of queue dept above it, ask for less, or name another queue"
-    )
-
-
-@LET_IN
-def test_what_is_guaranteed_to_others_is_named_where_it_leaves_too_little(let_in: bool) -> None:
-    board = Board()
-    board.node("n", cpu=8)
-    board.queue("a")
-    board.queue("b", guarantee=cores(cpu=6))
-    assert asks_for_too_much("a", 3, let_in=let_in, board=board) == (
-        "waiting: needs 3 cpu, and queue a may hold 2 in all, "
-        "so lower what is guaranteed to others, ask for less, or name another queue"
-    )
-
-
-@LET_IN
-def test_a_capability_larger_than_the_cluster_need_not_be_raised(let_in: bool) -> None:
-    board = Board()
-    board.node("n", cpu=4)
-    board.queue("a", capability=cores(cpu=64))
-    assert asks_for_too_much("a", 6, let_in=let_in, board=board) == (
-        "waiting: needs 6 cpu, and queue a may hold 4 in all, so make it smaller or add nodes"
     )
 
 
