@@ -128,7 +128,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str):
     [
         ("https://h:x", "should be an address such as https://10.0.0.1:6443, not 'https://h:x'"),
         ("h:99999", "should be an address such as https://10.0.0.1:6443, not 'h:99999'"),
-        ("http://me:secret@h", "is an address only: users and passwords have no place in it"),
+        ("http://me:secret@h", "should be an address only: users and passwords have no place in it"),
     ],
 )
 def test_an_address_that_is_none_is_said(server: str, why: str) -> None:

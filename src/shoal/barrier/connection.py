@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from shoal.barrier.environment import Environment
-from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, in_cluster
-from shoal.cluster.connecting.kubeconfig import is_address
+from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, in_cluster, why_no_address
 
 __all__ = ["Connection", "NoConnection", "find"]
 
 
 def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
     """An address wins over the kubeconfig's; alone it needs no credentials. Else what the pod was given."""
-    _check(environment.server)
+    if environment.server and (why := why_no_address(environment.server)):
+        raise NoConnection(f"KUBE_APISERVER_ADDRESS {why}")
     path = _kubeconfig(environment)
     if path is not None:
         return from_kubeconfig(path, server=environment.server)
@@ -29,13 +29,6 @@ def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
             "not set, and this pod was given no service account"
         )
     return found
-
-
-def _check(server: str) -> None:
-    if "@" in server:
-        raise NoConnection("KUBE_APISERVER_ADDRESS is an address only: users and passwords have no place in it")
-    if server and not is_address(server if "://" in server else f"http://{server}"):
-        raise NoConnection(f"KUBE_APISERVER_ADDRESS should be an address such as https://10.0.0.1:6443, not {server!r}")
 
 
 def _kubeconfig(environment: Environment) -> Path | None:

@@ -6,7 +6,7 @@ one, so a program that brings its own HTTP client can use it as well.
 """
 
 from shoal.cluster.connecting.connection import FIXED, Connection, Credentials, NoConnection, Shown
-from shoal.cluster.connecting.kubeconfig import contexts, from_kubeconfig, usual_files
+from shoal.cluster.connecting.kubeconfig import contexts, from_kubeconfig, usual_files, why_no_address
 from shoal.cluster.connecting.pods import in_cluster
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "from_kubeconfig",
     "in_cluster",
     "usual_files",
+    "why_no_address",
 ]

@@ -108,16 +108,19 @@ def _server_of(cluster: Entry) -> str:
     given = cluster.text("server")
     if not given:
         raise cluster.mistake("server", "is missing; give the server's address, such as https://10.0.0.1:6443")
-    url = _url(given)
-    if "@" in url:
-        raise cluster.mistake("server", "should be an address only: users and passwords have no place in it")
-    if not is_address(url):
-        raise cluster.mistake("server", f"should be an address such as https://10.0.0.1:6443, not {given!r}")
-    return url
+    if why := why_no_address(given):
+        raise cluster.mistake("server", why)
+    return _url(given)
 
 
-def is_address(url: str) -> bool:
-    """Whether a server can be there."""
+def why_no_address(given: str) -> str:
+    """What an address of a server should be, where no server can be at this one; '' where one can."""
+    if "@" in given:
+        return "should be an address only: users and passwords have no place in it"
+    return "" if _is_address(_url(given)) else f"should be an address such as https://10.0.0.1:6443, not {given!r}"
+
+
+def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
         has_port = parts.port is None or parts.port > 0
