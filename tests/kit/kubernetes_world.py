@@ -24,6 +24,7 @@ from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.port import DeleteOptions as Deletion
 from shoal.cluster.port import EventType, LogOptions, Propagation
+from shoal.dialects.dialect import definitions_of
 from shoal.dialects.framework import settings
 from shoal.kube import kinds
 from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE_ACCOUNT, Kind
@@ -111,7 +112,7 @@ class KubernetesWorld(World):
         connection = from_kubeconfig(self.kubeconfig)
         self.cluster = await self._stack.enter_async_context(opened(connection))
         self.user = Moved(self.cluster, self.namespace, self._own_words)  # type: ignore[assignment]
-        await install(self.cluster, [self.dialect])
+        await install(self.cluster, definitions_of(self.dialect))
         await self.cluster.create(kinds.NAMESPACE, {"metadata": {"name": self.namespace}})
         await self._give_account()
         self._tasks = [asyncio.create_task(self._follow(kind)) for kind in self.watched]

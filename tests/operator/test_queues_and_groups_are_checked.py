@@ -14,7 +14,7 @@ from shoal.cluster.port import Cluster
 from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE, definitions
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import ApiError, forbidden
-from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural import kinds_of
 from shoal.operator.scheduler.admission import admit
@@ -106,6 +106,9 @@ KEPT = [
 async def test_a_queue_that_is_needed_stays(name: str, words: str) -> None:
     cluster = await checked(default={}, dept={}, team={"parent": "dept"})
     await cluster.patch(QUEUE, "team", patch={"status": {"allocated": {"cpu": "1"}}}, subresource="status")
+    meta = {"name": "p", "annotations": {"scheduling.volcano.sh/queue-name": "team"}}
+    spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
+    await cluster.create(POD, {"metadata": meta, "spec": spec}, "default")
     asked = await reviewed(cluster, QUEUE, None, await cluster.get(QUEUE, name))
     with pytest.raises(ApiError) as refused:
         await cluster.delete(QUEUE, name)

@@ -131,7 +131,7 @@ _QUEUE: Obj = {
                 "capability": _ASKED,
                 "deserved": _ASKED,
                 "guarantee": {"type": "object", "properties": {"resource": _ASKED}},
-                "reclaimable": {"type": "boolean"},
+                "reclaimable": {"type": "boolean", "default": True},
                 "priority": _COUNT,
                 "parent": _TEXT,
                 "dequeueStrategy": {"type": "string", "enum": ["fifo", "traverse"], "default": "traverse"},

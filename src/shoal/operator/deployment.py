@@ -18,6 +18,7 @@ from shoal.dialects.backends import NAMES as BACKENDS
 from shoal.dialects.backends import backend
 from shoal.dialects.backends.handing import handed, has_gangs, without_groups
 from shoal.dialects.dialect import Dialect, definitions_of
+from shoal.dialects.hypernodes import hypernode_definition
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.operator.drawing import filled
@@ -101,7 +102,7 @@ def definitions(dialects: tuple[str, ...]) -> list[Obj]:
 
 def scheduler_definitions() -> list[Obj]:
     """The kinds that the scheduler reads, whoever writes them, marked as ours."""
-    return [marked(each) for each in gangs.definitions()]
+    return [marked(each) for each in (*gangs.definitions(), hypernode_definition())]
 
 
 def render(options: Options) -> list[Obj]:

@@ -13,6 +13,7 @@ from itertools import groupby
 
 from shoal.dialects.dialect import Dialect, Kin
 from shoal.dialects.gangs import COMMAND
+from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.kinds import (
     CONFIG_MAP,
     EVENT,
@@ -29,7 +30,6 @@ from shoal.kube.kinds import (
     Kind,
 )
 from shoal.kube.objects import Obj
-from shoal.operator.scheduler.scope import HYPER_NODE
 
 VALIDATING = Kind(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False

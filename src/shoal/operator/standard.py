@@ -49,7 +49,7 @@ def standard_loops(
         lambda: nodes,
         lambda: pods,
         lambda: Scheduler(
-            cluster, nodes, pods, scope=Scope(gangs=gangs), settings=settings, metrics=counted,
+            cluster, nodes, pods, scope=Scope(gangs=gangs, hypernodes=gangs), settings=settings, metrics=counted,
             recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock, gathering_seconds=GATHERING_SECONDS,
         ),
         lambda: EndpointsLoop(cluster, pods),

@@ -7,6 +7,7 @@ has groups. Every refusal says the fact and the way out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -107,6 +108,31 @@ def admit_deletion(queues: Mapping[str, Queue], name: str, *, holds_pods: Iterab
         raise QueueRefused(f"queue {name} has queues below it ({', '.join(children)}); delete those first")
     if name in set(holds_pods):
         raise QueueRefused(f"queue {name} runs pods; close it and let them end first")
+
+
+def check_hierarchy(path: str, weights: str, others: Mapping[str, str]) -> tuple[str, str]:
+    """What is wrong with a queue's hierarchy annotations, as a message for each; '' where it is right.
+
+    `path` is `root/sci/dev`, `weights` has one weight per step (`1/2/8`), `others` are the paths of the other queues.
+    """
+    if not path and not weights:
+        return "", ""
+    steps, numbers = path.split("/"), weights.split("/")
+    below = sorted(name for name, other in others.items() if other.startswith(f"{path}/"))
+    wrong_path = wrong_weights = ""
+    if not all(steps):
+        wrong_path = f'"{path}": every step needs a name, for example root/sci/dev'
+    elif below:
+        wrong_path = f'"{path}": queue {below[0]} is below it; only leaves of the hierarchy are queues'
+    if len(steps) != len(numbers):
+        wrong_weights = f'"{weights}": {len(numbers)} weights for the {len(steps)} steps of "{path}"; give one for each'
+    elif odd := [number for number in numbers if not _is_weight(number)]:
+        wrong_weights = f'"{weights}": "{odd[0]}" is not a number greater than zero'
+    return wrong_path, wrong_weights
+
+
+def _is_weight(text: str) -> bool:
+    return re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII) is not None and float(text) > 0
 
 
 def _check_amounts(queue: Queue, resource: str) -> None:

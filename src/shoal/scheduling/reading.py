@@ -23,6 +23,7 @@ INDEX = "volcano.sh/task-index"
 PREEMPTABLE = "volcano.sh/preemptable"
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SLA = "volcano.sh/sla-waiting-time"
+HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")  # of a queue: its path, and a weight per step
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
 READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE)  # annotations of pods that are looked at here
 PODS = "pods"

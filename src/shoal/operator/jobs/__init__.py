@@ -21,6 +21,8 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.port import Cluster
 from shoal.dialects import NAMES, NATIVE, load
+from shoal.dialects.dialect import definitions_of
+from shoal.dialects.hypernodes import hypernode_definition
 from shoal.operator.jobs.installing import admit, install
 from shoal.operator.jobs.loop import JobLoop
 from shoal.operator.loops import Loop
@@ -30,10 +32,11 @@ __all__ = ["JobLoop", "job_loops", "prepare"]
 
 
 async def prepare(cluster: EmbeddedCluster) -> None:
-    """The kinds of every job language, defined and guarded."""
+    """Define the kinds of every job language, and HyperNodes for the scheduler, with their admission."""
     dialects = [load(name) for name in NAMES]
     admit(cluster.machinery, dialects)
-    await install(cluster, dialects)
+    definitions = [each for dialect in dialects for each in definitions_of(dialect)]
+    await install(cluster, [*definitions, hypernode_definition()])
 
 
 def job_loops(

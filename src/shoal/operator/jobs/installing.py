@@ -14,16 +14,16 @@ from typing import cast
 from shoal.cluster.admission import Admission
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.port import Cluster, PatchType, WatchEvent
-from shoal.dialects.dialect import Dialect, definitions_of
+from shoal.dialects.dialect import Dialect
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, name_of
 
 
-async def install(cluster: Cluster, dialects: Iterable[Dialect]) -> None:
+async def install(cluster: Cluster, definitions: Iterable[Obj]) -> None:
     """Apply the definitions and wait until the cluster serves their kinds."""
-    for definition in (each for dialect in dialects for each in definitions_of(dialect)):
+    for definition in definitions:
         await cluster.patch(
             CUSTOM_RESOURCE_DEFINITION, name_of(definition),
             patch=definition, patch_type=PatchType.APPLY, field_manager="shoal", force=True,

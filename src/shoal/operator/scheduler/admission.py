@@ -13,10 +13,12 @@ from typing import Any
 from shoal.cluster.admission import Admission
 from shoal.cluster.machinery import Machinery
 from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
+from shoal.dialects.hypernodes import HYPER_NODE
+from shoal.dialects.hypernodes import check as check_hypernode
 from shoal.kube.errors import ApiError, Cause
-from shoal.kube.kinds import Kind
+from shoal.kube.kinds import POD, Kind
 from shoal.kube.misfits import Misfit, Steps, misfits
-from shoal.kube.objects import Obj, at_path, name_of
+from shoal.kube.objects import Obj, annotations_of, at_path, key_of, name_of
 from shoal.kube.schemas import named, schema_of
 from shoal.scheduling.groups import Queue
 from shoal.scheduling.opening import (
@@ -27,9 +29,11 @@ from shoal.scheduling.opening import (
     admit_deletion,
     admit_group,
     admit_queue,
+    check_hierarchy,
 )
-from shoal.scheduling.reading import group_from, queue_from
+from shoal.scheduling.reading import HIERARCHY, group_from, member_from, queue_from
 from shoal.scheduling.requests import amounts
+from shoal.scheduling.snapshot import OVER
 
 Check = Callable[[Obj, Obj | None], list[Cause]]
 
@@ -42,19 +46,45 @@ def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
             return None
         return [each.obj() for each in machinery.list(QUEUE).items]
 
+    def why_queue_kept(queue: Obj) -> str:
+        # The status of a queue follows its pods with a delay. Here the pods themselves can be listed.
+        allocated = at_path(queue, "status", "allocated", default={})
+        if allocated and not _has_bound_pods(machinery, name_of(queue)):
+            queue = {**queue, "status": {}}
+        return why_kept(queue, stored())
+
     for kind, check, keep in (
-        (QUEUE, lambda new, old: judge_queue(new, old, stored()), lambda old: why_kept(old, stored())),
+        (QUEUE, lambda new, old: judge_queue(new, old, stored()), why_queue_kept),
         (POD_GROUP, lambda new, old: judge_group(new, old, stored()), lambda _: ""),
+        (HYPER_NODE, check_hypernode, lambda _: ""),
     ):
         machinery.admissions[kind.resource] = Admission(lambda obj: obj, check, lambda _, __: [], keep)
 
 
+def _has_bound_pods(machinery: Machinery, queue: str) -> bool:
+    """Whether a pod that has a node and has not finished belongs to the queue, by its PodGroup or its annotation."""
+    groups = {key_of(group) for group in _listed(machinery, POD_GROUP) if _queue_of(group) == queue}
+    return any(
+        pod.node and pod.state not in OVER and (pod.group in groups if pod.group else pod.queue == queue)
+        for pod in map(member_from, _listed(machinery, POD))
+    )
+
+
+def _queue_of(group: Obj) -> str:
+    return str(at_path(group, "spec", "queue") or DEFAULT)
+
+
+def _listed(machinery: Machinery, kind: Kind) -> Iterator[Obj]:
+    return (each.obj() for each in machinery.list(kind).items)
+
+
 def judge_queue(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
     """`stored` are all queues; None where they cannot be seen."""
+    hierarchy = _changed_hierarchy(new, old, stored or [])
     if old is not None and old.get("spec") == new.get("spec"):
-        return []
+        return hierarchy
     if odd := _misshapen(QUEUE, new):
-        return odd
+        return [*hierarchy, *odd]
     try:
         queue = queue_from(new)
         if stored is None:
@@ -62,14 +92,25 @@ def judge_queue(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
         else:
             admit_queue({**_known(stored), queue.name: queue}, queue, holds_pods=_holding(stored))
     except (ValueError, TypeError) as wrong:  # QueueRefused is one
-        return [_cause("spec", wrong)]
-    return []
+        return [*hierarchy, _cause("spec", wrong)]
+    return hierarchy
+
+
+def _changed_hierarchy(new: Obj, old: Obj | None, stored: list[Obj]) -> list[Cause]:
+    """Mistakes in the hierarchy annotations of Volcano's hdrf plugin, where they are new."""
+    path, weights = (annotations_of(new).get(name, "") for name in HIERARCHY)
+    if old is not None and all(annotations_of(old).get(name) == annotations_of(new).get(name) for name in HIERARCHY):
+        return []
+    others = {name_of(each): annotations_of(each).get(HIERARCHY[0], "") for each in stored}
+    others.pop(name_of(new), None)
+    found = check_hierarchy(path, weights, others)
+    return [_cause(f"metadata.annotations[{name}]", why) for name, why in zip(HIERARCHY, found, strict=True) if why]
 
 
 def why_kept(queue: Obj, stored: list[Obj] | None) -> str:
     """Why the queue may not be deleted; '' where it may."""
     try:
-        admit_deletion(_known(stored or []), name_of(queue), holds_pods=_holding([queue, *(stored or [])]))
+        admit_deletion(_known(stored or []), name_of(queue), holds_pods=_holding([queue]))
     except QueueRefused as refused:
         return str(refused)
     return ""

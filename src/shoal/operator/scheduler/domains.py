@@ -4,7 +4,6 @@ themselves; what that means is worked out again when a HyperNode changes, or a n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cluster.reflecting import Change
 from shoal.kube.objects import Obj, labels_of
 from shoal.kube.selectors import from_label_selector
+from shoal.kube.structural.patterns import compiled
 from shoal.logs import Logger
 from shoal.scheduling.groups import HyperNode
 
@@ -74,7 +74,7 @@ def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]])
     for name, obj in sorted(objects.items()):
         try:
             named[name] = _named(obj, nodes, domains)
-        except (re.error, ValueError, TypeError, AttributeError) as wrong:
+        except (ValueError, TypeError, AttributeError) as wrong:
             log.warning("HyperNode cannot be read and is left out", hypernode=name, error=str(wrong))
     found = {}
     for name, domain in named.items():
@@ -110,7 +110,8 @@ def _chosen(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]])
     if exact := (selector.get("exactMatch") or {}).get("name"):
         return [exact] if exact in table else []
     if pattern := (selector.get("regexMatch") or {}).get("pattern"):
-        return [name for name in sorted(table) if re.fullmatch(pattern, name)]
+        matches = compiled(pattern).search  # anywhere in the name, as Volcano does
+        return [name for name in sorted(table) if matches(name)]
     if wanted := selector.get("labelMatch"):
         chooses = from_label_selector(wanted)
         return [name for name in sorted(table) if chooses.matches(table[name])]

@@ -24,6 +24,7 @@ from shoal.cluster.port import Cluster
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Change, Reflector, Subscriber, bare
 from shoal.dialects.gangs import COMMAND
+from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import (
     NODE,
@@ -45,7 +46,7 @@ from shoal.operator.scheduler.figures import Figures
 from shoal.operator.scheduler.limits import Limits
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.queues import QueueKeeper
-from shoal.operator.scheduler.scope import HYPER_NODE, Scope
+from shoal.operator.scheduler.scope import Scope
 from shoal.operator.scheduler.telling import AT_ONCE, GroupWords, PodWords
 from shoal.scheduling.groups import Settings
 from shoal.scheduling.planning import Plan, Verdict, Wait

@@ -16,6 +16,7 @@ from shoal.cluster.port import Cluster
 from shoal.cluster.recording import Recorder
 from shoal.cluster.reflecting import Reflector
 from shoal.dialects import gangs
+from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
 from shoal.kube.objects import Key, Obj
@@ -34,7 +35,7 @@ from shoal.operator.rights import Right, lease_rights, rival_rights, scheduler_r
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.rivals import Claim, Rivals
-from shoal.operator.scheduler.scope import HYPER_NODE, Scope
+from shoal.operator.scheduler.scope import Scope
 from shoal.operator.trimming import slim_pod
 from shoal.scheduling.groups import Settings
 

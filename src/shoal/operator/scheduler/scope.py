@@ -8,8 +8,6 @@ from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, namespace_of
 
-HYPER_NODE = Kind("topology.volcano.sh", "v1alpha1", "HyperNode", "hypernodes", False)
-
 
 @dataclass(frozen=True, slots=True)
 class Scope:

@@ -1,0 +1,113 @@
+"""HyperNode (`topology.volcano.sh/v1alpha1`): a topology domain, its tier and the nodes or HyperNodes within it.
+
+The schema rejects what has the wrong shape. `check` does what the embedded API server does not evaluate (CEL) and what
+CEL cannot express: whether a pattern compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.dialects.schemas import definition
+from shoal.kube.errors import Cause
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj, at_path
+from shoal.kube.structural import kinds_of
+from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+
+MAX_MEMBERS = 1024  # bounds the cost of the CEL rules, which the API server estimates before it accepts them
+MAX_PATTERN_LENGTH = 1024
+SELECTORS = ("exactMatch", "regexMatch", "labelMatch")
+ONE_SELECTOR = "exactly one of exactMatch, regexMatch and labelMatch is required"
+
+_NAME: Obj = {"type": "string", "minLength": 1, "maxLength": 253}
+_SELECTOR: Obj = {
+    "type": "object",
+    "properties": {
+        "exactMatch": {"type": "object", "required": ["name"], "properties": {"name": _NAME}},
+        "regexMatch": {
+            "type": "object",
+            "required": ["pattern"],
+            "properties": {"pattern": {"type": "string", "minLength": 1, "maxLength": MAX_PATTERN_LENGTH}},
+        },
+        "labelMatch": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+    "x-kubernetes-validations": [
+        {
+            "rule": "[has(self.exactMatch), has(self.regexMatch), has(self.labelMatch)]"
+            ".filter(given, given).size() == 1",
+            "message": ONE_SELECTOR,
+        }
+    ],
+}
+_MEMBER: Obj = {
+    "type": "object",
+    "required": ["type", "selector"],
+    "properties": {"type": {"type": "string", "enum": ["Node", "HyperNode"]}, "selector": _SELECTOR},
+}
+_HYPER_NODE: Obj = {
+    "type": "object",
+    "description": "Nodes that are near each other in the network",
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["members"],
+            "properties": {
+                "tier": {
+                    "type": "integer", "format": "int32", "minimum": 1, "default": 1,
+                    "description": "1 is the nearest",
+                },
+                "tierName": {"type": "string", "maxLength": 253},
+                "members": {"type": "array", "minItems": 1, "maxItems": MAX_MEMBERS, "items": _MEMBER},
+            },
+        },
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}  # fmt: skip
+
+
+def hypernode_definition() -> Obj:
+    """The CustomResourceDefinition; a fresh copy."""
+    return definition(
+        _HYPER_NODE,
+        group="topology.volcano.sh",
+        version="v1alpha1",
+        scope="Cluster",
+        names={
+            "kind": "HyperNode", "listKind": "HyperNodeList", "plural": "hypernodes", "singular": "hypernode",
+            "shortNames": ["hn"],
+        },
+        columns=[
+            {"name": "Tier", "type": "integer", "jsonPath": ".spec.tier"},
+            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+        ],
+    )  # fmt: skip
+
+
+HYPER_NODE: Kind
+(HYPER_NODE,) = kinds_of(hypernode_definition())
+
+
+def check(hypernode: Obj, _: Obj | None = None) -> list[Cause]:
+    """Selectors that are ambiguous and patterns that cannot be compiled, each with its path."""
+    members = at_path(hypernode, "spec", "members", default=[])
+    if not isinstance(members, list) or len(members) > MAX_MEMBERS:
+        return []  # the schema rejects it
+    return [cause for index, member in enumerate(members) for cause in _check_member(f"spec.members[{index}]", member)]
+
+
+def _check_member(path: str, member: Any) -> Iterator[Cause]:
+    selector = member.get("selector") if isinstance(member, dict) else None
+    if not isinstance(selector, dict):
+        return  # the schema rejects it
+    if sum(selector.get(name) is not None for name in SELECTORS) != 1:
+        yield Cause("FieldValueInvalid", ONE_SELECTOR, f"{path}.selector")
+    pattern = at_path(selector, "regexMatch", "pattern")
+    if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN_LENGTH:
+        try:
+            compiled(pattern)
+        except (BadPattern, Unmatchable) as problem:
+            field = f"{path}.selector.regexMatch.pattern"
+            yield Cause("FieldValueInvalid", f'Invalid value: "{pattern}": {problem}', field)
