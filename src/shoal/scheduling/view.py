@@ -16,7 +16,7 @@ from shoal.scheduling.budgets import Budgets
 from shoal.scheduling.columns import Tally, Vector
 from shoal.scheduling.devices import Devices
 from shoal.scheduling.fragmentation import Habits
-from shoal.scheduling.groups import COMPLETED, Group, HyperNode, Queue, Quota, Settings
+from shoal.scheduling.groups import COMPLETED, PENDING, Group, HyperNode, Queue, Quota, Settings
 from shoal.scheduling.members import LONE, Members, lone_group
 from shoal.scheduling.neighbours import Neighbourhood, has_rules
 from shoal.scheduling.planning import Bind, Plan
@@ -183,7 +183,8 @@ class ClusterView:
             self._unsettled.pop(members.key, None)  # it has no phase that anybody would be told
             return
         group = members.group
-        settled = group.phase is members.phase(unplaced=False)
+        # A Pending group waits for admission even where it needs no pod at once (minMember 0).
+        settled = group.phase is not PENDING and group.phase is members.phase(unplaced=False)
         if settled and (members.ready >= group.min_member or group.phase is COMPLETED):
             self._unsettled.pop(members.key, None)
         else:
