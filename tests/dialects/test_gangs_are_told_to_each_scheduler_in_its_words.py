@@ -37,7 +37,7 @@ VOLCANO_SPEC = {
     "minMember": 4,
     "minTaskMember": {"pserver": 2, "trainer": 2},
     "queue": "research",
-    "minResources": {"cpu": "4", "pods": "4"},
+    "minResources": {"cpu": "4", "pods": "4", "requests.cpu": "4", "count/pods": "4"},
     "priorityClassName": "high",
     "networkTopology": {"mode": "soft", "highestTierAllowed": 2},
 }

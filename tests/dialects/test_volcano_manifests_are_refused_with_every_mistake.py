@@ -198,10 +198,6 @@ MISTAKES: dict[str, tuple[Obj, list[str]]] = {
         job(task(), plugins={"magic": []}),
         ["spec.plugins[magic]: unable to find job plugin: magic; there are: env, svc, ssh, tensorflow, mpi, pytorch"],
     ),
-    "an argument nobody takes": (
-        job(task(), plugins={"svc": ["--fast"]}),
-        ["spec.plugins[svc]: svc has no argument '--fast'; there are: --publish-not-ready-addresses"],
-    ),
     "a port that is none": (
         job(task("master"), plugins={"pytorch": ["--port=99999"]}),
         ["spec.plugins[pytorch]: pytorch: --port must be a number from 1 to 65535, not '99999'"],

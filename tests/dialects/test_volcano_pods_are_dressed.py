@@ -131,15 +131,23 @@ def requests(**amounts: str) -> dict[str, str]:
         (
             4,
             [task("a", 2, requests=requests(cpu="1")), task("b", 2, requests=requests(cpu="2"))],
-            {"cpu": "6", "pods": "4"},
+            {"cpu": "6", "pods": "4", "requests.cpu": "6", "count/pods": "4"},
         ),
         (
             1,
             [task("a", 2, requests=requests(cpu="1")), task("b", 2, requests=requests(cpu="2"))],
-            {"cpu": "1", "pods": "1"},
+            {"cpu": "1", "pods": "1", "requests.cpu": "1", "count/pods": "1"},
         ),
-        (3, [task("a", 4, least=1, requests=requests(cpu="500m"))], {"cpu": "1500m", "pods": "3"}),
-        (0, [task("a", 2, least=1, requests=requests(memory="1Gi"))], {"memory": "1Gi", "pods": "1"}),
+        (
+            3,
+            [task("a", 4, least=1, requests=requests(cpu="500m"))],
+            {"cpu": "1500m", "pods": "3", "requests.cpu": "1500m", "count/pods": "3"},
+        ),
+        (
+            0,
+            [task("a", 2, least=1, requests=requests(memory="1Gi"))],
+            {"memory": "1Gi", "pods": "1", "requests.memory": "1Gi", "count/pods": "1"},
+        ),
     ],
 )
 def test_a_group_asks_for_the_smallest_set_that_may_run(minimum: int, tasks: list[Obj], least: dict[str, Any]):

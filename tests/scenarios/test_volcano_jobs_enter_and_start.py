@@ -64,7 +64,7 @@ async def test_8_pods_carry_who_they_are_and_the_job_runs_when_enough_do(world: 
     assert world.group("a")["spec"] == {
         "minMember": 3,
         "minTaskMember": {"ps": 1, "worker": 2},
-        "minResources": {"pods": "3"},
+        "minResources": {"pods": "3", "count/pods": "3"},
         "queue": "default",
     }
     assert world.phases("a") == ["Pending", "Running"]

@@ -44,6 +44,7 @@ class Gang:
     queue: str = ""
     priority_class: str = ""
     least_resources: Mapping[str, str] | None = None  # of the smallest set that may run; None: room is not asked for
+    least_limits: Mapping[str, str] = field(default_factory=dict)  # of the same set: the limits of its containers
     patience_seconds: int | None = None  # how long members that have a place may hold it for the others
     topology: Topology | None = None
     labels: Mapping[str, str] = field(default_factory=dict)  # of the job

@@ -6,7 +6,7 @@ that a job is let in only where its later stages will fit too; those then ask fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from shoal.dialects.backends.gang import Gang, Part, Topology
 from shoal.dialects.volcano import names
@@ -41,6 +41,7 @@ def gangs(spec: Spec, *, job: str, uid: str, patience_seconds: int | None = None
             queue=spec.queue,
             priority_class=spec.priority_class_name,
             least_resources=None if key else least_resources(spec),
+            least_limits={} if key else least_limits(spec),
             patience_seconds=patience_seconds,
             topology=_near(spec.network_topology),
             labels=labels,
@@ -85,12 +86,20 @@ def _least_members(spec: Spec, key: str) -> int:
 
 
 def least_resources(spec: Spec) -> Obj:
-    """What the smallest set of pods that may run together asks for, its pods counted as well."""
+    """What the smallest set of pods that may run together requests, its pods counted as well."""
+    return _sum_over_least_pods(spec, lambda pod: {**_requested(pod), "pods": Quantity.of(1)})
+
+
+def least_limits(spec: Spec) -> Obj:
+    """The limits of the same pods, as far as their containers have any."""
+    return _sum_over_least_pods(spec, lambda pod: _pod_total(pod, _limits))
+
+
+def _sum_over_least_pods(spec: Spec, amounts_of: Callable[[Obj], Mapping[str, Quantity]]) -> Obj:
     total: dict[str, Quantity] = {}
     for task, count in _least_pods(spec):
-        for name, amount in _requested(task.template.get("spec") or {}).items():
+        for name, amount in amounts_of(task.template.get("spec") or {}).items():
             total[name] = total[name] + amount * count if name in total else amount * count
-        total["pods"] = total["pods"] + Quantity.of(count) if "pods" in total else Quantity.of(count)
     return {name: str(total[name]) for name in sorted(total)}
 
 
@@ -113,23 +122,35 @@ def _least_pods(spec: Spec) -> Iterator[tuple[Task, int]]:
 
 
 def _requested(pod: Obj) -> dict[str, Quantity]:
-    """Of one pod: the containers together, or the largest init container where that is more."""
-    together: dict[str, Quantity] = {}
-    for container in pod.get("containers") or ():
-        for name, amount in _of_container(container).items():
-            together[name] = together[name] + amount if name in together else amount
-    for container in pod.get("initContainers") or ():
-        for name, amount in _of_container(container).items():
-            if name not in together or amount.milli() > together[name].milli():
-                together[name] = amount
+    """Of one pod, its overhead included."""
+    together = _pod_total(pod, _requests)
     for name, written in (pod.get("overhead") or {}).items():
         amount = Quantity.parse(written)
         together[name] = together[name] + amount if name in together else amount
     return together
 
 
-def _of_container(container: Obj) -> dict[str, Quantity]:
+def _pod_total(pod: Obj, of_container: Callable[[Obj], Obj]) -> dict[str, Quantity]:
+    """The containers together, or the largest init container where that is more."""
+    together: dict[str, Quantity] = {}
+    for container in pod.get("containers") or ():
+        for name, amount in _parsed(of_container(container)).items():
+            together[name] = together[name] + amount if name in together else amount
+    for container in pod.get("initContainers") or ():
+        for name, amount in _parsed(of_container(container)).items():
+            if name not in together or amount.milli() > together[name].milli():
+                together[name] = amount
+    return together
+
+
+def _limits(container: Obj) -> Obj:
+    return (container.get("resources") or {}).get("limits") or {}
+
+
+def _requests(container: Obj) -> Obj:
     """A limit without a request is a request."""
-    resources = container.get("resources") or {}
-    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: Quantity.parse(written) for name, written in wanted.items()}
+    return {**_limits(container), **((container.get("resources") or {}).get("requests") or {})}
+
+
+def _parsed(written: Obj) -> dict[str, Quantity]:
+    return {name: Quantity.parse(amount) for name, amount in written.items()}

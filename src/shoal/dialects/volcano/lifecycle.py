@@ -76,7 +76,7 @@ def mistakes(policies: Sequence[Policy], path: str) -> Iterator[Cause]:
     for place, policy in enumerate(policies):
         here = f"{path}[{place}]"
         yield from _of_one(policy, here)
-        for event in policy.named:
+        for event in dict.fromkeys(policy.named):  # one policy may name an event twice
             if event in events:
                 yield Cause("FieldValueDuplicate", f"duplicate event {event}: give each event one action", here)
             events.append(event)

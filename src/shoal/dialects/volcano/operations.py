@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import ValidationError
 
+from shoal.dialects.volcano import plugins
 from shoal.dialects.volcano.admission import admit
 from shoal.dialects.volcano.kinship import scene_of
 from shoal.dialects.volcano.manifest import Policy, Spec, Task, default, spec_of
@@ -68,7 +69,7 @@ def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
         spec = spec_of(manifest)
     except ValidationError:
         return []
-    found = list(_dead_policies(spec))
+    found = [*_dead_policies(spec), *plugins.ignored_arguments(spec)]
     for place, task in enumerate(spec.tasks):
         found += unknown_fields(task.template, f"spec.tasks[{place}].template")
     return [*found, *_silent_events(spec), *_long_lists(manifest, spec)]

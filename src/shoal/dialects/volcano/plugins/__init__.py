@@ -13,7 +13,7 @@ from typing import Any
 
 from shoal.dialects.volcano.manifest import Spec
 from shoal.dialects.volcano.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
-from shoal.dialects.volcano.plugins.pods import FlagMistaken, Place, flags
+from shoal.dialects.volcano.plugins.pods import FlagMistaken, Place, flags, unknown_arguments
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 
@@ -43,8 +43,14 @@ def dress(pod: Obj, place: Place) -> None:
         PLUGINS[name].dress(pod, place, read)
 
 
+def ignored_arguments(spec: Spec) -> Iterator[str]:
+    for name in PLUGINS:
+        if name in spec.plugins:
+            yield from unknown_arguments(name, spec.plugins[name], PLUGINS[name].FLAGS)
+
+
 def mistakes(spec: Spec) -> Iterator[Cause]:
-    """Plugins nobody knows, arguments they do not take, and an MPI job without its master."""
+    """Unknown plugins, arguments with values of the wrong type, and an MPI job without its master."""
     for name in spec.plugins:
         path = f"spec.plugins[{name}]"
         if name not in PLUGINS:

@@ -72,19 +72,29 @@ class FlagMistaken(ValueError):
 
 
 def flags(plugin: str, arguments: Sequence[str] | None, known: Mapping[str, Any]) -> dict[str, Any]:
-    """`--name=value` and `--name value` beside the defaults, which also say what type a value has."""
-    read, waiting = dict(known), list(arguments or ())
-    while waiting:
-        word = waiting.pop(0)
+    """`--name=value` and `--name value` beside the defaults, which also give the type of a value."""
+    given = _split(arguments, known)
+    return {**known, **{name: _value(plugin, name, text, known[name]) for _, name, text in given if name in known}}
+
+
+def unknown_arguments(plugin: str, arguments: Sequence[str] | None, known: Mapping[str, Any]) -> Iterator[str]:
+    """Warnings about arguments that are ignored, as Volcano ignores them."""
+    listed = ", ".join(f"--{each}" for each in known) or "none"
+    for word, name, _ in _split(arguments, known):
+        if name not in known:
+            yield f"spec.plugins[{plugin}]: unknown argument {word!r} is ignored; known arguments: {listed}"
+
+
+def _split(arguments: Sequence[str] | None, known: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Each argument as it is written, its name ('' for a word that is none) and its value."""
+    words = iter(arguments or ())
+    for word in words:
         name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-") or name not in known:
-            listed = ", ".join(f"--{each}" for each in known) or "none"
-            raise FlagMistaken(f"{plugin} has no argument {word!r}; there are: {listed}")
-        if not equals:
-            is_switch = isinstance(known[name], bool)
-            value = "true" if is_switch or not waiting else waiting.pop(0)
-        read[name] = _value(plugin, name, value, known[name])
-    return read
+        if not word.startswith("-"):
+            name = ""
+        elif not equals and name in known:
+            value = "true" if isinstance(known[name], bool) else next(words, "true")
+        yield word, name, value
 
 
 def _value(plugin: str, name: str, text: str, like: Any) -> Any:
