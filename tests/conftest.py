@@ -8,6 +8,7 @@ played with something going wrong.
 from __future__ import annotations
 
 import gc
+import signal
 from typing import Any
 
 import pytest
@@ -18,6 +19,12 @@ from kit.dealing import dealt
 settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("plain", settings.get_profile("chance"), derandomize=True)
 settings.load_profile("plain")
+
+# `nohup make test &` starts the run with these ignored, and every program it starts would ignore them too. A handler
+# that does nothing keeps the run alive the same way but is reset to the default in the programs it starts.
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 
 @pytest.hookimpl(trylast=True)
