@@ -149,6 +149,11 @@ def _obey(job: Job, state: JobState, scene: Scene) -> JobState:
         if reaction is None:
             scene.say("", "CommandUnknown", f"Command {command.word!r} means nothing to {job.name}", warning=True)
             continue
+        if state.run.intent is Intent.HOLD and reaction.action in job.policies.hold.ignores:
+            scene.say(
+                "", "CommandIgnored", f"Command {command.word} has no effect while {job.name} is held", warning=True
+            )
+            continue
         scene.say("", "CommandIssued", f"The order {command.word} has arrived")
         if reaction.action in TARGETED and not state.run.is_open:
             continue  # everybody begins anew in any case

@@ -1,7 +1,7 @@
 """Commands (`bus.volcano.sh/v1alpha1`): one-shot orders to a Job, and the ones `shoal stop` and `shoal start` give.
 
-An order names its target by name and, where its author knew it, by uid. One for another uid, or with a word nobody
-knows, is refused with an Event and removed like any other.
+An order names its target by name and, where its author knew it, by uid. One for another uid, from before the Job was
+created, or with an unknown action is rejected with an Event and removed like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ def read(order: Obj, manifest: Obj) -> Command:
     action, meant = str(order.get("action") or ""), (order.get("target") or {}).get("uid")
     if meant and meant != uid_of(manifest):
         action = f"{action} for a Job with uid {meant}"
+    elif _created(order) < _created(manifest):  # RFC 3339 in UTC and whole seconds, so text compares as time
+        action = f"{action} from {_created(order)}, before this Job was created"
     return Command(uid_of(order), action)
+
+
+def _created(obj: Obj) -> str:
+    return str(obj["metadata"].get("creationTimestamp") or "")
 
 
 def order(manifest: Obj, action: str) -> Obj:

@@ -58,7 +58,7 @@ from shoal.engine.policies import (
     WhenEmpty,
     WishGate,
 )
-from shoal.engine.words import Nature
+from shoal.engine.words import Action, Nature
 from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
 
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is lost
@@ -171,7 +171,14 @@ def _policies(spec: Spec, manifest: Obj, wishes: dict[str, str | None], settings
         shrink=_shrink(wishes),
         gates=_gates(spec),
         # A gang never starts with fewer than its minimum: whoever failed would keep a resumed job waiting for ever.
-        hold=Hold(from_spec=False, keeps=Keep.FINISHED, resume_charged=counts, renews_failed=True, release_counts=True),
+        hold=Hold(
+            from_spec=False,
+            keeps=Keep.FINISHED,
+            resume_charged=counts,
+            renews_failed=True,
+            release_counts=True,
+            ignores=frozenset({Action.COMPLETE}),
+        ),
         clock=Clock(
             ttl_seconds=spec.ttl_seconds_after_finished,
             propagation=Propagation.FOREGROUND,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from shoal.engine.words import Action
+
 
 class Life(Enum):
     TASK = "task"
@@ -100,3 +102,4 @@ class Hold:
     resume_charged: bool = False
     renews_failed: bool = False  # of what was achieved only successes outlast a release; who failed is tried again
     release_counts: bool = False  # the release is a run of its own, without members and seen for one pass
+    ignores: frozenset[Action] = frozenset()  # commands without effect on a held job

@@ -46,7 +46,7 @@ from shoal.engine import (
 from shoal.kube import names
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
-from shoal.kube.objects import Key, Obj, key_of, namespace_of, uid_of
+from shoal.kube.objects import Key, Obj, key_of, name_of, namespace_of, uid_of
 from shoal.operator.jobs.children import Children
 from shoal.operator.jobs.kin import KinCopies, KinWriter
 from shoal.operator.metrics import Metrics
@@ -325,6 +325,18 @@ class Executor:
         if isinstance(target, CommandRef) and self._dialect.orders is not None:
             return self._dialect.orders.kind, self._kin.order_named(target) or ""  # '': it has gone meanwhile
         raise Undressed(f"{self._dialect.kind} has no form for {target}")
+
+    async def discard(self, commands: Iterable[Obj]) -> None:
+        """Delete commands that have no job to act on."""
+        assert self._dialect.orders is not None
+        for command in commands:
+            options = DeleteOptions(preconditions=Preconditions(uid=uid_of(command)))
+            kind, name, namespace = self._dialect.orders.kind, name_of(command), namespace_of(command)
+            try:
+                await self._counted(kind, "delete", self._cluster.delete(kind, name, namespace, options))
+            except ApiError as refused:
+                if refused.code not in (404, 409):
+                    raise
 
     # Groups, companions and marks
 

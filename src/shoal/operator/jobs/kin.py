@@ -155,11 +155,15 @@ class KinCopies:
 
     def _commands(self, key: Key, manifest: Obj) -> tuple[Command, ...]:
         """In the order in which they were given."""
-        if self._orders is None or self._dialect.orders is None or key not in self._orders_of:
+        if self._dialect.orders is None or key not in self._orders_of:
             return ()
-        found = [self._orders.objects[order] for order in self._orders_of[key]]
+        found = self.orders_for(key)
         found.sort(key=lambda order: (order["metadata"].get("creationTimestamp") or "", name_of(order)))
         return tuple(self._dialect.orders.read(order, manifest) for order in found)
+
+    def orders_for(self, job: Key) -> list[Obj]:
+        """The command objects whose target has this name."""
+        return [self._orders.objects[order] for order in self._orders_of.get(job, ())] if self._orders else []
 
 
 class Counted(Protocol):

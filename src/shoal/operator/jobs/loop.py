@@ -232,6 +232,15 @@ class JobLoop:
             if found is None or uid_of(found) != uid_of(job):
                 self._child_gone(job)
 
+    async def _discard_commands(self, key: Key) -> None:
+        """A command for a job that does not exist is consumed without effect: a later job of that name is not meant.
+
+        The copy of the jobs may be behind, or select only some of them, so the API server decides.
+        """
+        commands = self._kin.orders_for(key)
+        if commands and await find(self._cluster, self._kind, key.name, key.namespace) is None:
+            await self._executor.discard(commands)
+
     async def _free_left_behind(self, key: Key) -> None:
         """Pods of a job that has gone: nobody counts them any more, so nothing may hold them."""
         job = self._jobs.objects.get(key)
@@ -246,6 +255,8 @@ class JobLoop:
             await self._look_after(key)
         if self._dialect.finalizer:
             await self._free_left_behind(key)
+        if key not in self._jobs.objects:
+            await self._discard_commands(key)
         known = await self._recall(key)  # 1. what it is, and what was stored
         job = self._read(known) if known is not None else None
         if known is None or job is None:
