@@ -30,11 +30,11 @@ class Terminal:
         }
 
     def __call__(self, *words: str, code: int = 0) -> str:
-        """What it printed, on both ways; it must end with that code."""
+        """What it printed, on both ways and without the name of the changed cluster; it must end with that code."""
         both = subprocess.STDOUT
         made = subprocess.run([SHOAL, *words], env=self.env, stdout=subprocess.PIPE, stderr=both, text=True)
         assert made.returncode == code, made.stdout
-        return made.stdout
+        return "".join(line for line in made.stdout.splitlines(keepends=True) if not line.startswith("Cluster: "))
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """A command that is not waited for; only what goes to standard output is to be read."""

@@ -36,4 +36,4 @@ def command(choice: Choice, names: tuple[str, ...], cascade: str, waits: bool) -
                 await until_gone(cluster, job)
             click.echo(f"{job} {'is gone' if waits else 'is being deleted'}.")
 
-    with_cluster(choice, work)
+    with_cluster(choice, work, is_change=True)

@@ -65,7 +65,9 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
 
     from shoal.operator.applying import install
 
-    working(kubeconfig, context, lambda cluster: install(cluster, options, progress, dry_run=dry_run))
+    working(
+        kubeconfig, context, lambda cluster: install(cluster, options, progress, dry_run=dry_run), is_change=not dry_run
+    )
     if dry_run:
         click.echo("Nothing was changed.")
     else:

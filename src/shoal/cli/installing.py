@@ -10,7 +10,7 @@ import click
 
 from shoal.cli.operator import DIALECTS_HELP, read_dialects
 from shoal.cli.programs import kubeconfig_options
-from shoal.cli.reaching import decorated, ended, sentence_of
+from shoal.cli.reaching import decorated, ended, print_cluster, sentence_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,7 +47,9 @@ def printed(options: Any, output: str) -> str:
     return views.printed(objects, "documents" if output == "yaml" else output)
 
 
-def working(kubeconfig: Path | None, context: str, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
+def working(
+    kubeconfig: Path | None, context: str, work: Callable[[Any], Coroutine[Any, Any, None]], *, is_change: bool
+) -> None:
     """Run `work` with the cluster; what goes wrong ends the command with a sentence."""
     import asyncio
 
@@ -59,9 +61,12 @@ def working(kubeconfig: Path | None, context: str, work: Callable[[Any], Corouti
     from shoal.operator.definitions import Unserved
 
     async def run() -> None:
-        async with opened(connection_of(Orders(kubeconfig=kubeconfig, context=context))) as cluster:
+        connection = connection_of(Orders(kubeconfig=kubeconfig, context=context))
+        async with opened(connection) as cluster:
             await cluster.require_unserved()
             await work(cluster)
+        if is_change:
+            print_cluster(connection)
 
     try:
         asyncio.run(run())

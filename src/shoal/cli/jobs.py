@@ -150,6 +150,8 @@ def _named_before(ctx: click.Context) -> list[Found]:
 
 
 def _listed(ctx: click.Context) -> list[Found]:
+    from click.core import ParameterSource
+
     from shoal.cli.folders import default_folder
     from shoal.cli.reaching import Choice, connection_of
 
@@ -159,6 +161,7 @@ def _listed(ctx: click.Context) -> list[Found]:
         said.get("kubeconfig"),
         said.get("context") or "",
         said.get("namespace") or "",
+        ctx.get_parameter_source("folder") or ParameterSource.DEFAULT,
     )
     try:
         connection = connection_of(choice)

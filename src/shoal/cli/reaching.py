@@ -1,8 +1,9 @@
 """Which cluster a command speaks to, and how.
 
-One that was named (`--kubeconfig`, `--context`) comes first, then the one that runs in the data folder, then what
-KUBECONFIG or ~/.kube/config say. A command is a coroutine that gets the cluster; what the cluster refuses becomes
-a sentence and exit code 1.
+The order of precedence: --data, --kubeconfig or --context on the command line; SHOAL_DATA; KUBECONFIG; the cluster
+that runs in the default data folder; ~/.kube/config. A cluster that was named is used, or the command fails: there is
+no fallback to another one. A command is a coroutine that gets the cluster; what the cluster refuses becomes a sentence
+and exit code 1. Commands that change something print which cluster they changed.
 """
 
 from __future__ import annotations
@@ -17,26 +18,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from shoal.cli.folders import DataFolder, data_option
+from shoal.cli.folders import VARIABLE, DataFolder, data_option
 from shoal.cli.programs import kubeconfig_options
 
 if TYPE_CHECKING:
     from shoal.cluster.connecting import Connection
     from shoal.cluster.kubernetes import KubernetesCluster
 
+KUBECONFIG = "KUBECONFIG"
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was said about the cluster on the command line."""
+    """What the command line and the environment name as the cluster."""
 
     folder: Path
     kubeconfig: Path | None
     context: str
     namespace: str
+    folder_source: ParameterSource = ParameterSource.DEFAULT
+
+    @property
+    def names_folder(self) -> bool:
+        """Whether the data folder is the cluster to use: --data, or SHOAL_DATA where nothing more specific is given."""
+        if self.folder_source is ParameterSource.ENVIRONMENT:
+            return self.kubeconfig is None and not self.context
+        return self.folder_source is ParameterSource.COMMANDLINE
 
 
 def cluster_options(command: Command) -> Command:
@@ -44,11 +55,14 @@ def cluster_options(command: Command) -> Command:
 
     @wraps(command)
     def wrapped(folder: Path, kubeconfig: Path | None, context: str, namespace: str, **others: Any) -> Any:
-        return command(choice=Choice(folder, kubeconfig, context, namespace), **others)
+        source = click.get_current_context().get_parameter_source("folder") or ParameterSource.DEFAULT
+        if source is ParameterSource.COMMANDLINE and kubeconfig is not None:
+            raise click.UsageError("--data and --kubeconfig name two clusters: give one of them.")
+        return command(choice=Choice(folder, kubeconfig, context, namespace, source), **others)
 
     options = (
         click.option("-n", "--namespace", default="", metavar="NAME", help="Namespace.  [default: the context's]"),
-        kubeconfig_options("Another cluster.  [default: the one in --data, then KUBECONFIG or ~/.kube/config]"),
+        kubeconfig_options("Another cluster.  [default: KUBECONFIG, the running one in --data, ~/.kube/config]"),
         data_option,
     )  # fmt: skip
     made: Command = decorated(wrapped, options)
@@ -65,22 +79,40 @@ def decorated(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
 def connection_of(choice: Choice) -> Connection:
     from shoal.cluster.connecting import NoConnection, from_kubeconfig
 
-    files = [choice.kubeconfig] if choice.kubeconfig else _usual() if choice.context else _found(choice)
-    if not files:
-        folder = DataFolder(choice.folder)
-        raise click.ClickException(
-            f"there is no cluster to speak to: none runs in {folder.path}, and neither KUBECONFIG nor ~/.kube/config "
-            f"names one. Start one with `shoal up`, or name one with --kubeconfig."
-        )
     try:
-        return from_kubeconfig(files, context=choice.context)
+        return from_kubeconfig(_kubeconfigs(choice), context=choice.context)
     except NoConnection as problem:
         raise click.ClickException(ended(problem)) from None
 
 
-def _found(choice: Choice) -> list[Path]:
+def _kubeconfigs(choice: Choice) -> list[Path]:
+    """The files that describe the chosen cluster."""
     folder = DataFolder(choice.folder)
-    return [folder.kubeconfig] if folder.running() is not None else _usual()
+    if choice.names_folder:
+        if folder.running() is None:
+            raise click.ClickException(
+                f"no cluster runs in {folder.path}. Start it with `{folder.command('up')}`, or leave out --data and "
+                f"{VARIABLE} to use another cluster."
+            )
+        return [folder.kubeconfig]
+    if choice.kubeconfig is not None:
+        return [choice.kubeconfig]
+    files = _usual()
+    if os.environ.get(KUBECONFIG):
+        if not files:
+            raise click.ClickException(
+                f"{KUBECONFIG} names {os.environ[KUBECONFIG]}, which does not exist. Correct or unset it, or name a "
+                "cluster with --data or --kubeconfig."
+            )
+        return files
+    if not choice.context and folder.running() is not None:
+        return [folder.kubeconfig]
+    if not files:
+        raise click.ClickException(
+            f"there is no cluster to use: none runs in {folder.path}, and neither KUBECONFIG nor ~/.kube/config "
+            f"names one. Start one with `shoal up`, or name one with --kubeconfig."
+        )
+    return files
 
 
 def _usual() -> list[Path]:
@@ -89,7 +121,9 @@ def _usual() -> list[Path]:
     return usual_files(os.environ)
 
 
-def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Coroutine[Any, Any, T]]) -> T:
+def with_cluster(
+    choice: Choice, work: Callable[[KubernetesCluster, str], Coroutine[Any, Any, T]], *, is_change: bool = False
+) -> T:
     """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence."""
     from shoal.cluster.kubernetes import opened
 
@@ -102,9 +136,18 @@ def with_cluster(choice: Choice, work: Callable[[KubernetesCluster, str], Corout
 
     try:
         with told_in_sentences():
-            return asyncio.run(run())
+            result = asyncio.run(run())
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    if is_change:
+        print_cluster(connection)
+    return result
+
+
+def print_cluster(connection: Connection) -> None:
+    """Which cluster was changed. To standard error: what a program reads stays the same for every cluster."""
+    context = f"context {connection.name} at " if connection.name else ""
+    click.echo(f"Cluster: {context}{connection.url}", err=True)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
         sizes = ", ".join(f"{number} x {role}" for role, number in wanted.items())
         return f"{job} now asks for {sizes}." if is_new else f"{job} asks for {sizes} already: nothing was changed."
 
-    click.echo(with_cluster(choice, work))
+    click.echo(with_cluster(choice, work, is_change=True))
 
 
 def _size(pair: str) -> tuple[str, int]:

@@ -36,4 +36,4 @@ def command(choice: Choice, name: str) -> None:
             return f"{job} {'is resumed' if job.state.is_held else 'starts'}."
         return f"{job} needs no start: it is {job_word(job.state)}."
 
-    click.echo(with_cluster(choice, work))
+    click.echo(with_cluster(choice, work, is_change=True))

@@ -38,4 +38,4 @@ def command(choice: Choice, name: str) -> None:
             return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` lets it go on."
         return f"{job} {'stops' if is_new else 'is stopping already'}. `shoal wait {job.name}` waits until it has."
 
-    click.echo(with_cluster(choice, work))
+    click.echo(with_cluster(choice, work, is_change=True))

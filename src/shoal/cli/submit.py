@@ -37,7 +37,7 @@ def command(
     async def work(cluster: KubernetesCluster, namespace: str) -> list[Obj]:
         return [stored for stored, _ in await submit(cluster, manifests, namespace, dry_run=dry_run)]
 
-    stored = with_cluster(choice, work)
+    stored = with_cluster(choice, work, is_change=not dry_run)
     if output is not None:
         click.echo(printed(stored, output))
         return

@@ -34,7 +34,10 @@ def command(
     from shoal.operator.deployment import Options
 
     options = Options(name=name or "shoal", namespace=namespace, dialects=dialects)
-    working(kubeconfig, context, lambda cluster: uninstall(cluster, options, progress, crds=crds, dry_run=dry_run))
+    working(
+        kubeconfig, context, lambda cluster: uninstall(cluster, options, progress, crds=crds, dry_run=dry_run),
+        is_change=not dry_run,
+    )  # fmt: skip
     click.echo(
         "Nothing was changed." if dry_run else "Uninstalled." if crds else "Uninstalled; kinds and jobs are kept."
     )

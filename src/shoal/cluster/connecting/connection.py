@@ -62,6 +62,7 @@ class Connection:
     server_name: str = ""  # the name to look for in the server's certificate, where it is not the address
     compresses: bool = field(default=False, compare=False)  # long answers, which is worth it over slow lines only
     who: str = field(default="", compare=False)  # for sentences: the user and the file that names it
+    name: str = field(default="", compare=False)  # the context, for sentences
     certificate: bytes = field(default=b"", compare=False, repr=False)  # shown to the server, where that is one
 
     def shown(self) -> Shown:

@@ -60,6 +60,7 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         server_name=_server_name(cluster),
         compresses=not (cluster.flag("disable-compression") or _is_near(url)),
         who=f"user {user_name} of {user.file}" if user_name else f"nobody: context {name} of {chosen.file} has no user",
+        name=name,
         certificate=user.content("client-certificate"),
     )
 
