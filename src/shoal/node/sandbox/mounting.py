@@ -1,11 +1,11 @@
 """What a process sees in its file system: folders and files at any path, in a mount namespace of its own.
 
 A target that is there is mounted over. One that is missing is made first: inside another mount of the same
-process simply as a folder; on the machine's own file system only where its owner may write and it is not a
-system folder. Everywhere else the deepest parent that exists is *mirrored*: covered by a small tmpfs in which
-every entry of the covered folder appears again as a bind mount, beside room for the new one. For `/` itself
-that mirror becomes the root (pivot_root). So `/workspace` works for an ordinary user, and root does not litter
-the machine.
+process simply as a folder, as a container runtime does; never on the machine's own file system. There the deepest
+parent that exists is *mirrored*: covered by a small tmpfs in which every entry of the covered folder appears again
+as a bind mount, beside room for the new one. For `/` itself that mirror becomes the root (pivot_root). So
+`/workspace` works for an ordinary user, and no mount point outlives its pod. The price: new entries made directly in
+a mirrored folder are in memory and end with the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _OLD_ROOT = "/.shoal-old-root"
-_SYSTEM = ("/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr")
+_MAX_MIRRORED_ENTRIES = 10_000  # each is a mount, and the kernel allows a namespace 100,000 of them
 
 
 class MountFailed(Exception):
@@ -94,8 +94,8 @@ class _View:
         parent, missing = _deepest(target)
         if not missing:
             return
-        if self._must_be_mirrored(parent):
-            self._mirror(parent)
+        if not self._is_private(parent):
+            self._mirror(parent, target)
         for name in missing[:-1] if not is_folder else missing:
             is_ours = parent in self._made
             parent = os.path.join(parent, name)
@@ -105,17 +105,22 @@ class _View:
         if not is_folder:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
 
-    def _must_be_mirrored(self, folder: str) -> bool:
-        if folder in self._made or any(folder == done or folder.startswith(done + "/") for done in self._mounted):
-            return False
-        system = any(folder == place or (place != "/" and folder.startswith(place + "/")) for place in _SYSTEM)
-        return system or not os.access(folder, os.W_OK)
+    def _is_private(self, folder: str) -> bool:
+        """Whether what is made in the folder stays within the pod: a mirror, or a mount of the pod."""
+        return folder in self._made or any(folder == done or folder.startswith(done + "/") for done in self._mounted)
 
-    def _mirror(self, folder: str) -> None:
+    def _mirror(self, folder: str, target: str) -> None:
         covered = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
+            names = os.listdir(covered)
+            if len(names) > _MAX_MIRRORED_ENTRIES:
+                raise MountFailed(
+                    f"mount {target}: {folder} holds {len(names)} entries, too many to show beside a mount point that "
+                    f"is missing on the machine; create {target} there first"
+                )
             linux.mount("tmpfs", folder, fs_type="tmpfs", flags=linux.MS_NOSUID, options=_as_before(covered))
-            for name in os.listdir(covered):
+            _give_owner(folder, covered)
+            for name in names:
                 _repeat(f"/proc/self/fd/{covered}/{name}", os.path.join(folder, name))
             self._made.add(folder)
         finally:
@@ -149,17 +154,34 @@ def _as_before(folder: int) -> str:
     return f"mode={stat.S_IMODE(os.stat(folder).st_mode):o}"
 
 
+def _give_owner(folder: str, covered: int) -> None:
+    """A program that runs as the owner of the covered folder may write in the mirror as well."""
+    before = os.stat(covered)
+    try:
+        os.chown(folder, before.st_uid, before.st_gid)
+    except OSError:
+        return  # an owner that the user namespace does not map: the mirror stays the user's own
+
+
 def _repeat(old: str, new: str) -> None:
-    """Show one entry of a covered folder again."""
-    mode = os.lstat(old).st_mode
-    if stat.S_ISLNK(mode):
-        os.symlink(os.readlink(old), new)
+    """Show one entry of a covered folder again. An entry that is removed meanwhile is left out."""
+    try:
+        mode = os.lstat(old).st_mode
+        if stat.S_ISLNK(mode):
+            os.symlink(os.readlink(old), new)
+            return
+    except FileNotFoundError:
         return
-    if stat.S_ISDIR(mode):
+    is_folder = stat.S_ISDIR(mode)
+    if is_folder:
         os.mkdir(new)
     else:
         os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    linux.mount(old, new, flags=linux.MS_BIND | linux.MS_REC)
+    try:
+        linux.mount(old, new, flags=linux.MS_BIND | linux.MS_REC)
+    except FileNotFoundError:
+        remove = os.rmdir if is_folder else os.unlink
+        remove(new)
 
 
 def _words(error: OSError) -> str:
