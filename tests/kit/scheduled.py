@@ -24,8 +24,9 @@ from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import EVENT, NODE, POD, SERVICE_ACCOUNT
+from shoal.kube.kinds import EVENT, NODE, POD, REPLICA_SET, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of
+from shoal.kube.owners import owner_reference
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
@@ -55,6 +56,7 @@ class Scheduled:
         self.pods_run = True  # as soon as they are bound
         self.pods_leave = True  # as soon as they are told to
         self._faults = faults
+        self._controllers: list[Obj] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._playing: set[asyncio.Task[None]] = set()
         self.scheduler: Scheduler
@@ -120,9 +122,22 @@ class Scheduled:
             await self.pod(name, notes=notes, cpu=cpu, **spec)
         await self.rest()
 
-    async def pod(self, name: str, *, notes: Mapping[str, str] | None = None, cpu: int | str = 1, **spec: Any) -> None:
+    async def pod(
+        self,
+        name: str,
+        *,
+        notes: Mapping[str, str] | None = None,
+        cpu: int | str = 1,
+        controlled: bool = True,
+        **spec: Any,
+    ) -> None:
+        """`controlled`: some controller would recreate it."""
         container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": str(cpu)}}}
-        metadata = {"name": name, "annotations": dict(notes or {})}
+        metadata = {
+            "name": name,
+            "annotations": dict(notes or {}),
+            "ownerReferences": self._controllers if controlled else [],
+        }
         await self.cluster.create(POD, {"metadata": metadata, "spec": {"containers": [container], **spec}}, NS)
 
     async def gang(self, name: str, count: int, *, cpu: int = 1, least: int | None = None, **spec: Any) -> None:
@@ -222,6 +237,11 @@ class Scheduled:
 
     async def opened(self) -> None:
         await self.cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, NS)
+        selector, template = {"matchLabels": {"app": "rs"}}, {"metadata": {"labels": {"app": "rs"}}}
+        template["spec"] = {"containers": [{"name": "main", "image": "x"}]}
+        spec = {"replicas": 0, "selector": selector, "template": template}
+        controller = await self.cluster.create(REPLICA_SET, {"metadata": {"name": "rs"}, "spec": spec}, NS)
+        self._controllers = [owner_reference(controller)]
         watching = Reflector(self._founded.another(), POD, on_change=self._pod_changed, clock=self.clock)
         self._play(watching.run())
         await self.start(self._faults)

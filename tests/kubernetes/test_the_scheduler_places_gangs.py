@@ -244,7 +244,7 @@ async def test_a_disk_is_chosen_with_the_node_and_a_budget_is_asked_before_a_pod
         await allows(place, 0)
         for number in range(2):
             low = place.pod(f"low-{number}")
-            low["metadata"]["labels"] = {"app": "low"}
+            low["metadata"]["labels"] = {"app": "low", "volcano.sh/preemptable": "true"}
             await admin.create(POD, low, jobs)
             await until(admin, POD, f"low-{number}", jobs, _runs)
         await place.gang("high", 1, priorityClassName=f"high-{place.word}")

@@ -103,6 +103,7 @@ def test_a_pod_of_a_gang() -> None:
         state=State.RUNNING,
         since=100.0,
         preemptable=False,
+        recreated=False,
         ports=frozenset({"TCP/80"}),
         apart=(Neighbours(chosen, "host", team),),
         spreads=(Spread(Neighbours(chosen, "zone", team), 2),),

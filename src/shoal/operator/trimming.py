@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from shoal.kube.objects import Obj, annotations_of, without_bookkeeping
 from shoal.kube.owners import controller_of
 from shoal.scheduling.reading import READ
@@ -20,7 +22,8 @@ _STATUS = ("phase", "podIP", "conditions", "startTime")
 
 
 def slim_pod(pod: Obj, *, owners: bool = False) -> Obj:
-    """What placing a pod, serving it and telling about it need; with `owners` also who controls it."""
+    """What placing a pod, serving it and telling about it need; with `owners` also which object controls it, of which
+    the kind is always kept."""
     spec = pod["spec"]
     slim = _part(spec, _SPEC)
     for group in ("containers", "initContainers"):
@@ -33,9 +36,10 @@ def slim_pod(pod: Obj, *, owners: bool = False) -> Obj:
     metadata = _part(pod["metadata"], _META)
     if notes := _part(annotations_of(pod), READ):
         metadata["annotations"] = notes
-    if owners and (controller := controller_of(pod)) is not None:
-        is_native = controller.get("apiVersion") in _NATIVE
-        metadata["ownerReferences"] = [_part(controller, ("uid", "controller"))] if is_native else _SOMEBODYS
+    if (controller := controller_of(pod)) is not None:
+        is_native = owners and controller.get("apiVersion") in _NATIVE
+        kept = [_part(controller, ("uid", "kind", "controller"))] if is_native else _controller(controller.get("kind"))
+        metadata["ownerReferences"] = kept
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -49,8 +53,12 @@ def _part(whole: Obj, names: tuple[str, ...]) -> Obj:
     return {name: whole[name] for name in names if name in whole}
 
 
+@lru_cache(maxsize=64)  # one list for all pods that are controlled by such an object
+def _controller(kind: str | None) -> list[Obj]:
+    return [{"kind": kind, "controller": True}]
+
+
 _NATIVE = ("apps/v1", "batch/v1")
-_SOMEBODYS = [{"controller": True}]  # whose does not matter to anybody who looks here; one for all of them
 # Nearly every pod has exactly these; one list serves them all.
 _USUAL = [
     {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}

@@ -240,7 +240,8 @@ class _Promised:
 
     def _could_give(self, queue: str) -> Amounts:
         if queue not in self._gives:
-            self._gives[queue] = yielded(self._cycle, self._cycle.view.accounts[queue].groups.values())
+            groups = self._cycle.view.accounts[queue].groups.values()
+            self._gives[queue] = yielded(self._cycle, [members for members in groups if members.is_reclaimable])
         return self._gives[queue]
 
     def _over_quota(self, members: Members) -> Standstill | None:

@@ -133,8 +133,22 @@ class Members:
     def has_stayers(self) -> bool:
         """Whether one of its pods may not be sent away, whatever budgets say."""
         if self._has_stayers is None:
-            self._has_stayers = any(pod.stays for pod in self.sitting.values())
+            self._has_stayers = not all(self.may_evict(pod) for pod in self.sitting.values())
         return self._has_stayers
+
+    def may_evict(self, pod: Pod) -> bool:
+        """Whether a pod of this group may be taken for others, whatever budgets say.
+
+        A pod that no controller recreates is lost with its eviction, so it needs a word of its own or of its group.
+        """
+        if pod.stays:
+            return False
+        return pod.recreated or pod.preemptable is True or self.group.guest or self.group.elastic
+
+    @property
+    def is_reclaimable(self) -> bool:
+        """Whether other queues may take its pods: pods without a group belong to a queue only by default."""
+        return not self.lone or self.group.guest
 
     def is_empty(self) -> bool:
         return not (self.waiting or self.gated or self.sitting or self.leaving or self.finished)
@@ -270,6 +284,7 @@ def lone_group(pod: Pod) -> Group:
         queue=pod.queue,
         priority=pod.priority,
         phase=INQUEUE,
+        guest=pod.preemptable is True,
         generation=pod.generation,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
+from shoal.kube.owners import controller_of
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
 from shoal.scheduling.groups import Closeness, Group, Phase, Queue, Quota, Subgroups
@@ -25,6 +26,7 @@ CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SLA = "volcano.sh/sla-waiting-time"
 HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")  # of a queue: its path, and a weight per step
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
+DOES_NOT_RECREATE = ("ConfigMap", "Node")  # controllers of a Framework's pods and of static pods
 READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE)  # annotations of pods that are looked at here
 PODS = "pods"
 OF_PODS = ("cpu", "memory", "ephemeral-storage", PODS)  # besides those with a slash in their names
@@ -38,6 +40,7 @@ def member_from(obj: Obj) -> Pod:
     index = notes.get(INDEX) or labels.get(INDEX) or "0"
     affinity = spec.get("affinity") or {}
     key = key_of(obj)
+    preemptable = notes.get(PREEMPTABLE) or labels.get(PREEMPTABLE)
     return Pod(
         key=key,
         uid=uid_of(obj),
@@ -56,7 +59,8 @@ def member_from(obj: Obj) -> Pod:
         state=state_of(obj),
         since=_moment((obj.get("status") or {}).get("startTime")),
         gated=bool(spec.get("schedulingGates")),
-        preemptable=(notes.get(PREEMPTABLE) or labels.get(PREEMPTABLE)) != "false",
+        preemptable={"true": True, "false": False}.get(preemptable or ""),
+        recreated=_is_recreated(obj),
         never_preempts=spec.get("preemptionPolicy") == "Never",
         preferred_nodes=_preferred_nodes(affinity),
         ports=frozenset(_ports(spec)),
@@ -155,6 +159,12 @@ def seconds(text: str) -> float | None:
         elif letter != " ":
             return None
     return None if number or not text.strip() else total
+
+
+def _is_recreated(pod: Obj) -> bool:
+    """Whether an evicted pod costs its time only: a bare pod is lost, and a Framework counts the loss as a failure."""
+    controller = controller_of(pod)
+    return controller is not None and controller.get("kind") not in DOES_NOT_RECREATE
 
 
 def _annotations(obj: Obj) -> Mapping[str, str]:

@@ -81,7 +81,8 @@ class Pod:
     gated: bool = False
     blocked: str = ""  # what no node can cure, in words: "the claim data does not exist"
     generation: int = 0  # of the job that made it
-    preemptable: bool = True
+    preemptable: bool | None = None  # as its owner says; None: not said
+    recreated: bool = True  # its controller creates another pod when it is deleted
     never_preempts: bool = False
     protected: bool = False  # the server would not let it go a moment ago
     gpu_milli: int = 0  # a share of one device; 0 for whole ones
@@ -107,8 +108,8 @@ class Pod:
 
     @property
     def stays(self) -> bool:
-        """Nobody may send it away now, for whomever."""
-        return not self.preemptable or self.protected or self.is_critical
+        """Never evicted as it stands, whoever needs the room."""
+        return self.preemptable is False or self.protected or self.is_critical
 
 
 def _written_out() -> Callable[[Pod, str, State, float, tuple[int, ...]], Pod]:

@@ -49,7 +49,8 @@ def steps_of_queue(cycle: Cycle, name: str) -> list[Step]:
     """By which the groups of a queue could give way, in their order; worked out once in a plan."""
     found = cycle.queue_steps.get(name)
     if found is None:
-        found = cycle.queue_steps[name] = _ordered(_steps(cycle, cycle.view.accounts[name].groups.values()), {})
+        groups = (members for members in cycle.view.accounts[name].groups.values() if members.is_reclaimable)
+        found = cycle.queue_steps[name] = _ordered(_steps(cycle, groups), {})
     return found
 
 
@@ -152,7 +153,7 @@ def _glance(cycle: Cycle, members: Members) -> tuple[object, ...]:
 
 
 def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
-    able = sorted((pod for pod in members.sitting.values() if _is_evictable(cycle, pod)), key=pod_order)
+    able = sorted((pod for pod in members.sitting.values() if _is_evictable(cycle, members, pod)), key=pod_order)
     if not able:
         return
     broken = not members.is_whole and members.group.phase is not COMPLETED  # one role may lack somebody
@@ -166,8 +167,8 @@ def _of_group(cycle: Cycle, members: Members) -> Iterable[Step]:
         yield Step(SURPLUS if broken else WHOLE, members, tuple(able), lost, held(cycle, able))
 
 
-def _is_evictable(cycle: Cycle, pod: Pod) -> bool:
-    return not pod.stays and pod.key not in cycle.given_up and not cycle.allowance.spares(pod)
+def _is_evictable(cycle: Cycle, members: Members, pod: Pod) -> bool:
+    return members.may_evict(pod) and pod.key not in cycle.given_up and not cycle.allowance.spares(pod)
 
 
 def _spare(members: Members, able: list[Pod]) -> list[Pod]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 log = Logger(__name__)
 
 MOST = 1 << 60  # thousandths; the planner counts in 64 bits, and nobody has so much of anything
+READ_OF_METADATA = ("uid", "labels", "annotations", "ownerReferences")
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 
 
@@ -283,7 +284,7 @@ class Feed:
         old, new = change.old, change.new
         if known is None or old is None or new is None or known.blocked or known.gated:
             return None
-        if any(old["metadata"].get(part) != new["metadata"].get(part) for part in ("uid", "labels", "annotations")):
+        if any(old["metadata"].get(part) != new["metadata"].get(part) for part in READ_OF_METADATA):
             return None
         before, after = old["spec"], new["spec"]
         node = after.get("nodeName") or ""
@@ -302,6 +303,8 @@ class Feed:
             changes["requests"] = bounded(pod.requests)
         if self._kept and self._kept.get(pod.key) == pod.uid:
             changes["protected"] = True
+        if not self._scope.places(obj):
+            changes["preemptable"] = False  # another scheduler placed it and would place its successor
         if not pod.node:
             if not self._scope.places(obj):
                 changes["gated"] = True
