@@ -80,7 +80,7 @@ async def test_a_refusal_that_comes_back_is_one_event_with_a_count() -> None:
         await world.submit(fw("waits", role("worker")))
         await world.rest(30)
         found = [
-            event for event in (await world.user.list(EVENT, NAMESPACE)).items if event["reason"] == "CreateRefused"
+            event for event in (await world.user.list(EVENT, NAMESPACE)).items if event["reason"] == "FailedCreate"
         ]
         assert len(found) == 1
         assert found[0]["count"] > 3

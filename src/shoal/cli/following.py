@@ -57,7 +57,7 @@ OnGang = Callable[[Found, str], None]  # the job, and why its gang is not let in
 OnFit = Callable[[Found, str, Fit | None], None]  # the job, which of its pods and groups; None: it wants no place
 OnHindrance = Callable[[Found, str], None]  # the job, and why something it needs cannot be made; each reason once
 
-_REFUSED = "CreateRefused"  # what the engine calls a pod that the cluster did not take
+_REFUSED = "FailedCreate"  # what the engine calls a pod that the cluster did not take
 _SPEAKING = ("Running", "Succeeded", "Failed")
 
 

@@ -19,7 +19,7 @@ from shoal.engine.ledger import JobState
 from shoal.engine.limits import reached
 from shoal.engine.model import Job
 from shoal.engine.policies import Budget, Finish, Source, Tally
-from shoal.engine.reactions import NO_RESTART, Proposal, act, blamed, charge_restart, react
+from shoal.engine.reactions import NO_RESTART, Proposal, act, announce, blamed, charge_restart, react
 from shoal.engine.retrying import answer
 from shoal.engine.scene import Scene
 from shoal.engine.words import ENDINGS, RESTARTS, Action, Event, Happening, Intent, Outcome, Stage
@@ -171,7 +171,14 @@ def _settle_commands(state: JobState, scene: Scene) -> JobState:
 
 
 def carry_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
-    """A job-wide action."""
+    """A job-wide action, with an Event where it changes the job."""
+    after = _carried_out(job, state, scene, proposal)
+    if after is not state:
+        announce(job, scene, proposal.action, proposal.why)
+    return after
+
+
+def _carried_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) -> JobState:
     action = proposal.action
     if action in ENDINGS:
         assert proposal.outcome is not None

@@ -81,7 +81,7 @@ def _door(job: Job, role: Role, scene: Scene, counts: dict[str, Count]) -> Door:
     for gate in job.policies.gates:
         reason = _group_is_shut(gate, role, scene)
         if reason:
-            return Door(role.name, False, reason)
+            return _pending_group(gate, role, scene) or Door(role.name, False, reason)
     reason = _waits_for(role, scene, counts)
     return Door(role.name, not reason, reason)
 
@@ -101,6 +101,18 @@ def _group_is_shut(gate: Gate, role: Role, scene: Scene) -> str:
         if gate.opens is Opens.ADMITTED and not group.admitted:
             return f"{role.name} waits for its group to be admitted"
     return ""
+
+
+def _pending_group(gate: Gate, role: Role, scene: Scene) -> Door | None:
+    """The door with an Event, where the group has a reason not to be admitted."""
+    if not isinstance(gate, GroupGate) or not gate.reason:
+        return None
+    for plan in gate.groups:
+        group = scene.observed.groups.get(plan.key)
+        if group is not None and group.obstacle and (not plan.roles or role.name in plan.roles):
+            text = f"PodGroup {plan.key} is not admitted" if plan.key else "The PodGroup is not admitted"
+            return Door(role.name, False, f"{text}: {group.obstacle_text}", gate.reason, f"{plan.key} {group.obstacle}")
+    return None
 
 
 def _waits_for(role: Role, scene: Scene, counts: dict[str, Count]) -> str:

@@ -95,7 +95,7 @@ def _of_refusal(job: Job, ref: TaskRef, scene: Scene) -> Outcome | None:
     answer = scene.refused[ref]
     outcome = refusal(job.policies.classify, answer)
     if outcome is None:
-        scene.say(str(ref), "CreateRefused", f"{ref} could not be created yet: {answer.text}", warning=True)
+        scene.say(str(ref), "FailedCreate", f"{ref} could not be created yet: {answer.text}", warning=True)
     return outcome
 
 

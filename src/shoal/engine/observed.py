@@ -101,6 +101,8 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     owned: bool = True
     asked: tuple[str, ...] = ()  # uids of members its scheduler asks to have back
     because: str = ""  # and for whom, in the scheduler's words
+    obstacle: str = ""  # why it is not admitted: the reason of its condition
+    obstacle_text: str = ""  # and the message
 
 
 class CompanionRef(msgspec.Struct, frozen=True, gc=False):

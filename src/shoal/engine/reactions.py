@@ -105,10 +105,17 @@ def act(
     if refusal is not None:
         return state, Proposal(Action.FAIL, blamed(state, refusal.outcome, event), f"{NO_RESTART}: {why}")
     refs = _scope(job, state, action, event)
+    announce(job, scene, action, why)
     if refs:
         who = named(event.role, (ref.index for ref in refs))
         scene.say(_subject(event), "Restarting", f"{who} {'begin' if len(refs) > 1 else 'begins'} anew, because {why}")
     return restart(_cancel(state, refs), scene, refs), None
+
+
+def announce(job: Job, scene: Scene, action: Action, why: str) -> None:
+    """The Event that tools of the job's language look for."""
+    if name := job.policies.actions.get(action):
+        scene.say("", "ExecuteAction", f"Start to execute action {name}: {why}")
 
 
 def _subject(event: Event) -> str:

@@ -106,6 +106,7 @@ class Door(msgspec.Struct, frozen=True, gc=False):
     open: bool = True
     sentence: str = ""
     reason: str = ""  # of an Event that tells of it; '': nobody needs one
+    topic: str = ""  # an Event with another sentence about the same topic is not news; '': the sentence itself
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

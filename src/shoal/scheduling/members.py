@@ -86,6 +86,7 @@ class Members:
         self.held = Tally()  # by the pods that sit and stay
         self.wanted = Tally()  # by those that wait
         self.nominated: dict[Key, str] = {}
+        self.vanished = 0  # pods that sat on a node and are gone, since the gang was last whole
         self._minimum: Minimum | None = None
         self._first: Pod | None = None
         # Among those of whom nobody has a node yet: this changes only with the group.
@@ -112,6 +113,8 @@ class Members:
         return self.gated if pod.gated or state is RELEASING else self.waiting
 
     def changed(self) -> None:
+        if self.vanished and self.ready >= self.group.min_member:
+            self.vanished = 0
         self._minimum = None
         self._first = None
         self.place_in_line = None
@@ -164,6 +167,19 @@ class Members:
     @property
     def scheduled(self) -> int:
         return len(self.sitting) + len(self.leaving) + len(self.finished)
+
+    @property
+    def lost(self) -> int:
+        """Pods that are being deleted by anyone but the controller of their job."""
+        return sum(not pod.dismissed for pod in self.leaving.values())
+
+    @property
+    def is_torn(self) -> bool:
+        """Ran, and runs with fewer pods than its minimum because it lost some, not because the minimum was raised."""
+        if not (self.group.ran and self.sitting):
+            return False
+        lost = self.lost
+        return bool(lost or self.vanished) and self.scheduled - lost < self.group.min_member
 
     def candidates(self) -> list[Pod]:
         """Waiting pods in pod order. One made by a newer state of the job than the group we know waits for it."""
@@ -253,6 +269,8 @@ class Members:
     def phase(self, *, unplaced: bool) -> Phase:
         """The phase by the pods as they are; `unplaced`: a plan could not place enough of the rest."""
         group = self.group
+        if self.is_torn:
+            return UNKNOWN
         if self.scheduled >= group.min_member and self.scheduled:
             over = not self.sitting and not self.leaving and not self.waiting
             return COMPLETED if over else RUNNING

@@ -22,12 +22,13 @@ QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"
 PREEMPTABLE = "volcano.sh/preemptable"
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"  # set by the controller of a job on a pod before it deletes the pod
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SLA = "volcano.sh/sla-waiting-time"
 HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")  # of a queue: its path, and a weight per step
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
 DOES_NOT_RECREATE = ("ConfigMap", "Node")  # controllers of a Framework's pods and of static pods
-READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE)  # annotations of pods that are looked at here
+READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE, OUT_OF_SYNC)  # annotations of pods that are looked at here
 PODS = "pods"
 OF_PODS = ("cpu", "memory", "ephemeral-storage", PODS)  # besides those with a slash in their names
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -58,6 +59,7 @@ def member_from(obj: Obj) -> Pod:
         node=spec.get("nodeName") or "",
         state=state_of(obj),
         since=_moment((obj.get("status") or {}).get("startTime")),
+        dismissed=notes.get(OUT_OF_SYNC) == "true",
         gated=bool(spec.get("schedulingGates")),
         preemptable={"true": True, "false": False}.get(preemptable or ""),
         recreated=_is_recreated(obj),

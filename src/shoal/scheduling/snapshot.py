@@ -81,6 +81,7 @@ class Pod:
     gated: bool = False
     blocked: str = ""  # what no node can cure, in words: "the claim data does not exist"
     generation: int = 0  # of the job that made it
+    dismissed: bool = False  # the controller of its job has announced that it deletes the pod
     preemptable: bool | None = None  # as its owner says; None: not said
     recreated: bool = True  # its controller creates another pod when it is deleted
     never_preempts: bool = False

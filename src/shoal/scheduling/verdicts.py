@@ -8,7 +8,7 @@ from shoal.kube.conditions import TOO_LARGE
 from shoal.kube.objects import Key
 from shoal.scheduling.cycle import Cycle, Obstacle, Record, Standstill
 from shoal.scheduling.explaining import Explainer
-from shoal.scheduling.groups import COMPLETED, INQUEUE, PENDING, RUNNING, Group, Phase
+from shoal.scheduling.groups import COMPLETED, INQUEUE, PENDING, RUNNING, UNKNOWN, Group, Phase
 from shoal.scheduling.members import Members
 from shoal.scheduling.planning import Bind, Nominate, Plan, Verdict, Wait
 from shoal.scheduling.view import ClusterView
@@ -120,6 +120,9 @@ def _verdict(cycle: Cycle, members: Members, explainer: Explainer) -> Verdict:
     elif still is not None and (phase not in STARTED or members.waiting):
         (sentence, too_large), blocked = explainer.finding(members, still), BLOCKED[still.obstacle]
         reason = _reason(still, too_large)
+    elif phase is UNKNOWN and (lack := members.lack()) is not None:
+        (reason, words), blocked = lack, "pods"
+        sentence = f"waiting: {words}"
     else:
         reason, sentence = "Scheduled", _started(members, bound)
     if phase in STARTED and blocked:
@@ -155,7 +158,7 @@ def _phase(cycle: Cycle, members: Members, bound: int) -> Phase:
     least = members.group.min_member
     if members.key in cycle.undone:
         return INQUEUE
-    if bound and members.scheduled + bound >= least:
+    if bound and members.scheduled - members.lost + bound >= least:
         return RUNNING
     phase = members.phase(unplaced=members.key in cycle.still)
     if phase in BEFORE:

@@ -261,6 +261,8 @@ class ClusterView:
             self.quotas.count(pod, vector, -1)
         account = self.accounts[members.group.queue]
         if pod.holds_node:
+            if keep is None and not pod.dismissed:
+                members.vanished += 1
             on = self._pods_on[pod.node]
             del on[pod.key]
             if not on:

@@ -29,6 +29,7 @@ class Standing:
     broken: bool = False  # some members run and the rest cannot be placed
     evicted: bool = False  # what was granted is taken back: its members have to go
     why: str = ""  # in the scheduler's words, while it waits
+    reason: str = ""  # of the same condition
 
 
 Sight = Mapping[tuple[Kind, str], Obj]  # objects by kind and name

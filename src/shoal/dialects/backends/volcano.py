@@ -11,7 +11,7 @@ from shoal.dialects.backends.backend import Backend, Standing, told, use_schedul
 from shoal.dialects.backends.gang import Gang, Part, Topology
 from shoal.dialects.gangs import ADMITTED, GROUP_NAME, POD_GROUP
 from shoal.engine.policies import Opens
-from shoal.kube.conditions import is_true
+from shoal.kube.conditions import condition_of, is_true
 from shoal.kube.objects import Obj, at_path
 
 ROLE = "volcano.sh/task-spec"  # on a pod: its role
@@ -69,7 +69,10 @@ def _topology(wanted: Topology) -> Obj:
 def standing(group: Obj) -> Standing:
     phase = at_path(group, "status", "phase") or ""
     is_stuck = phase not in ADMITTED and is_true(group, "Unschedulable")
-    return Standing(phase in ADMITTED, broken=phase == "Unknown", why=told(group, "Unschedulable") if is_stuck else "")
+    if not is_stuck:
+        return Standing(phase in ADMITTED, broken=phase == "Unknown")
+    condition = condition_of(group, "Unschedulable") or {}
+    return Standing(why=told(group, "Unschedulable"), reason=str(condition.get("reason") or ""))
 
 
 def _join(scheduler: str, pod: Obj, gang: Gang) -> None:

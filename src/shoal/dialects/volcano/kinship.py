@@ -184,6 +184,8 @@ def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[Compani
             leaving=is_leaving(obj),
             asked=asked_back(obj),
             because=notes.get(GIVE_BACK_WHY, ""),
+            obstacle=seen.reason,
+            obstacle_text=seen.why,
         )
         return GroupRef(key), group
     if PART in notes:

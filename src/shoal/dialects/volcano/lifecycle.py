@@ -38,6 +38,7 @@ ACTIONS: dict[str, Action] = {
     "CompleteJob": Action.COMPLETE,
     "ResumeJob": Action.RELEASE,
 }
+ACTION_NAMES = {action: name for name, action in ACTIONS.items()}
 _OUTCOMES: dict[str, Outcome] = {
     "CompleteJob": COMPLETED,
     "TerminateJob": TERMINATED,

@@ -166,6 +166,7 @@ def _policies(spec: Spec, manifest: Obj, wishes: dict[str, str | None], settings
         ),
         reactions=lifecycle.reactions(spec.policies),
         commands=lifecycle.commands(),
+        actions=lifecycle.ACTION_NAMES,
         completion=_completion(spec),
         ready=_ready(spec),
         shrink=_shrink(wishes),
@@ -247,5 +248,5 @@ def _gates(spec: Spec) -> tuple[GroupGate | WishGate, ...]:
         )
         for name in claims_of_others(spec)
     ]
-    group = GroupGate(group_plans(spec), opens=Opens.ADMITTED, follows=True, life=Life.RUN)
+    group = GroupGate(group_plans(spec), opens=Opens.ADMITTED, follows=True, life=Life.RUN, reason="PodGroupPending")
     return (*claims, group)

@@ -80,6 +80,7 @@ from shoal.engine.policies.verdicts import (
     Tally,
     When,
 )
+from shoal.engine.words import Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Policies:
     budgets: tuple[Budget, ...] = ()  # scopes ROLE and JOB
     reactions: tuple[Reaction, ...] = ()
     commands: Mapping[str, Reaction] = field(default_factory=dict)  # what each command's word asks for
+    actions: Mapping[Action, str] = field(default_factory=dict)  # names of actions in Events about them; none: no Event
     completion: Completion = field(default_factory=Completion)
     ready: Ready = field(default_factory=Ready)
     size: Size = field(default_factory=FixedSize)

@@ -51,6 +51,7 @@ class GroupGate:
     follows: bool = False  # the group is applied again when its digest changes
     life: Life = Life.UNTIL_END
     when_shut: WhenShut = WhenShut.IGNORE
+    reason: str = ""  # of the Event about a group that is not admitted
 
 
 @dataclass(frozen=True, slots=True)

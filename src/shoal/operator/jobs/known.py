@@ -112,7 +112,7 @@ class Known:
     word: str = ""  # the state it is counted under
     went: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
     heard: frozenset[str] = frozenset()  # those of them that the pass under way hears of; others may go meanwhile
-    told_doors: frozenset[tuple[str, str]] = frozenset()  # reasons and sentences of shut doors people heard of
+    told_doors: frozenset[tuple[str, str]] = frozenset()  # reasons and topics of shut doors with an Event
 
     @property
     def uid(self) -> str:
@@ -134,9 +134,9 @@ class Known:
 
     def news_of_doors(self, doors: Iterable[Door]) -> tuple[Sentence, ...]:
         """Doors that are shut since the last pass, where people should hear of it."""
-        shut = frozenset((door.reason, door.sentence) for door in doors if door.reason)
-        fresh, self.told_doors = shut - self.told_doors, shut
-        return tuple(Sentence("", reason, text, warning=True) for reason, text in sorted(fresh))
+        shut = {(door.reason, door.topic or door.sentence): door.sentence for door in doors if door.reason}
+        fresh, self.told_doors = shut.keys() - self.told_doors, frozenset(shut)
+        return tuple(Sentence("", reason, shut[reason, topic], warning=True) for reason, topic in sorted(fresh))
 
     def at_rest(self, copy: Obj) -> Resting | None:
         """What is left to remember of a job that ended; None while there is more than `copy` shows."""
