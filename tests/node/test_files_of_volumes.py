@@ -172,7 +172,7 @@ def test_mounts_come_outermost_first_with_parts_and_expressions(tmp_path: Path) 
     assert mounts_for(holder, prepared, {"WHO": "me"}) == (
         Mount("/a", tmp_path, True),
         Mount("/t", None, False, 1 << 20),
-        Mount("/a/b/c", tmp_path / "me" / "x"),
+        Mount("/a/b/c", tmp_path, sub_path="me/x"),
     )
 
 
@@ -190,7 +190,7 @@ def test_memory_that_containers_share_outlives_each_of_them(tmp_path: Path) -> N
     made = stored(pod("p", container("a", volumeMounts=mount), container("b", volumeMounts=mount)), uid="shared-test")
     made["spec"]["volumes"] = [{"name": "m", "emptyDir": {"medium": "Memory"}}]
     (prepared,) = prepare(made, PodFolder(tmp_path), AROUND).values()
-    assert prepared.path == volumes.SHARED_MEMORY / "shoal-shared-test-m"
+    assert prepared.path == volumes.SHARED_MEMORY / "shoal-shared-test" / "m"
     volumes.forget("shared-test")
     assert not prepared.path.exists()
 

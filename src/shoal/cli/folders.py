@@ -20,7 +20,7 @@ from typing import IO
 import click
 
 VARIABLE = "SHOAL_DATA"
-LOCK, STORE, SANDBOXES = "lock", "store.sqlite", "sandboxes"
+LOCK, STORE, TOKEN, SANDBOXES = "lock", "store.sqlite", "token", "sandboxes"
 ESSENTIAL = {LOCK, STORE, SANDBOXES}  # nobody removes one of these who does not mean the cluster
 
 
@@ -71,6 +71,15 @@ class NotUsable(click.ClickException):
     def __init__(self, folder: Path, refused: OSError) -> None:
         super().__init__(
             f"cannot use {folder} as the cluster's folder: {refused.strerror}. Choose another with --data DIR."
+        )
+
+
+class OthersFolder(NotUsable):
+    """The folder, or what decides over the cluster in it, belongs to another user, who could put anything there."""
+
+    def __init__(self, path: Path, owner: int) -> None:
+        click.ClickException.__init__(
+            self, f"{path} belongs to user {owner}. Run shoal as that user, or choose another folder with --data DIR."
         )
 
 
@@ -134,12 +143,14 @@ class DataFolder:
             return False
         except OSError as refused:
             raise NotUsable(self.path, refused) from None
+        self.check_owner()
         return True
 
     def make(self) -> None:
         """The folder with its owner as the only reader: it holds a token, logs and other people's secrets."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self.check_owner()
             if not self._lock.exists() and any(self.path.iterdir()):
                 # Closing somebody's home or /tmp to everybody else would be a poor way to begin.
                 raise click.ClickException(
@@ -149,9 +160,21 @@ class DataFolder:
         except OSError as refused:
             raise NotUsable(self.path, refused) from None
 
+    def check_owner(self) -> None:
+        """Refuse a folder, lock, token or store of another user: who owns one of them owns the cluster."""
+        if (owner := self.path.stat().st_uid) != os.geteuid():
+            raise OthersFolder(self.path, owner)
+        for name in (LOCK, TOKEN, STORE):
+            try:
+                owner = (self.path / name).lstat().st_uid
+            except FileNotFoundError:
+                continue
+            if owner != os.geteuid():
+                raise OthersFolder(self.path / name, owner)
+
     def token(self) -> str:
         """The bearer token, made on first use."""
-        path = self.path / "token"
+        path = self.path / TOKEN
         try:
             return path.read_text().strip()
         except FileNotFoundError:

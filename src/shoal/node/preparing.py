@@ -83,6 +83,9 @@ def process_spec(
         return _spec(pod, container, record, folder, premises, attempt, prepared)
     except (NotThere, OSError) as missing:
         raise CannotStart(Waiting("CreateContainerConfigError", str(missing))) from missing
+    except ValueError as odd:
+        message = f"the container names a path that no file system takes: {odd}"
+        raise CannotStart(Waiting("CreateContainerConfigError", message)) from odd
 
 
 def _check_probes(container: Obj) -> None:

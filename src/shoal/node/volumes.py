@@ -6,8 +6,8 @@ Whatever cannot be had yet raises `NotThere` with the sentence for the pod's eve
 when the missing object appears.
 
 A memory-backed emptyDir that one container mounts is a tmpfs of its own with the size limit enforced; it goes
-with that container's process. One that containers share, or mount in part, is a folder on /dev/shm, whose
-size only the machine limits. The size limit of a disk-backed emptyDir is not enforced.
+with that container's process. One that containers share, or mount in part, is a folder on /dev/shm inside one that
+only this user may enter; only the machine limits its size. The size limit of a disk-backed emptyDir is not enforced.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -28,6 +29,7 @@ from shoal.node.environment import Surroundings, expand, unknown_names
 from shoal.node.lifecycle import all_containers
 from shoal.node.records import PodFolder
 from shoal.node.references import NotThere, volume_behind
+from shoal.node.sandbox.beneath import LeadsOut, open_beneath
 from shoal.node.sandbox.port import Mount
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the machine's tmpfs, entered by the pod's uid
@@ -69,8 +71,11 @@ def refresh(pod: Obj, folder: PodFolder, around: Surroundings) -> bool:
 
 def forget(uid: str) -> None:
     """Remove what a pod's shared memory volumes left outside its folder."""
-    for path in SHARED_MEMORY.glob(f"shoal-{uid}-*"):
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(_shared_memory_of(uid), ignore_errors=True)
+
+
+def _shared_memory_of(uid: str) -> Path:
+    return SHARED_MEMORY / f"shoal-{uid}"
 
 
 def _prepare_one(pod: Obj, volume: Obj, folder: PodFolder, around: Surroundings) -> Prepared:
@@ -100,10 +105,27 @@ def _empty_dir(pod: Obj, volume: Obj, place: Path) -> Prepared:
         if _is_mounted_whole_once(pod, volume["name"]):
             return Prepared(None, size_bytes=size or None)
         if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK):
-            place = SHARED_MEMORY / f"shoal-{uid_of(pod)}-{volume['name']}"
+            place = _private_folder(_shared_memory_of(uid_of(pod))) / volume["name"]
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o777)  # as a kubelet makes it: containers may run as anybody
     return Prepared(place)
+
+
+def _private_folder(path: Path) -> Path:
+    """A folder that only this user may enter, in a place where everybody may create files."""
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as refused:
+        raise NotThere(f"cannot use {path} for memory that containers share: {refused.strerror}") from refused
+    try:
+        if (owner := os.fstat(folder).st_uid) != os.geteuid():
+            raise NotThere(f"cannot use {path} for memory that containers share: it belongs to user {owner}")
+        os.fchmod(folder, 0o700)
+    finally:
+        os.close(folder)
+    return path
 
 
 def _is_mounted_whole_once(pod: Obj, name: str) -> bool:
@@ -192,12 +214,20 @@ def _mounts(container: Obj, volumes: Mapping[str, Prepared], variables: Mapping[
         if volume is None:
             raise NotThere(f'container {container["name"]} mounts the volume "{wanted["name"]}", which the pod lacks')
         read_only = volume.read_only or bool(wanted.get("readOnly"))
-        target = str(PurePosixPath("/") / wanted["mountPath"])
+        target = _without_nul("mountPath", str(PurePosixPath("/") / wanted["mountPath"]))
         if volume.path is None:
             yield Mount(target, None, read_only, volume.size_bytes)
             continue
-        part = _sub_path(wanted, variables)
-        yield Mount(target, _inside(volume.path, part, make=not volume.read_only), read_only)
+        part = _without_nul("subPath", _sub_path(wanted, variables))
+        if part:
+            _check_part(volume.path, part, make=not volume.read_only)
+        yield Mount(target, volume.path, read_only, sub_path=part)
+
+
+def _without_nul(field: str, path: str) -> str:
+    if "\0" in path:
+        raise NotThere(f"{field} {path!r} holds a NUL byte, which no path can have")
+    return path
 
 
 def _sub_path(wanted: Obj, variables: Mapping[str, str]) -> str:
@@ -208,18 +238,16 @@ def _sub_path(wanted: Obj, variables: Mapping[str, str]) -> str:
     return wanted.get("subPath") or ""
 
 
-def _inside(volume: Path, part: str, *, make: bool) -> Path:
-    """The part of a volume; links in it may not lead out of the volume."""
-    if not part:
-        return volume
-    place = volume / part
+def _check_part(volume: Path, part: str, *, make: bool) -> None:
+    """Make the part of a volume where it is missing. The sandbox resolves it again when it mounts it: the pod may
+    change its volumes at any time."""
     if PurePosixPath(part).is_absolute() or ".." in PurePosixPath(part).parts:
         raise NotThere(f"subPath {part} must stay inside its volume")
-    if not place.exists() and make:
-        _make_folder(place, 0o777)
-    if not place.exists():
-        raise NotThere(f"subPath {part} does not exist in its volume")
-    real = place.resolve()
-    if not real.is_relative_to(volume.resolve()):
-        raise NotThere(f"subPath {part} leads out of its volume")
-    return real
+    try:
+        os.close(open_beneath(str(volume), part, make=make))
+    except LeadsOut as way:
+        raise NotThere(f"subPath {part} leads out of its volume") from way
+    except FileNotFoundError as missing:
+        raise NotThere(f"subPath {part} does not exist in its volume") from missing
+    except OSError as refused:
+        raise NotThere(f"cannot open subPath {part} in its volume: {refused.strerror}") from refused

@@ -114,7 +114,7 @@ def _leave_the_keeper(stdio: tuple[int, int, int]) -> None:
 def _mount(wanted: list[dict[str, Any]], usual: list[dict[str, Any]] | None, scratch: str) -> None:
     if usual is None:
         for mount in wanted:
-            if mount["source"] is None or os.path.realpath(mount["target"]) != os.path.realpath(mount["source"]):
+            if mount["source"] is None or os.path.realpath(mount["target"]) != _real_source(mount):
                 raise Failed(
                     NOT_PREPARED,
                     f"mount {mount['target']}: this machine allows no private mounts. `shoal doctor` says why.",
@@ -124,6 +124,11 @@ def _mount(wanted: list[dict[str, Any]], usual: list[dict[str, Any]] | None, scr
         mounting.arrange(usual + wanted, scratch=scratch)
     except mounting.MountFailed as failed:
         raise Failed(NOT_PREPARED, str(failed)) from failed
+
+
+def _real_source(mount: dict[str, Any]) -> str:
+    source: str = mount["source"]
+    return os.path.realpath(os.path.join(source, mount.get("sub_path", "")))
 
 
 def _become(uid: int | None, gid: int | None, stdio: tuple[int, int, int]) -> None:

@@ -14,6 +14,7 @@ import os
 import stat
 
 from shoal.node.sandbox import linux
+from shoal.node.sandbox.beneath import LeadsOut, open_beneath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ class _View:
         if mount["source"] is None:
             return None
         try:
+            if mount.get("sub_path"):
+                return open_beneath(mount["source"], mount["sub_path"])
             return os.open(mount["source"], os.O_PATH | os.O_CLOEXEC)
+        except LeadsOut as way:
+            raise MountFailed(f"mount {mount['target']}: {way} leads out of {mount['source']}") from way
         except OSError as error:
             raise MountFailed(f"mount {mount['target']}: the source {mount['source']}: {error.strerror}") from error
 

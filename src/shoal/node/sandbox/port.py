@@ -20,12 +20,14 @@ class Network(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One thing to see at `target`. `source` None means a fresh tmpfs shared by nobody else."""
+    """One thing to see at `target`. `source` None means a fresh tmpfs shared by nobody else. `sub_path` is a part of
+    `source`, whose content is not trusted: it is resolved when it is mounted, and no link may lead out of `source`."""
 
     target: str
     source: Path | None
     read_only: bool = False
     size_bytes: int | None = None  # of a tmpfs
+    sub_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
