@@ -129,16 +129,24 @@ def test_names_of_jobs_roles_and_tasks_are_completed(terminal: Terminal) -> None
 
 
 def test_what_is_probably_not_meant_is_told_beside_what_is_stored(terminal: Terminal) -> None:
-    odd = fw("warned", {**role("worker", 0), "tasknumber": 3})
+    odd = fw("warned", role("worker", 0))
     odd["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["restartPolicy"] = "never"
     file = terminal.file(odd)
     assert terminal("submit", file, "--dry-run").splitlines() == [
-        f"{file}: warning: spec.taskRoles[0].tasknumber: there is no such field; did you mean taskNumber?",
         f"{file}: warning: spec.taskRoles: no role has tasks: it waits until `shoal scale` gives worker some",
         f'{file}: warning: spec.taskRoles[0].task.pod.spec.restartPolicy: Unsupported value: "never": supported '
         'values: "Always", "OnFailure", "Never"; the role\'s pods will be refused',
         "Framework warned would be stored.",
     ]
+
+
+def test_a_field_that_does_not_exist_is_refused(terminal: Terminal) -> None:
+    file = terminal.file(fw("strict", {**role("worker", 1), "tasknumber": 3}))
+    assert terminal("submit", file, code=1).splitlines() == [
+        f"Error: {file}: Framework strict has 1 mistake:",
+        "  spec.taskRoles[0].tasknumber: there is no such field; did you mean taskNumber?",
+    ]
+    assert "there is no job 'strict'" in terminal("get", "strict", code=1)
 
 
 def test_what_no_cluster_could_read_is_told_with_its_path(terminal: Terminal) -> None:

@@ -10,10 +10,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from shoal.engine import JobState
-from shoal.kube.conditions import why_group_too_large, why_too_large
+from shoal.kube.conditions import condition_of, why_group_too_large, why_too_large
 from shoal.kube.objects import Obj
 
 _ENDED = ("Succeeded", "Failed")
+_QUEUE_CLOSED = "QueueClosed"
+_NO_COMMAND = "ImageNotConfigured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,8 @@ class Fit:
 
     task: str = ""  # whose pod it is; '' for a group
     is_placed: bool = False
-    why: str = ""  # why all nodes there are would not hold it; '' where they would, or nobody looked
+    why: str = ""  # why it can never start: larger than all nodes, or blocked by what nothing here changes; '' else
+    is_size: bool = True  # the reason is its size
     before: frozenset[str] = frozenset()  # of a group: roles that come before it, and whose end may be the job's
 
 
@@ -33,19 +36,36 @@ class Misfit:
     task: str  # '' where it is a gang
     why: str
     is_all: bool  # nothing else is left of the job
+    is_size: bool = True
 
 
 def fit_of_pod(pod: Obj, task: str) -> Fit | None:
     """Nothing of a pod that has ended: it asks for no place."""
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return None
+    if blocked := _why_blocked(pod):
+        return Fit(task, why=blocked, is_size=False)
     return Fit(task, is_placed=bool((pod.get("spec") or {}).get("nodeName")), why=why_too_large(pod))
 
 
 def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> Fit | None:
     """Only of one that can never start; of any other its pods say how they fit."""
-    why = why_group_too_large(group)
-    return Fit(why=why, before=before) if why else None
+    if why := why_group_too_large(group):
+        return Fit(why=why, before=before)
+    unschedulable = condition_of(group, "Unschedulable") or {}
+    if (unschedulable.get("status"), unschedulable.get("reason")) == ("True", _QUEUE_CLOSED):
+        return Fit(why=str(unschedulable.get("message")), before=before, is_size=False)
+    return None
+
+
+def _why_blocked(pod: Obj) -> str:
+    """Of a container that has nothing to run: the node reads its configuration once, when it starts."""
+    status = pod.get("status") or {}
+    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") == _NO_COMMAND:
+            return str(waiting.get("message"))
+    return ""
 
 
 def misfit(state: JobState, fits: Collection[Fit]) -> Misfit | None:
@@ -55,8 +75,10 @@ def misfit(state: JobState, fits: Collection[Fit]) -> Misfit | None:
     if not lost or state.is_new or not state.run.is_open:
         return None
     first, has_place = lost[0], any(fit.is_placed for fit in fits)
-    if has_place or (len(lost) == len(fits) and not _has_more(state, lost)):
-        return Misfit(first.task, first.why, is_all=not has_place)
+    # All groups of a job are in one queue, so their pods that have no node yet wait for the same.
+    is_blocked = any(not fit.task and not fit.is_size for fit in lost)
+    if has_place or ((is_blocked or len(lost) == len(fits)) and not _has_more(state, lost)):
+        return Misfit(first.task, first.why, is_all=not has_place, is_size=first.is_size)
     return None
 
 

@@ -59,6 +59,11 @@ class Unreadable:
     why: str
 
 
+def beside(files: Iterable[Path]) -> Path | None:
+    """The file in whose folder a configuration may lie; None where all is read from standard input."""
+    return next((file for file in files if str(file) != "-"), None)
+
+
 def load(files: Sequence[Path], changes: Sequence[str] = ()) -> list[Manifest]:
     """Every document of every file, in order; folders stand for the manifests in them, - for standard input.
 

@@ -8,7 +8,7 @@ from shoal.cli.manifests import Manifest
 from shoal.dialects import dialect_of
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
-from shoal.kube.misfits import Misfit, misfits, nearest, strangers
+from shoal.kube.misfits import Misfit, UnknownField, misfits, nearest, strangers
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of
 
@@ -23,10 +23,15 @@ def unreadable(kind: Kind, obj: Obj) -> list[Misfit]:
 
 
 def remarks(manifest: Manifest, kind: Kind) -> list[str]:
-    """What is let in and probably not meant: fields nobody knows, and what the job's language has to say."""
+    """Unknown fields, as UnknownField, and the warnings of the job's language."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
     own = dialect.warn(manifest.obj, None) if dialect is not None else []
     return [*strangers(schema_of(kind), manifest.obj), *own]
+
+
+def unknown_fields(found: Iterable[str]) -> list[UnknownField]:
+    """Those of the remarks that strict validation, kubectl's default, counts as mistakes."""
+    return [remark for remark in found if isinstance(remark, UnknownField)]
 
 
 def unsaid(said: Iterable[Cause], more: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ import click
 
 from shoal.cli import tidying
 from shoal.cli.folders import DataFolder
-from shoal.cli.manifests import Manifest, files_argument, load, set_option
+from shoal.cli.manifests import Manifest, beside, files_argument, load, set_option
 from shoal.cli.terminal import HangupProof, ending_signals
 from shoal.cli.up import capacity_of, configured
 from shoal.kube.objects import uid_of
@@ -33,6 +33,10 @@ INTERRUPTED = 130
 WAY_OUT = (
     "Nobody can add nodes to the cluster of `shoal run`: let the job ask for less, or give the cluster more with "
     "--capacity or --nodes."
+)
+WAY_OUT_OF_REST = (
+    "The cluster of `shoal run` ends with its jobs, so nothing can change that here: change the file, or submit it to "
+    "a cluster that stays (`shoal up`)."
 )
 _FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
 
@@ -70,10 +74,11 @@ def command(
 
     Ends with the job's own exit code: 0 where it succeeded, the code of the task that made it fail where a process
     can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
-    one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). Nobody can add
-    nodes to this cluster: a job of which nothing is left but what all nodes together would not hold is stopped, with
-    the sentence that says why, and the code is 1; as long as another part of it has a place, it goes on. The table and
-    the logs go to stderr.
+    one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). This cluster ends
+    with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
+    has none, its start, the opening of a queue, a command for an image) is stopped with that reason, and the code is 1;
+    as long as another part of it has a place, it goes on. Mistakes that `shoal validate` reports end the command before
+    anything starts. The table and the logs go to stderr.
 
     \b
     shoal run pet.yaml
@@ -82,10 +87,12 @@ def command(
     from rich.console import Console
 
     from shoal.cli.progress import face
+    from shoal.cli.validating import refuse_mistakes
     from shoal.cli.views import printed
 
     manifests = load(files, changes)
-    config = configured({**options, **_FIXED}, beside=next((file for file in files if str(file) != "-"), None))
+    refuse_mistakes(manifests)
+    config = configured({**options, **_FIXED}, beside=beside(files))
     shown = face(Console(file=cast("IO[str]", HangupProof(sys.stderr))), plain=plain, logs=logs)
     _hear_as_interrupts()
     data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))
@@ -128,6 +135,7 @@ async def _run(
 ) -> tuple[int, list[Found]]:
     from shoal.cli.following import Follower
     from shoal.cli.hosting import running
+    from shoal.cli.reasons import why_at_rest
     from shoal.cli.submitting import submit
 
     _hear_as_interrupts()  # as the event loop does, which ends its tasks in order
@@ -143,6 +151,8 @@ async def _run(
 
         def changed(job: Found) -> None:
             shown.change(job)
+            if (why := why_at_rest(job.job, job.state)) and not (some_end and job.dialect.endless):
+                misfits.dismiss(job, why, WAY_OUT_OF_REST)
             misfits.look(job)
 
         follower = Follower(
@@ -278,6 +288,16 @@ class Misfits:
             fits[which] = fit
         self.look(job)
 
+    def dismiss(self, job: Found, why: str, way_out: str) -> None:
+        """Stop a job that waits for something that cannot happen here; once."""
+        if self.has(job):
+            return
+        what = str(job) if job.state.stamps.ran is None else f"What is left of {job}"
+        self._shown.note(f"{what} can never start here, and is stopped: {why.rstrip('.')}. {way_out}".rstrip())
+        self.dismissed[uid_of(job.manifest)] = asyncio.get_running_loop().create_task(
+            _stopped(self._cluster, job, self._shown, "Ctrl-C stops everything.")
+        )
+
     def look(self, job: Found) -> None:
         """Whether the job can still come to its end."""
         from shoal.cli.fitting import misfit
@@ -286,13 +306,10 @@ class Misfits:
         found = None if self.has(job) else misfit(job.state, self._fits.get(uid, {}).values())
         if found is None:
             return
-        why = f"{found.why.rstrip('.')}. {WAY_OUT}"
+        way_out = WAY_OUT if found.is_size else ""
+        why = f"{found.why.rstrip('.')}. {way_out}".rstrip()
         if found.is_all:
-            what = str(job) if job.state.stamps.ran is None else f"What is left of {job}"
-            self._shown.note(f"{what} can never start here, and is stopped: {why}")
-            self.dismissed[uid] = asyncio.get_running_loop().create_task(
-                _stopped(self._cluster, job, self._shown, "Ctrl-C stops everything.")
-            )
+            self.dismiss(job, found.why, way_out)
         elif uid not in self._told:
             self._told.add(uid)
             self._shown.note(f"{job} goes on, but {found.task or 'one of its gangs'} can never start here: {why}")

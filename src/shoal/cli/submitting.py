@@ -32,7 +32,7 @@ async def submit(
 ) -> list[tuple[Obj, Found | None]]:
     """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal, which
     lists what `shoal validate` lists. What is stored and probably not meant is told on standard error."""
-    from shoal.cli.remarks import remarks, unreadable
+    from shoal.cli.remarks import remarks, unknown_fields, unreadable
     from shoal.dialects import dialect_of
     from shoal.kube.errors import ApiError
 
@@ -40,7 +40,9 @@ async def submit(
     kinds = [await _kind_of(cluster, manifest) for manifest in manifests]
     for manifest in manifests:
         dialect = dialect_of(manifest.api_version, manifest.kind)
-        if dialect is not None and unreadable(dialect.kind, manifest.obj):
+        if dialect is None:
+            continue
+        if unreadable(dialect.kind, manifest.obj) or unknown_fields(remarks(manifest, dialect.kind)):
             raise click.ClickException(_listed(manifest))
     for manifest, kind in zip(manifests, kinds, strict=True):
         dialect = dialect_of(manifest.api_version, manifest.kind)

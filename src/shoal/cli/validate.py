@@ -6,22 +6,30 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.manifests import Unreadable, files_argument, read, set_option
+from shoal.cli.manifests import Unreadable, beside, files_argument, read, set_option
 
 
 @click.command("validate")
 @files_argument
 @set_option
 @click.option("--strict", is_flag=True, help="Count warnings as mistakes.")
-def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool) -> None:
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file with the images.  [default: as for `shoal run`]",
+)  # fmt: skip
+def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, file: Path | None) -> None:
     """Check manifests without a cluster.
 
-    Says everything a cluster would say when they are submitted and when the first pods are made of them: every
-    mistake with its path and what would be right. Ends with 0 where all are in order, with 1 otherwise.
+    Prints every mistake that a cluster would report when they are submitted and when the first pods are created, each
+    with its path and what would be right. A field that no schema declares is a mistake. Warnings are about what is
+    accepted and does not start as written, such as a container without a command on this machine. Ends with 0 where
+    there are no mistakes, with 1 otherwise.
     """
-    from shoal.cli.validating import judge, judge_room, told
+    from shoal.cli.config import default_file, load
+    from shoal.cli.validating import judge, judge_room, told, without_command
 
     machinery = judge_room()
+    images = load(file or default_file(beside(files))).images
     is_good = True
     for found in read(files, changes):
         if isinstance(found, Unreadable):
@@ -29,6 +37,8 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool) -> 
             is_good = False
             continue
         verdict = judge(machinery, found)
+        if not verdict.mistakes:
+            verdict = verdict.with_warnings(without_command(found.obj, images))
         click.echo("\n".join(told(found, verdict)))
         is_good = is_good and not verdict.mistakes and not (strict and verdict.warnings)
     raise SystemExit(0 if is_good else 1)

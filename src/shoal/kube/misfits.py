@@ -40,6 +40,12 @@ _BY_TYPE = {
 }
 
 
+class UnknownField(str):
+    """The sentence about a field that no schema declares: a mistake under strict validation, else a warning."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Misfit:
     """A value of a type its place does not have."""
@@ -118,7 +124,7 @@ def is_below(path: str, places: Iterable[str]) -> bool:
     return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
 
 
-def strangers(schema: Schema, value: Any, prefix: str = "") -> Iterator[str]:
+def strangers(schema: Schema, value: Any, prefix: str = "") -> Iterator[UnknownField]:
     """A sentence for each field nobody declared: `spec.tasknumber: there is no such field; did you mean ...?`."""
     if isinstance(value, list):
         if schema.items is not None:
@@ -128,14 +134,14 @@ def strangers(schema: Schema, value: Any, prefix: str = "") -> Iterator[str]:
         yield from _strange_fields(schema, value, prefix)
 
 
-def _strange_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[str]:
+def _strange_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[UnknownField]:
     for name, child in value.items():
         path, below = path_of(prefix, (name,)), schema.field(name)
         if below is not None:
             yield from strangers(below, child, path)
         elif not schema.preserve_unknown:
             meant = nearest(name, tuple(schema.fields))
-            yield f"{path}: there is no such field" + (f"; did you mean {meant}?" if meant else " here")
+            yield UnknownField(f"{path}: there is no such field" + (f"; did you mean {meant}?" if meant else " here"))
 
 
 def nearest(word: str, known: Sequence[str]) -> str | None:

@@ -1,0 +1,109 @@
+"""`shoal run` of a job that could only wait ends at once with the reason; `shoal validate` does not call it in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from kit.fates import runs
+from kit.frameworks_of_scenarios import fw, role
+from kit.shoal_command import shoal
+from kit.volcano_jobs import task, vcjob
+from shoal.cli.main import shoal as command
+from shoal.kube.objects import Obj
+
+REST = (
+    "The cluster of `shoal run` ends with its jobs, so nothing can change that here: change the file, or submit it to "
+    "a cluster that stays (`shoal up`)."
+)
+
+
+def framework(*roles: Obj, start: str = "Start", **container: Any) -> Obj:
+    job = fw("x", *roles, start=start)
+    for each in job["spec"]["taskRoles"]:
+        each["task"]["pod"]["spec"]["containers"] = [{"name": "main", "image": "acme/trainer:1", **container}]
+    return job
+
+
+def closed_queue() -> list[Obj]:
+    queues = "scheduling.volcano.sh/v1beta1"
+    queue = {"apiVersion": queues, "kind": "Queue", "metadata": {"name": "shut"}, "spec": {"weight": 1}}
+    close = {
+        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"name": "close"},
+        "action": "CloseQueue", "target": {"apiVersion": queues, "kind": "Queue", "name": "shut"},
+    }  # fmt: skip
+    return [queue, close, vcjob("x", task(fate=runs()), queue="shut")]
+
+
+RUNS = {"command": ["sleep", "1000000"]}
+WAITING: dict[str, tuple[list[Obj], str]] = {
+    "no roles": ([framework()], f"is stopped: it has no roles and so no tasks. {REST}"),
+    "no tasks": ([framework(role("worker", 0), **RUNS)], f"is stopped: it has no tasks. {REST}"),
+    "not started": (
+        [framework(role("worker", 1), start="Create", **RUNS)],
+        f"is stopped: The Framework waits for executionType Start. {REST}",
+    ),
+    "no command for the image": (
+        [framework(role("worker", 1))],
+        'is stopped: container main names no command and image "acme/trainer:1" has none here.',
+    ),
+    "a closed queue": (closed_queue(), "queue shut is closed"),
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("objects", "reason"), WAITING.values(), ids=list(WAITING))
+async def test_a_job_that_can_only_wait_ends_with_the_reason(tmp_path: Path, objects: list[Obj], reason: str) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    ended = await shoal("run", "--plain", str(file))
+    assert (ended.code, reason in ended.err) == (1, True), ended.err
+
+
+@pytest.mark.processes
+async def test_a_replica_set_without_pods_does_not_fail_the_job_beside_it(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x", **RUNS}]}}
+    idle = {
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "idle"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }  # fmt: skip
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump_all([idle, framework(role("worker", 1), command=["true"])]))
+    ended = await shoal("run", "--plain", str(file))
+    assert ended.code == 0, ended.err
+
+
+def validated(folder: Path, *objects: Obj, config: str = "") -> tuple[int, str]:
+    (folder / "shoal.yaml").write_text(config)
+    file = folder / "job.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    result = CliRunner().invoke(command, ["validate", str(file)])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("case", [case for case in WAITING if case != "a closed queue"])
+def test_what_would_only_wait_is_not_in_order(tmp_path: Path, case: str) -> None:
+    code, output = validated(tmp_path, *WAITING[case][0])
+    assert (code, "Framework x has 1 warning:" in output, "in order" in output) == (0, True, False), output
+
+
+def test_an_image_with_a_command_is_in_order(tmp_path: Path) -> None:
+    _, output = validated(tmp_path, framework(role("worker", 1)), config='images: {"acme/*": {command: [python]}}')
+    assert output.endswith("Framework x is in order.\n")
+
+
+async def test_run_refuses_what_validate_calls_a_mistake_before_anything_starts(tmp_path: Path) -> None:
+    job = framework({**role("worker", 1), "tasknumber": 2}, **RUNS)
+    job["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["restartPolicy"] = "never"
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"prots": []}}
+    code, output = validated(tmp_path, job, service)
+    ended = await shoal("run", str(tmp_path / "job.yaml"))
+    assert (code, ended.code, ended.err) == (1, 1, f"Error: {output}")
+    mistakes = [line.strip().partition(": ")[0] for line in output.splitlines() if line.startswith("  ")]
+    assert sorted(mistakes) == [
+        "spec.ports", "spec.prots", "spec.taskRoles[0].task.pod.spec.restartPolicy", "spec.taskRoles[0].tasknumber",
+    ]  # fmt: skip
