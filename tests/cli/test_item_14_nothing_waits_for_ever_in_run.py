@@ -1,4 +1,4 @@
-"""`shoal run` of a job that could only wait ends at once with the reason; `shoal validate` does not call it in order."""
+"""`shoal run` of a job that could only wait ends at once with the reason, and `shoal validate` warns of it."""
 
 from __future__ import annotations
 
