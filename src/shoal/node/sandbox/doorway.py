@@ -11,62 +11,84 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ipaddress
 import os
 import socket
 import ssl
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from shoal.node.sandbox import linux, nameserver, proxying, wire
 from shoal.node.sandbox.conversing import Conversation
-from shoal.node.sandbox.relaying import Connection, relay
+from shoal.node.sandbox.fault_log import FaultLog, fault_of
+from shoal.node.sandbox.relaying import Connection, abort, relay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 CONNECTED = b"+"
+LOG = "doorway.log"
 _LOCAL = ("localhost", "ip6-localhost")
 
 
-def main(fd: int, fabric: int) -> None:
+def main(fd: int, fabric: int, folder: str) -> None:
     linux.set_title("shoal-doorway")
     linux.die_with_parent(fabric)
-    asyncio.run(_serve(fd))
+    asyncio.run(_serve(fd, FaultLog(f"{folder}/{LOG}")))
 
 
-async def _serve(fd: int) -> None:
+async def _serve(fd: int, faults: FaultLog) -> None:
     gone = asyncio.Event()
     tasks: set[asyncio.Task[None]] = set()
+    faults.attach(asyncio.get_running_loop())
 
     def take(message: dict[str, Any], fds: list[int]) -> None:
-        task = asyncio.create_task(_pass_on(message, fds[0]))
+        if message.get("do") == "ping":
+            with suppress(wire.Closed):  # the fabric has ended, and this process does
+                fabric.send({"n": message["n"]})
+            return
+        task = asyncio.create_task(_pass_on(message, fds[0], faults))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    Conversation(wire.Channel(socket.socket(fileno=fd)), on_message=take, on_closed=gone.set)
+    fabric = Conversation(wire.Channel(socket.socket(fileno=fd)), on_message=take, on_closed=gone.set)
     await gone.wait()
 
 
-async def _pass_on(message: dict[str, Any], fd: int) -> None:
+async def _pass_on(message: dict[str, Any], fd: int, faults: FaultLog) -> None:
     sock = socket.socket(fileno=fd)
     client = await asyncio.open_connection(sock=sock, limit=proxying.MOST_HEAD_BYTES)
-    if message["mode"] == "name":
-        await _answer_name(client)
-        return
     try:
-        if message["mode"] == "dial":
-            server = await asyncio.open_connection(message["host"], message["port"])
-            client[1].write(CONNECTED)
+        if message["mode"] == "name":
+            await _answer_name(client)
+        elif message["mode"] == "http":
+            await _serve_request(client)
         else:
-            server = await _proxy(client)
+            await _dial(client, message["host"], message["port"], may_be_local=message["mode"] == "dial")
+    except Exception as error:
+        faults.note(fault_of("a connection that leaves the cluster ended", error))
+        abort(client)
+
+
+async def _dial(client: Connection, host: str, port: int, *, may_be_local: bool) -> None:
+    try:
+        server = await (asyncio.open_connection(host, port) if may_be_local else _open_outside(host, port))
+    except (OSError, proxying.BadRequest):
+        client[1].close()
+        return
+    client[1].write(CONNECTED)
+    await relay(client, server)
+
+
+async def _serve_request(client: Connection) -> None:
+    try:
+        server = await _proxy(client)
     except proxying.BadRequest as error:
         await _refuse(client, 400, "Bad Request", str(error))
     except OSError as error:
-        if message["mode"] == "dial":
-            client[1].close()
-        else:
-            await _refuse(client, 502, "Bad Gateway", f"the way out of the cluster: {error}")
+        await _refuse(client, 502, "Bad Gateway", f"the way out of the cluster: {error}")
     else:
         await relay(client, server)
 
@@ -102,13 +124,11 @@ async def _refuse(client: Connection, status: int, reason: str, text: str) -> No
 async def _proxy(client: Connection) -> Connection:
     """Read a request, connect to where it goes (by another proxy where the environment says so), hand it on."""
     request = proxying.parse(await proxying.read_head(client[0]))
-    if request.host in _LOCAL or request.host.startswith("127.") or request.host == "::1":
-        raise proxying.BadRequest(
-            f"{request.host} is the pod itself and is not reached by way of the proxy: add it to no_proxy"
-        )
+    if _means_this_machine(request.host):
+        raise _own_address(request.host)
     upstream = upstream_for("https" if request.is_tunnel else "http", request.host, request.port)
     if upstream is None:
-        server = await asyncio.open_connection(request.host, request.port)
+        server = await _open_outside(request.host, request.port)
         if request.is_tunnel:
             client[1].write(proxying.ESTABLISHED)
         else:
@@ -117,6 +137,59 @@ async def _proxy(client: Connection) -> Connection:
     server = await upstream.connect()
     server[1].write(upstream.head(request))
     return server
+
+
+async def _open_outside(host: str, port: int) -> Connection:
+    """A connection to where a pod wants to go, which is not this machine's loopback, whatever name leads there."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as odd:
+        raise proxying.BadRequest(f"not the name of a host: {host[:80]}") from odd
+    outside = [entry for entry in found if not _is_local(entry[4][0])]
+    if not outside:
+        raise _own_address(host)
+    last: OSError = ConnectionRefusedError(f"{host}:{port}")
+    for family, kind, protocol, _, address in outside:
+        sock = socket.socket(family, kind, protocol)
+        sock.setblocking(False)
+        try:
+            await loop.sock_connect(sock, address)
+        except OSError as error:
+            sock.close()
+            last = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return await asyncio.open_connection(sock=sock)
+    raise last
+
+
+def _own_address(host: str) -> proxying.BadRequest:
+    return proxying.BadRequest(
+        f"{host[:80]} is the pod itself and is not reached by way of the proxy: add it to no_proxy"
+    )
+
+
+def _means_this_machine(host: str) -> bool:
+    """Without asking a name server: a name of the machine itself, or its loopback in any notation (127.1, 2130706433,
+    ::ffff:127.0.0.1), which a proxy beyond this one would take for its own as well."""
+    name = host.lower().rstrip(".")
+    if name in _LOCAL or name.endswith(".localhost"):
+        return True
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return False
+    return any(_is_local(str(entry[4][0])) for entry in found)
+
+
+def _is_local(address: str | int) -> bool:
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return found.is_loopback or found.is_unspecified
 
 
 class Upstream:
@@ -152,7 +225,7 @@ def upstream_for(scheme: str, host: str, port: int) -> Upstream | None:
     return Upstream(url)
 
 
-def start(fabric: int, *, closing: list[int]) -> socket.socket:
+def start(fabric: int, *, folder: str, closing: list[int]) -> socket.socket:
     """Fork the doorway; the socket is the fabric's end. `closing`: descriptors that are the fabric's alone. The
     caller must have a single thread and no loop yet."""
     ours, theirs = socket.socketpair()
@@ -161,7 +234,7 @@ def start(fabric: int, *, closing: list[int]) -> socket.socket:
             ours.close()
             for fd in closing:
                 os.close(fd)
-            main(theirs.detach(), fabric)
+            main(theirs.detach(), fabric, folder)
         finally:
             os._exit(0)
     theirs.close()

@@ -16,8 +16,15 @@ import socket
 from contextlib import suppress
 
 from shoal.node.sandbox import doorway, linux, nameserver, netfilter, rtnetlink, trial, wire
+from shoal.node.sandbox.connection_limits import (
+    CONNECTIONS_PER_POD,
+    ConnectionLimits,
+    max_connections,
+    raise_descriptor_limit,
+)
 from shoal.node.sandbox.conversing import Conversation
 from shoal.node.sandbox.dwelling import BRIDGE
+from shoal.node.sandbox.fault_log import FaultLog
 from shoal.node.sandbox.front import LEAVING_PORT, PROXY_PORT, Front
 from shoal.node.sandbox.relaying import CHUNK
 from shoal.node.sandbox.services import Services
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SOCKET = "fabric"
+LOG = "fabric.log"
 
 
 def main(config: dict[str, Any], fds: list[int]) -> None:
@@ -34,7 +42,8 @@ def main(config: dict[str, Any], fds: list[int]) -> None:
     agent = wire.Channel(socket.socket(fileno=fds[0]))
     try:
         _settle(config["folder"])
-        outside = doorway.start(os.getpid(), closing=fds) if config["isolated"] else None
+        raise_descriptor_limit()
+        outside = doorway.start(os.getpid(), folder=config["folder"], closing=fds) if config["isolated"] else None
         namespaces = _enter(config, fds[1:])
         bridge = _build(config) if config["isolated"] else None
     except OSError as error:
@@ -101,8 +110,13 @@ class Fabric:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, agent: wire.Channel, outside: socket.socket | None) -> None:
-        self._front = Front(self._config, outside, self._pods, is_service=lambda ip: self._services.has(ip))
-        self._services = Services(self._bridge, self._front.dial)
+        faults = FaultLog(f"{self._config['folder']}/{LOG}")
+        faults.attach(asyncio.get_running_loop())
+        # On the machine's own network all pods connect from one address.
+        per_pod = CONNECTIONS_PER_POD if self._config["isolated"] else None
+        self._limits = ConnectionLimits(faults, total=max_connections(), per_source=per_pod)
+        self._front = Front(self._config, outside, self._pods, services=lambda: self._services, faults=faults)
+        self._services = Services(self._bridge, self._front.dial, self._limits)
         server = wire.listen(self._config["folder"], SOCKET)
         asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
         if self._config["isolated"]:
@@ -125,10 +139,11 @@ class Fabric:
 
     async def _open_way_out(self) -> None:
         gateway = self._config["gateway"]
-        await asyncio.start_server(self._front.serve, gateway, PROXY_PORT, limit=1 << 16, backlog=512)
-        await asyncio.start_server(self._front.pass_out, gateway, LEAVING_PORT, limit=CHUNK, backlog=512)
-        await asyncio.start_server(self._front.pass_name_server, gateway, nameserver.PORT)
-        names = nameserver.NameServer(self._front.ask_name)
+        limited = self._limits.limited
+        await asyncio.start_server(limited(self._front.serve), gateway, PROXY_PORT, limit=1 << 16, backlog=512)
+        await asyncio.start_server(limited(self._front.pass_out), gateway, LEAVING_PORT, limit=CHUNK, backlog=512)
+        await asyncio.start_server(limited(self._front.pass_name_server), gateway, nameserver.PORT)
+        names = nameserver.NameServer(self._front.ask_name, self._limits)
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, nameserver.PORT))
         try:
             netfilter.redirect_leaving_tcp(gateway, self._config["prefix"], LEAVING_PORT)
@@ -167,6 +182,9 @@ class Fabric:
         if message["do"] == "serve":
             table = {(host, port): [tuple(end) for end in ends] for host, port, ends in message["table"]}
             refused = await self._services.replace(table)
+        elif message["do"] == "ping":
+            with suppress(wire.Closed):  # without a doorway this process ends, and the agent starts another
+                await self._front.ping()
         elif message["do"] == "pods":
             self._pods.clear()
             self._pods.update(message["pods"])

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from shoal.node.sandbox import doorway, nameserver, proxying, wire
 from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox.fault_log import FaultLog
 from shoal.node.sandbox.hosts import look_up
 from shoal.node.sandbox.netfilter import SO_ORIGINAL_DST
 from shoal.node.sandbox.relaying import CHUNK, Connection, abort, relay
@@ -26,8 +27,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from shoal.node.sandbox.services import Services
+
 PROXY_PORT = 3128
 LEAVING_PORT = 3129
+
+
+class OwnAddress(ConnectionRefusedError):
+    """An address at which this process itself listens: connecting to it would never end."""
 
 
 class Front:
@@ -39,10 +46,13 @@ class Front:
         outside: socket.socket | None,
         pods: dict[str, str],
         *,
-        is_service: Callable[[str], bool],
+        services: Callable[[], Services],
+        faults: FaultLog,
     ) -> None:
         self._pods = pods
-        self._is_service = is_service
+        self._services = services
+        self._faults = faults
+        self._gateway: str = config["gateway"]
         self._range = ipaddress.ip_network(f"{config['gateway']}/{config['prefix']}", strict=False)
         self._doorway: Conversation | None = None
         if outside is not None:
@@ -62,7 +72,7 @@ class Front:
                 server = await self._through_doorway({"mode": "http"})
                 server[1].write(head)
             else:
-                server = await self.dial(inside, request.port)
+                server = await self._connect_inside(inside, request.port)
                 if request.is_tunnel:
                     writer.write(proxying.ESTABLISHED)
                 else:
@@ -79,10 +89,11 @@ class Front:
     async def pass_out(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A connection on its way out, redirected here: on to where it was going."""
         sock = writer.get_extra_info("socket")
-        _, port, address = struct.unpack_from("!HH4s", sock.getsockopt(socket.SOL_IP, SO_ORIGINAL_DST, 16))
         client = (reader, writer)
         try:
-            server = await self.dial(socket.inet_ntoa(address), port)
+            # Fails where the connection was not redirected but made to this port itself.
+            _, port, address = struct.unpack_from("!HH4s", sock.getsockopt(socket.SOL_IP, SO_ORIGINAL_DST, 16))
+            server = await self.dial(socket.inet_ntoa(address), port, mode="leave")
         except OSError:
             abort(client)
         else:
@@ -123,17 +134,30 @@ class Front:
             address = ipaddress.ip_address(host)
         except ValueError:
             return False
-        return address in self._range or self._is_service(host)
+        return address in self._range or self._services().has(host)
 
-    async def dial(self, host: str, port: int) -> Connection:
-        """A backend: a pod directly, anything else from the machine's own network."""
+    async def _connect_inside(self, host: str, port: int) -> Connection:
+        services = self._services()
+        return await (services.connect((host, port)) if services.has(host) else self.dial(host, port))
+
+    async def dial(self, host: str, port: int, *, mode: str = "dial") -> Connection:
+        """A backend: a pod directly, anything else from the machine's own network. `mode` "leave" is for what a pod
+        chose: it does not reach the machine's loopback."""
+        if host == self._gateway or self._services().has(host):
+            self._faults.note(f"not connected: {host}:{port} is an address of the pods' network itself")
+            raise OwnAddress(f"{host}:{port} is an address of the pods' network itself")
         if self._doorway is None or self._is_inside(host):
             return await asyncio.open_connection(host, port, limit=CHUNK)
-        connection = await self._through_doorway({"mode": "dial", "host": host, "port": port})
+        connection = await self._through_doorway({"mode": mode, "host": host, "port": port})
         if await connection[0].read(1) != doorway.CONNECTED:
             connection[1].close()
             raise ConnectionRefusedError(f"{host}:{port} refused the connection")
         return connection
+
+    async def ping(self) -> None:
+        """Returns once the doorway has answered, where there is one."""
+        if self._doorway is not None:
+            await self._doorway.ask({"do": "ping"})
 
     async def _through_doorway(self, message: dict[str, Any]) -> Connection:
         assert self._doorway is not None

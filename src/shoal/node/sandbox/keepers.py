@@ -67,6 +67,7 @@ class Keepers:
         self._lock = lock
         self.cluster = "shoal-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         self._sandboxes: dict[str, KeptSandbox] = {}
+        self._refused: frozenset[str] = frozenset()  # what cannot be served, said once
         self.fabric = FabricLink(zygote, folder, self._fabric_config())
 
     @classmethod
@@ -233,8 +234,11 @@ class Keepers:
     # -- services, and leaving
 
     async def serve(self, services: Mapping[tuple[str, int], tuple[tuple[str, int], ...]]) -> None:
-        for sentence in await self.fabric.serve(services):
-            _log.warning("service address %s", sentence)
+        refused = await self.fabric.serve(services)
+        for sentence in refused:
+            if sentence not in self._refused:
+                _log.warning("service address %s", sentence)
+        self._refused = frozenset(refused)
 
     async def close(self) -> None:
         # Not adopted is not the same as none; but with the folder everything in it was removed.

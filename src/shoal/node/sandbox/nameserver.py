@@ -12,6 +12,8 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+from shoal.node.sandbox.connection_limits import ConnectionLimits, TooMany
+
 PORT = 53
 SECONDS_TO_ANSWER = 4.0
 _HEAD = struct.Struct(">HHHHHH")
@@ -47,8 +49,9 @@ def failure(question: bytes) -> bytes | None:
 class NameServer(asyncio.DatagramProtocol):
     """Answers datagrams by asking `outside`."""
 
-    def __init__(self, outside: Callable[[bytes], Awaitable[bytes]]) -> None:
+    def __init__(self, outside: Callable[[bytes], Awaitable[bytes]], limits: ConnectionLimits) -> None:
         self._outside = outside
+        self._limits = limits
         self._tasks: set[asyncio.Task[None]] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -61,7 +64,10 @@ class NameServer(asyncio.DatagramProtocol):
 
     async def _answer(self, question: bytes, asker: tuple[str, int]) -> None:
         try:
-            answer: bytes | None = await self._outside(question)
+            with self._limits.connection(asker[0]):
+                answer: bytes | None = await self._outside(question)
+        except TooMany:
+            return  # as a datagram that got lost: the asker asks again
         except OSError:
             answer = failure(question)
         if answer:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from shoal.node.sandbox import rtnetlink
+from shoal.node.sandbox.connection_limits import ConnectionLimits
 from shoal.node.sandbox.relaying import CHUNK, Connection, abort, relay
 
 Address = tuple[str, int]
@@ -23,10 +24,13 @@ _MOST_SECONDS_TO_CONNECT = 10.0
 class Services:
     """The table, and a listening socket for each of its lines. `bridge` None: the addresses are there already."""
 
-    def __init__(self, bridge: int | None, dial: Callable[[str, int], Awaitable[Connection]]) -> None:
+    def __init__(
+        self, bridge: int | None, dial: Callable[[str, int], Awaitable[Connection]], limits: ConnectionLimits
+    ) -> None:
         self._net = rtnetlink.Netlink() if bridge is not None else None
         self._bridge = bridge or 0
         self._dial = dial
+        self._limits = limits
         self._table: Table = {}
         self._turns: dict[Address, int] = {}
         self._servers: dict[Address, asyncio.Server] = {}
@@ -51,7 +55,16 @@ class Services:
                     self._servers[address] = await self._listen(address)
                 except OSError as error:
                     refused.append(f"{address[0]}:{address[1]} cannot be served: {os.strerror(error.errno or 0)}")
-            return sorted(refused)
+            return sorted([*refused, *self._loops()])
+
+    def _loops(self) -> list[str]:
+        """A sentence for each backend that is a virtual address itself: connections to it would never end."""
+        return [
+            f"{host}:{port} leads to the virtual address {end}:{end_port}; that backend is passed over"
+            for (host, port), ends in self._table.items()
+            for end, end_port in ends
+            if self.has(end)
+        ]
 
     def _carry(self, wanted: set[str]) -> None:
         """Have these addresses on the bridge, and those that open connections still use."""
@@ -73,9 +86,18 @@ class Services:
                 if address not in self._table:
                     self._carry({host for host, _ in self._table})
 
-        return await asyncio.start_server(serve, *address, limit=CHUNK, backlog=1024)
+        return await asyncio.start_server(self._limits.limited(serve), *address, limit=CHUNK, backlog=1024)
 
     async def _pass_on(self, address: Address, client: Connection) -> None:
+        try:
+            server = await self.connect(address)
+        except OSError:
+            abort(client)  # a reset: the nearest thing to the refusal a client would get from a real address
+        else:
+            await relay(client, server)
+
+    async def connect(self, address: Address) -> Connection:
+        """A connection to the next backend that accepts one; OSError where none does."""
         backends = self._table.get(address, [])
         turn = self._turns.get(address, 0)
         self._turns[address] = turn + 1
@@ -83,9 +105,7 @@ class Services:
             host, port = backends[(turn + step) % len(backends)]
             try:
                 async with asyncio.timeout(_MOST_SECONDS_TO_CONNECT):
-                    server = await self._dial(host, port)
+                    return await self._dial(host, port)
             except OSError:  # TimeoutError is one
                 continue
-            await relay(client, server)
-            return
-        abort(client)  # a reset: the nearest thing to the refusal a client would get from a real address
+        raise ConnectionRefusedError(f"no backend of {address[0]}:{address[1]} accepts a connection")

@@ -26,6 +26,9 @@ from shoal.node.sandbox.zygote_link import Zygote
 
 _log = logging.getLogger(__name__)
 
+PING_SECONDS = 10.0  # between two questions whether the network process still answers
+ANSWER_SECONDS = 30.0  # after which it is replaced
+
 Services = Mapping[tuple[str, int], tuple[tuple[str, int], ...]]
 
 
@@ -45,6 +48,7 @@ class FabricLink:
         self._services: Services = {}
         self._pods: dict[str, str] = {}
         self._repair: asyncio.Task[None] | None = None
+        self._pinging: asyncio.Task[None] | None = None
 
     @property
     def proxy_url(self) -> str:
@@ -103,10 +107,33 @@ class FabricLink:
                 return ours
         raise AssertionError("unreachable: the second attempt returns or raises")
 
+    async def _ping(self) -> None:
+        """Ask again and again: a process that hangs tells nobody, and pods would lose Services and the way out."""
+        while True:
+            await asyncio.sleep(PING_SECONDS)
+            with suppress(wire.Closed):
+                await self._ask({"do": "ping"})
+
+    async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The answer of the network process. One that does not answer in time is killed, and so replaced: Closed."""
+        talk, pid = self._talk, self.pid
+        assert talk is not None
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                answer, _ = await talk.ask(message)
+        except TimeoutError:
+            _log.warning("the pods' network did not answer for %.0f s and is replaced", ANSWER_SECONDS)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            raise wire.Closed("the network process did not answer") from None
+        return answer
+
     async def _meet(self, sock: socket.socket) -> None:
         self._hello = asyncio.get_running_loop().create_future()
         self._talk = Conversation(wire.Channel(sock), on_message=self._hear, on_closed=self._lose)
         await self._hello
+        if self._pinging is None:
+            self._pinging = asyncio.get_running_loop().create_task(self._ping())
 
     def _hear(self, message: dict[str, Any], fds: list[int]) -> None:
         assert self._hello is not None
@@ -159,10 +186,9 @@ class FabricLink:
     async def serve(self, services: Services) -> list[str]:
         self._services = dict(services)
         await self.ready()
-        assert self._talk is not None
         table = [[host, port, [list(end) for end in ends]] for (host, port), ends in services.items()]
         try:
-            answer, _ = await self._talk.ask({"do": "serve", "table": table})
+            answer = await self._ask({"do": "serve", "table": table})
         except wire.Closed:
             return []  # its successor is being started and will be told
         refused: list[str] = answer["refused"]
@@ -177,8 +203,9 @@ class FabricLink:
 
     async def leave(self, *, wait: bool) -> None:
         """`wait`: no pod is left, so the fabric ends too; until it has."""
-        if self._repair is not None:
-            self._repair.cancel()
+        for task in (self._repair, self._pinging):
+            if task is not None:
+                task.cancel()
         if self._talk is not None:
             self._talk.close()
         wire.close_all(self.namespaces)
