@@ -1,4 +1,4 @@
-"""A program's own say about objects of a custom kind, where a Kubernetes cluster would call its webhooks.
+"""A program's own say about objects of a kind, where a Kubernetes cluster would call its webhooks.
 
 Asked on every write that touches what people wrote, never for the status: first `warn`, which sees the object as it was
 written and says what is accepted and probably not meant; then `default`; then, beside the schema of the definition,
@@ -22,7 +22,7 @@ class Admission:
     default: Callable[[Obj], Obj]
     check: Callable[[Obj, Obj | None], list[Cause]]  # new and old
     warn: Callable[[Obj, Obj | None], list[str]]
-    keep: Callable[[Obj], str] = lambda _: ""  # why it may not be deleted; '': it may
+    keep: Callable[[Obj], str] | None = None  # why it may not be deleted, '' where it may; None: it always may
 
 
 def together(own: list[Cause], schema: list[Cause]) -> list[Cause]:

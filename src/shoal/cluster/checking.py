@@ -153,6 +153,8 @@ def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False, admission: 
     if kind.custom:
         own = admission.check(obj, None) if admission is not None else []
         causes = together(own, causes + structural.validate(schema_of(kind), obj))
+    elif admission is not None:
+        causes += admission.check(obj, None)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
         causes += structural.crd_problems(obj)
     if causes:
@@ -172,6 +174,8 @@ def check_change(
     if kind.custom:
         own = admission.check(new, old) if admission is not None else []
         causes = together(own, causes + structural.validate(schema_of(kind), new, old))
+    elif admission is not None:
+        causes += admission.check(new, old)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):
         causes += structural.crd_problems(new)
     if causes:

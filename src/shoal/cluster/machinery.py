@@ -193,8 +193,9 @@ class Machinery:
 
     def _delete(self, resource: Resource, key: Key, options: DeleteOptions) -> Deleted:
         """As somebody asks for it: what goes with its namespace or its kind is not asked about."""
-        admission = self.admissions.get(resource.kind.resource) if resource.kind.custom else None
-        if admission is not None and (why := admission.keep(self._core.stored(resource, key).obj())):
+        admission = self.admissions.get(resource.kind.resource)
+        keep = admission.keep if admission is not None else None
+        if keep is not None and (why := keep(self._core.stored(resource, key).obj())):
             raise forbidden(resource.kind, key.name, why)
         return self._remover.delete(resource, key, options)
 

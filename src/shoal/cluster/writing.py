@@ -91,7 +91,7 @@ class Writer:
         return checking.remarks(kind, obj, self._core.admissions)
 
     def _admission(self, resource: Resource) -> Admission | None:
-        return self._core.admissions.get(resource.kind.resource) if resource.kind.custom else None
+        return self._core.admissions.get(resource.kind.resource)
 
     def _place(self, resource: Resource, namespace: str, meta: Obj) -> None:
         if not resource.kind.namespaced:

@@ -17,13 +17,16 @@ from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.kinds import (
     CONFIG_MAP,
     EVENT,
+    JOB,
     LEASE,
+    NAMESPACE,
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
     POD_DISRUPTION_BUDGET,
     PRIORITY_CLASS,
+    REPLICA_SET,
     RESOURCE_QUOTA,
     SECRET,
     STORAGE_CLASS,
@@ -31,6 +34,12 @@ from shoal.kube.kinds import (
 )
 from shoal.kube.objects import Obj
 
+# Of whose pods the annotations count when a PodGroup is made for them.
+OWNERS_OF_PODS = (
+    REPLICA_SET, JOB,
+    Kind("apps", "v1", "StatefulSet", "statefulsets", True), Kind("apps", "v1", "DaemonSet", "daemonsets", True),
+)  # fmt: skip
+IMPLICIT = "to create PodGroups for pods of Volcano's scheduler that name none"
 VALIDATING = Kind(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
 )
@@ -173,6 +182,9 @@ def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> li
         Right("", "pods/eviction", "create", "the same, where a disruption budget has a say"),
         *_on(group, (*_COPIES, "patch"), "to know gangs, and to ask elastic ones for pods"),
         Right(group.group, told, "patch", "to say what became of a gang"),
+        *_on(group, ("get", "create", "delete"), IMPLICIT),
+        *_on(POD, ("get", "patch"), IMPLICIT),
+        *(right for kind in (NAMESPACE, *OWNERS_OF_PODS) for right in _on(kind, ("get",), IMPLICIT)),
         *_on(queue, (*_COPIES, "create", "patch"), "to know shares, and to close queues below a closed one"),
         Right(queue.group, f"{queue.plural}/status", "patch", "to say what a queue holds"),
         *_on(COMMAND, (*_COPIES, "delete"), "to obey orders to queues, once each"),
@@ -194,7 +206,7 @@ def rules(rights: Iterable[Right]) -> list[Obj]:
             "apiGroups": [group],
             "resources": [resource],
             **({"resourceNames": list(names)} if names else {}),
-            "verbs": [right.verb for right in members],
+            "verbs": list(dict.fromkeys(right.verb for right in members)),
         }
         for (group, resource, names), members in groupby(sorted(rights, key=place), place)
     ]

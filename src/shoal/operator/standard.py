@@ -21,6 +21,7 @@ from shoal.operator.adopting import AdoptingLoop
 from shoal.operator.counting import BudgetCounts, CountingLoop, QuotaCounts
 from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.loops import Loop
+from shoal.operator.scheduler.implicit_groups import ImplicitGroupsLoop
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
@@ -45,11 +46,14 @@ def standard_loops(
     counted = SchedulerMetrics(registry or CollectorRegistry())
     nodes = Reflector(cluster, NODE, trim=bare, clock=clock)
     pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=clock)
+    scope = Scope(gangs=gangs, hypernodes=gangs, implicit_groups=gangs)
+    implicit = [lambda: ImplicitGroupsLoop(cluster, pods, scope=scope, clock=clock)] if gangs else []
     return [
         lambda: nodes,
         lambda: pods,
+        *implicit,
         lambda: Scheduler(
-            cluster, nodes, pods, scope=Scope(gangs=gangs, hypernodes=gangs), settings=settings, metrics=counted,
+            cluster, nodes, pods, scope=scope, settings=settings, metrics=counted,
             recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock, gathering_seconds=GATHERING_SECONDS,
         ),
         lambda: EndpointsLoop(cluster, pods),

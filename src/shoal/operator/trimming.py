@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from shoal.dialects.implicit_groups import lacks_group
 from shoal.kube.objects import Obj, annotations_of, without_bookkeeping
 from shoal.kube.owners import controller_of
 from shoal.scheduling.reading import READ
@@ -22,8 +23,8 @@ _STATUS = ("phase", "podIP", "conditions", "startTime")
 
 
 def slim_pod(pod: Obj, *, owners: bool = False) -> Obj:
-    """What placing a pod, serving it and telling about it need; with `owners` also which object controls it, of which
-    the kind is always kept."""
+    """What placing a pod, serving it and telling about it need. The kind of its controller is always kept, its uid with
+    `owners` and where the PodGroup is named after it."""
     spec = pod["spec"]
     slim = _part(spec, _SPEC)
     for group in ("containers", "initContainers"):
@@ -37,8 +38,8 @@ def slim_pod(pod: Obj, *, owners: bool = False) -> Obj:
     if notes := _part(annotations_of(pod), READ):
         metadata["annotations"] = notes
     if (controller := controller_of(pod)) is not None:
-        is_native = owners and controller.get("apiVersion") in _NATIVE
-        kept = [_part(controller, ("uid", "kind", "controller"))] if is_native else _controller(controller.get("kind"))
+        names_it = (owners and controller.get("apiVersion") in _NATIVE) or lacks_group(pod)
+        kept = [_part(controller, ("uid", "kind", "controller"))] if names_it else _controller(controller.get("kind"))
         metadata["ownerReferences"] = kept
     return {
         "apiVersion": "v1",

@@ -7,6 +7,7 @@ object from before a rule can still be told what became of it. Queues that canno
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from shoal.cluster.machinery import Machinery
 from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
 from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.dialects.hypernodes import check as check_hypernode
+from shoal.dialects.implicit_groups import SCHEDULER
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.misfits import Misfit, Steps, misfits
@@ -35,11 +37,13 @@ from shoal.scheduling.reading import HIERARCHY, group_from, member_from, queue_f
 from shoal.scheduling.requests import amounts
 from shoal.scheduling.snapshot import OVER
 
+BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+BUDGET = re.compile(r"0*[1-9][0-9]*|0*[1-9][0-9]?%", re.ASCII)
 Check = Callable[[Obj, Obj | None], list[Cause]]
 
 
 def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
-    """Have the two kinds looked at from here on; alone, where the queues they will meet are not stored here."""
+    """Have these kinds looked at from here on; alone, where the queues they will meet are not stored here."""
 
     def stored() -> list[Obj] | None:
         if not sees_queues:
@@ -53,11 +57,13 @@ def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
             queue = {**queue, "status": {}}
         return why_kept(queue, stored())
 
-    for kind, check, keep in (
+    checks: tuple[tuple[Kind, Check, Callable[[Obj], str] | None], ...] = (
         (QUEUE, lambda new, old: judge_queue(new, old, stored()), why_queue_kept),
-        (POD_GROUP, lambda new, old: judge_group(new, old, stored()), lambda _: ""),
-        (HYPER_NODE, check_hypernode, lambda _: ""),
-    ):
+        (POD_GROUP, lambda new, old: judge_group(new, old, stored()), None),
+        (HYPER_NODE, check_hypernode, None),
+        (POD, judge_pod, None),
+    )
+    for kind, check, keep in checks:
         machinery.admissions[kind.resource] = Admission(lambda obj: obj, check, lambda _, __: [], keep)
 
 
@@ -141,6 +147,21 @@ def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cau
         found.append(_cause("spec.subGroupPolicy", refused.message))
     except (ValueError, TypeError) as wrong:
         found.append(_cause("spec", wrong))
+    return found
+
+
+def judge_pod(new: Obj, old: Obj | None) -> list[Cause]:
+    """Mistakes in the budget of a new pod of Volcano's scheduler."""
+    if old is not None or new["spec"].get("schedulerName") != SCHEDULER:
+        return []
+    given = {name: annotations_of(new)[name] for name in BUDGETS if name in annotations_of(new)}
+    found = [
+        _cause(f"metadata.annotations[{name}]", f'"{text}" is neither a count above zero nor 1% to 99%')
+        for name, text in given.items()
+        if not BUDGET.fullmatch(text)
+    ]
+    if len(given) > 1:
+        found.append(_cause("metadata.annotations", f"give {BUDGETS[0]} or {BUDGETS[1]}, not both"))
     return found
 
 

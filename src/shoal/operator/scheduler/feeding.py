@@ -299,6 +299,8 @@ class Feed:
         except UNREADABLE as wrong:
             log.warning("pod cannot be read", pod=str(key_of(obj)), error=str(wrong))
             pod = replace(member_from(_shell(obj)), blocked=f"this pod cannot be read: {wrong}")
+        if pod.group is None and (implicit := self._scope.implicit_group(obj)) is not None:
+            changes["group"] = implicit
         if any(amount > MOST or amount < 0 for amount in pod.requests.values()):
             changes["requests"] = bounded(pod.requests)
         if self._kept and self._kept.get(pod.key) == pod.uid:

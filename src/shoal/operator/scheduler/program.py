@@ -32,6 +32,7 @@ from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import check_rights
 from shoal.operator.program import Identity, Somebodys
 from shoal.operator.rights import Right, lease_rights, rival_rights, scheduler_rights
+from shoal.operator.scheduler.implicit_groups import ImplicitGroupsLoop
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.rivals import Claim, Rivals
@@ -95,6 +96,7 @@ class SchedulerProgram:
             namespace=self._charge.namespace,
             all_groups=answers,
             hypernodes=hypernodes,
+            implicit_groups=answers,
             group_kind=group,
             queue_kind=queue,
         )
@@ -139,6 +141,7 @@ class SchedulerProgram:
         await self._work(cluster)
 
     async def _work(self, cluster: Cluster) -> None:
+        answers = self._scope.implicit_groups
         nodes = Reflector(cluster, NODE, clock=self._clock)
         pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object), clock=self._clock)
 
@@ -151,8 +154,11 @@ class SchedulerProgram:
             )  # fmt: skip
             return self._loop
 
+        def implicit_groups() -> Loop:
+            return ImplicitGroupsLoop(cluster, pods, scope=self._scope, clock=self._clock)
+
         try:
-            await run_all([lambda: nodes, lambda: pods, scheduler])
+            await run_all([lambda: nodes, lambda: pods, scheduler, *([implicit_groups] if answers else [])])
         finally:
             self._loop = None
 
