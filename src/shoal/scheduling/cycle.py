@@ -115,14 +115,18 @@ class Cycle:
 
     def is_starving(self, members: Members) -> bool:
         """Waited longer than anybody should."""
+        until = self._starves_at(members)
+        self.wake(until)
+        return self.now >= until
+
+    def _starves_at(self, members: Members) -> float:
         until = members.starves_at
         if until is None:
             since = members.group.created
             if members.group.ran:  # it waits for a replacement: since the last pod found a place
                 since = max((pod.since for pod in members.sitting.values()), default=since)
             until = members.starves_at = min(since + self.settings.starving_seconds, self.deadline(members))
-        self.wake(until)
-        return self.now >= until
+        return until
 
     def heeds_claims(self, members: Members) -> bool:
         """Whether what others claim counts as held to it: not to those who claim, nor to those who lost somebody.
@@ -132,9 +136,12 @@ class Cycle:
         return members.key not in self.claimants and not members.is_broken
 
     def order(self, members: Members) -> tuple[object, ...]:
-        """Smaller goes first."""
+        """Smaller goes first. Of equal priority those that have waited too long come before all others, by age:
+        promised waiting times and shares would let newer ones pass them without an end."""
         placed = self.bound.get(members.key) if self.bound else None
         if not (placed or members.sitting or members.finished):
+            if self.now >= self._starves_at(members):
+                return in_line(members.group, ready=False, broken=False, deadline=float("-inf"), share=0.0)
             return members.place_in_line or members.stand_in_line(self.deadline(members))
         deadline = self.deadline(members)
         ready, broken = bool(placed) or members.is_whole, members.is_broken

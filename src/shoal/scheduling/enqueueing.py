@@ -3,6 +3,10 @@
 Nothing is placed here. Admitted groups count against those that come after them; one that sat admitted for too long
 without a single place goes back and makes room for the next. What others would have to give up for a group counts as
 free: outside it could never ask for it.
+
+A group that has waited too long is admitted although the accounts are full: from then on it counts against those that
+come after it, and nodes can be reserved for it. One such group per queue at a time, because every one of them holds
+back the rest.
 """
 
 from __future__ import annotations
@@ -12,15 +16,17 @@ from copy import copy
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
-from shoal.scheduling.cycle import Cycle, Standstill
+from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.groups import INQUEUE, PENDING
 from shoal.scheduling.members import Members
+from shoal.scheduling.possible import could_ever_run
 from shoal.scheduling.quotas import asked_of_cluster, asked_of_namespace
 from shoal.scheduling.requests import Amounts
 from shoal.scheduling.shares import SLACK, Refusal, Standing
 from shoal.scheduling.victims import has_weaker, is_losable, steps_of_queue, steps_within, yielded
 
 LONGEST_BACKOFF_SECONDS = 600.0
+MOST_DOUBLINGS = 16
 NAMESPACE_QUOTA = "NamespaceQuota"
 
 
@@ -64,16 +70,17 @@ def enqueue(cycle: Cycle) -> None:
     heapify(queues)
     for line in pending.values():  # who had its time comes after all who had none, else two of them alternate for ever
         line.sort(key=lambda members: (members.group.timeouts > 0, cycle.order(members)), reverse=True)
+    refused: dict[str, list[Members]] = {}
     while queues:
         _, name = heappop(queues)
         members = pending[name].pop()
         refusal = promised.refusal(members) if cycle.settings.enqueue else None
-        is_promised = cycle.now >= cycle.deadline(members) and not members.group.timeouts  # kept once, it is kept
-        if refusal is None or (is_promised and refusal.reason != NAMESPACE_QUOTA):
-            record = cycle.record(members)
-            record.phase, record.inqueue_since = INQUEUE, cycle.now
+        if refusal is None or _is_promised(cycle, members, refusal):
+            _admit(cycle, members)
             promised.add(members)
         else:
+            if not _is_nobody_elses_business(refusal):
+                refused.setdefault(name, []).append(members)
             cycle.still[members.key] = refusal
             cycle.lines.setdefault(name, []).append(members)
             if cycle.view.queues[name].fifo and not _is_nobody_elses_business(refusal):
@@ -81,6 +88,12 @@ def enqueue(cycle: Cycle) -> None:
                 continue
         if pending[name]:
             heappush(queues, (cycle.shares.order(name), name))
+    _admit_starving(cycle, refused)
+
+
+def _admit(cycle: Cycle, members: Members) -> None:
+    record = cycle.record(members)
+    record.phase, record.inqueue_since = INQUEUE, cycle.now
 
 
 def _is_held_back(cycle: Cycle, members: Members) -> bool:
@@ -102,6 +115,45 @@ def _is_held_back(cycle: Cycle, members: Members) -> bool:
     else:
         return False
     return True
+
+
+def _is_promised(cycle: Cycle, members: Members, refusal: Standstill) -> bool:
+    """Whether its promised waiting time is over. The promise is kept once, and not against a namespace's quota."""
+    deadline = cycle.deadline(members)
+    cycle.wake(deadline)
+    return cycle.now >= deadline and not members.group.timeouts and refusal.reason != NAMESPACE_QUOTA
+
+
+def _admit_starving(cycle: Cycle, refused: Mapping[str, list[Members]]) -> None:
+    """One group of each queue: the one whose time was over first, unless one that precedes it still has no place."""
+    for name, line in refused.items():
+        starves_at, _, first = min((_starves_at(cycle, members), members.key, members) for members in line)
+        cycle.wake(starves_at)
+        if cycle.now >= starves_at and not _has_earlier(cycle, name, starves_at):
+            _admit(cycle, first)
+            del cycle.still[first.key]
+            cycle.lines[name].remove(first)
+
+
+def _has_earlier(cycle: Cycle, queue: str, starves_at: float) -> bool:
+    """Whether the queue has an admitted group that keeps resources from others and started to starve before that."""
+    for members in cycle.view.accounts[queue].groups.values():
+        group = members.group
+        if not group.min_resources or members.sitting or group.created + cycle.settings.starving_seconds > starves_at:
+            continue
+        if cycle.phase(members) is INQUEUE and _starves_at(cycle, members) <= starves_at:
+            return True
+    return False
+
+
+def _starves_at(cycle: Cycle, members: Members) -> float:
+    """When it has waited too long. One that was sent back may be one that no node can take: that is looked up where
+    its pods exist; otherwise it waits twice as long each time."""
+    patience, timeouts = cycle.settings.starving_seconds, members.group.timeouts
+    if (timeouts or cycle.phase(members) is INQUEUE) and members.waiting and members.lack() is None:
+        asked_at_least(members, cycle.view)
+        timeouts = 0 if could_ever_run(cycle, members) else MOST_DOUBLINGS
+    return members.group.created + patience * 2.0 ** min(timeouts, MOST_DOUBLINGS)
 
 
 def _is_nobody_elses_business(refusal: Standstill) -> bool:

@@ -50,8 +50,25 @@ def steps_of_queue(cycle: Cycle, name: str) -> list[Step]:
     found = cycle.queue_steps.get(name)
     if found is None:
         groups = (members for members in cycle.view.accounts[name].groups.values() if members.is_reclaimable)
-        found = cycle.queue_steps[name] = _ordered(_steps(cycle, groups), {})
+        steps = (step for step in _steps(cycle, groups) if not _has_just_started(cycle, step))
+        found = cycle.queue_steps[name] = _ordered(steps, {})
     return found
+
+
+def _has_just_started(cycle: Cycle, step: Step) -> bool:
+    """Whether it is a whole gang that fits no share by weight and has not run for long.
+
+    It could start only because it had waited too long. Evicted at once for those who waited meanwhile, it would wait
+    as long again, and never get any work done.
+    """
+    if step.rank != WHOLE or not cycle.shares.by_weight:
+        return False
+    part = cycle.shares.part(step.members.group.queue)
+    if all(amount <= part.get(name, float("inf")) for name, amount in step.held.items()):
+        return False
+    until = max(pod.since for pod in step.pods) + cycle.settings.starving_seconds
+    cycle.wake(until)
+    return cycle.now < until
 
 
 def is_losable(cycle: Cycle, name: str, wanted: Collection[str]) -> bool:
