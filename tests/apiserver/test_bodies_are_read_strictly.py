@@ -31,9 +31,8 @@ YAML = {
     "a: yes": {"a": True},
     "a: 012": {"a": 10},
     "a: 2020-01-01": {"a": "2020-01-01"},
-    "a: !!binary aGk=": {"a": "aGk="},
-    "1: x\ntrue: y\n~: z": {"1": "x", "true": "y", "null": "z"},
-    "base: &b {x: 1}\nderived:\n  <<: *b\n  y: 2": {"base": {"x": 1}, "derived": {"x": 1, "y": 2}},
+    "1: x\ntrue: w\n~: z": {"1": "x", "true": "w", "null": "z"},
+    "base: &b {x: 1}\nderived:\n  <<: *b\n  z: 2": {"base": {"x": 1}, "derived": {"x": 1, "z": 2}},
     '{"a": "json"}': {"a": "json"},
 }
 

@@ -29,7 +29,7 @@ async def test_create_answers_201_with_the_object(http: Asgi, made: dict[str, An
 
 
 async def test_yaml_goes_both_ways(http: Asgi) -> None:
-    body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata: {when: '2020-01-01', day: '1'}\n"
+    body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: form}\ndata: {when: '2020-01-01', day: '1'}\n"
     answer = await http("POST", MAPS, body, {"content-type": "application/yaml", "accept": "application/yaml"})
     assert (answer.status, answer.header("content-type")) == (201, "application/yaml")
     assert yaml.safe_load(answer.body)["data"] == {"when": "2020-01-01", "day": "1"}

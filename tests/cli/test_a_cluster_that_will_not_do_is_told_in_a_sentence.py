@@ -98,12 +98,13 @@ CERTIFICATE = base64.b64encode(OURS.certificate).decode()
 FILES: dict[str, tuple[Any, str]] = {
     "no YAML": (
         "users: [{name: hush-token}",
-        "the kubeconfig {file} is not YAML: line 2, column 1: did not find expected ',' or ']'. "
+        "the kubeconfig {file} is not YAML: line 2: did not find expected ',' or ']'. "
         "Mend it, or name another with --kubeconfig or KUBECONFIG.",
     ),
     "a zero byte": (
         "\0hush-token",
-        "the kubeconfig {file} is not YAML. Mend it, or name another with --kubeconfig or KUBECONFIG.",
+        "the kubeconfig {file} is not YAML: line 1: control characters are not allowed. "
+        "Mend it, or name another with --kubeconfig or KUBECONFIG.",
     ),
     "a list": ("[hush-token]", USED + "it should be a mapping, not a list. " + ANOTHER),
     "nothing": ("", "the kubeconfig {file} has no contexts. " + ANOTHER),

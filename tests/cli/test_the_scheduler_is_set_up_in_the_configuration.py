@@ -84,7 +84,7 @@ MISTAKES = {
     "absurd amounts": (
         "scheduler: {overcommit: 1.0e+9, reserveAfter: -1, evictionAttempts: 0}",
         [
-            "scheduler.overcommit: 1000000000.0 is not right; write a number of at least 1, such as 1.2",
+            "scheduler.overcommit: 1000000000 is not right; write a number of at least 1, such as 1.2",
             "scheduler.evictionAttempts: 0 is not right; write a whole number from 1 to 10000",
             "scheduler.reserveAfter: -1 is not right; write a time such as 90s, 10m or 1h30m",
         ],

@@ -8,21 +8,20 @@ will look for for hours: it is found here and reported as `fieldValidation` asks
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
 from shoal.apiserver import malformed, protobuf
 from shoal.apiserver.replies import Receive, encode
+from shoal.kube import yaml_codec
 from shoal.kube.errors import ApiError, bad_request, too_large, unsupported_media_type
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
 LIMIT_BYTES = 3 * 1024 * 1024
 _MAX_DEPTH = 128
-_MAX_NODES = 1_000_000
 
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
@@ -142,22 +141,16 @@ def decode_json(data: bytes) -> Body:
 
 
 def decode_yaml(data: bytes) -> Body:
-    """YAML as kubectl reads it: no dates, and keys are text."""
+    """YAML as kubectl reads it (see `yaml_codec`)."""
     if data.lstrip()[:1] == b"{":
         try:
             return decode_json(data)  # what clients send as YAML is mostly JSON, and much faster to read as such
         except Malformed:
             pass
-    loader = _Loader(data)
     try:
-        value = loader.get_single_data()
-        _check_size(value)
-        value = _decode(encode(value))  # whatever YAML has and JSON has not becomes what JSON has for it
-    except (yaml.YAMLError, msgspec.MsgspecError, RecursionError, ValueError, TypeError) as problem:
-        raise Malformed(f"error converting YAML to JSON: yaml: {_one_line(problem)}") from None
-    finally:
-        loader.dispose()
-    return Body(value, tuple(loader.duplicates))
+        return Body(*yaml_codec.decode(data))
+    except yaml_codec.YamlMistake as problem:
+        raise Malformed(f"error converting YAML to JSON: yaml: {problem}") from None
 
 
 def _check_depth(value: Any, data: bytes) -> None:
@@ -170,17 +163,6 @@ def _check_depth(value: Any, data: bytes) -> None:
         if depth > _MAX_DEPTH:
             raise Malformed("couldn't get version/kind; json parse error: exceeded max depth")
         level = [child for node in level for child in _children(node)]
-
-
-def _check_size(value: Any) -> None:
-    """YAML aliases can make a small document enormous, or endless."""
-    waiting, seen = [(value, 0)], 0
-    while waiting:
-        node, depth = waiting.pop()
-        seen += 1
-        if seen > _MAX_NODES or depth > _MAX_DEPTH:
-            raise ValueError("document contains excessive aliasing")
-        waiting += [(child, depth + 1) for child in _children(node)]
 
 
 def _children(node: Any) -> list[Any]:
@@ -201,12 +183,6 @@ _READERS: dict[str, Callable[[bytes], Body]] = {
     YAML_TYPE: decode_yaml,
     PROTOBUF_TYPE: _decode_protobuf,
 }
-
-
-def _one_line(problem: Exception) -> str:
-    if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
-        return f"line {problem.problem_mark.line + 1}: {problem.problem}"
-    return " ".join(str(problem).split())
 
 
 def json_type(value: Any) -> str:
@@ -259,40 +235,6 @@ def _paths_below(value: Any, below: dict[int, list[str]]) -> list[str]:
     if isinstance(value, list):
         return [f"[{index}]{path}" for index, item in enumerate(value) for path in _paths_below(item, below)]
     return []
-
-
-class _Loader(yaml.CSafeLoader):
-    """Without dates; a key given twice is noted and the last one wins, as a JSON decoder has it."""
-
-    def __init__(self, stream: bytes) -> None:
-        super().__init__(stream)
-        self.duplicates: list[str] = []
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            key = str(getattr(key_node, "value", ""))
-            if key in seen:
-                self.duplicates.append(key)
-            seen.add(key)
-        self.flatten_mapping(node)
-        # Keys become text before they meet: 1 and true are two keys in YAML and one in a Python dictionary.
-        return {
-            _as_key(self.construct_object(key_node, deep=True)): self.construct_object(value_node, deep=deep)
-            for key_node, value_node in node.value
-        }
-
-
-def _as_key(key: Hashable) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return "null" if key is None else str(key)
-
-
-_Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for letter, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def refuse_duplicates(duplicates: tuple[str, ...], kind: Kind) -> None:

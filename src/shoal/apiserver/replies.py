@@ -15,8 +15,8 @@ from email.utils import formatdate
 from typing import Any
 
 import msgspec
-import yaml
 
+from shoal.kube import yaml_codec
 from shoal.kube.errors import ApiError
 
 Scope = MutableMapping[str, Any]
@@ -90,8 +90,7 @@ def indented(reply: Reply) -> Reply:
 def as_yaml(reply: Reply) -> Reply:
     if reply.content_type != JSON:
         return reply
-    text = yaml.dump(msgspec.json.decode(reply.body), Dumper=yaml.CSafeDumper, allow_unicode=True, width=2**20)
-    return Reply(text.encode(), reply.status, YAML, reply.headers)
+    return Reply(yaml_codec.encode(msgspec.json.decode(reply.body)).encode(), reply.status, YAML, reply.headers)
 
 
 async def write(reply: Reply, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False) -> None:

@@ -175,10 +175,10 @@ def printed(objects: list[Obj], form: str) -> str:
     """One object as itself, several as a List; as `documents`, each as a YAML document of its own."""
     import json
 
-    import yaml
+    from shoal.kube import yaml_codec
 
     shown = [without_bookkeeping(obj) for obj in objects]
     if form == "documents":
-        return str(yaml.safe_dump_all(shown, sort_keys=False)).rstrip()
+        return "---\n".join(yaml_codec.encode(obj, sort_keys=False) for obj in shown).rstrip()
     value: Any = shown[0] if len(shown) == 1 else {"apiVersion": "v1", "kind": "List", "items": shown}
-    return json.dumps(value, indent=2) if form == "json" else yaml.safe_dump(value, sort_keys=False).rstrip()
+    return json.dumps(value, indent=2) if form == "json" else yaml_codec.encode(value, sort_keys=False).rstrip()

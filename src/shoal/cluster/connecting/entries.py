@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from shoal.cluster.connecting.connection import NoConnection
+from shoal.kube import yaml_codec
 
 _OR_ANOTHER = "name another with --kubeconfig or KUBECONFIG"
 _ANOTHER = f"N{_OR_ANOTHER[1:]}"
@@ -92,24 +91,15 @@ class Entry:
 
 def read(file: Path) -> Entry:
     try:
-        found = yaml.load(file.read_text(), yaml.CSafeLoader)
+        found = yaml_codec.decode(file.read_bytes()).value
     except OSError as problem:
         raise NoConnection(f"the kubeconfig {file} cannot be read: {problem.strerror}. {_ANOTHER}") from None
-    except UnicodeDecodeError:
-        raise NoConnection(f"the kubeconfig {file} is not text. {_ANOTHER}") from None
-    except yaml.YAMLError as problem:
-        raise NoConnection(f"the kubeconfig {file} is not YAML{_where(problem)}. Mend it, or {_OR_ANOTHER}") from None
+    except yaml_codec.YamlMistake as problem:
+        raise NoConnection(f"the kubeconfig {file} is not YAML: {problem}. Mend it, or {_OR_ANOTHER}") from None
     if found is not None and not isinstance(found, dict):
         what = f"it should be a mapping, not {_what(found)}"
         raise NoConnection(f"the kubeconfig {file} cannot be used: {what}. {_ANOTHER}")
     return Entry(file, "", found or {})
-
-
-def _where(problem: yaml.YAMLError) -> str:
-    """The place and what is wrong there, without anything that stands there."""
-    mark, what = getattr(problem, "problem_mark", None), getattr(problem, "problem", None)
-    place = f": line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return f"{place}: {what}" if what else place
 
 
 def _what(value: object) -> str:
