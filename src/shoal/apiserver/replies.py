@@ -36,6 +36,10 @@ encode = msgspec.json.Encoder().encode
 _GZIP_FROM_BYTES = 128 * 1024
 _THREAD_FROM_BYTES = 1024 * 1024
 
+# The limits of kube-apiserver: of all warnings together, and of each where together they are longer.
+_WARNINGS_CHARACTERS = 4096
+_WARNING_CHARACTERS = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -71,8 +75,21 @@ def of_error(error: ApiError) -> Reply:
 
 
 def warning_headers(warnings: tuple[str, ...]) -> tuple[tuple[bytes, bytes], ...]:
-    """One `Warning: 299 - "..."` header each, as kubectl prints them."""
-    return tuple((b"warning", b'299 - "%b"' % _quoted(text)) for text in warnings)
+    """One `Warning: 299 - "..."` header each, as kubectl prints them; bounded, because clients limit headers."""
+    return tuple((b"warning", b'299 - "%b"' % _quoted(text)) for text in _bounded(warnings))
+
+
+def _bounded(warnings: tuple[str, ...]) -> list[str]:
+    """Each text once; past the limits of kube-apiserver cut short, then left out and counted."""
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) <= _WARNINGS_CHARACTERS:
+        return texts
+    cut = [text[:_WARNING_CHARACTERS] for text in texts]
+    kept, left = 0, _WARNINGS_CHARACTERS
+    while kept < len(cut) and len(cut[kept]) <= left:
+        left -= len(cut[kept])
+        kept += 1
+    return [*cut[:kept], f"{len(cut) - kept} more warnings are not shown"] if kept < len(cut) else cut
 
 
 def _quoted(text: str) -> bytes:

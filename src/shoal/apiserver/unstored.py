@@ -7,6 +7,7 @@ from shoal.apiserver.paths import Place
 from shoal.apiserver.replies import Reply
 from shoal.apiserver.request import Request
 from shoal.apiserver.verbs import key_of
+from shoal.cluster import checking
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.records import ListOptions
 from shoal.kube.errors import method_not_allowed, no_such_path
@@ -37,8 +38,7 @@ class Unstored:
     async def _review(self, request: Request, kind: Kind, place: Place) -> Reply:
         if request.method != "POST" or place.name:
             raise method_not_allowed()
-        body = bodies.decode_object(await request.body(), request.content_type, kind)
-        return replies.of_object(reviews.answer(kind, body.value), 201)
+        return replies.of_object(reviews.answer(kind, await _decoded(request, kind)), 201)
 
     async def _metrics(self, request: Request, kind: Kind, place: Place) -> Reply:
         form = request.form()
@@ -72,19 +72,25 @@ class Unstored:
         return [item for item in found if item is not None]
 
     async def bind(self, request: Request, _: Kind, place: Place) -> Reply:
-        body = bodies.decode_object(await request.body(), request.content_type, _BINDING)
-        self._cluster.machinery.bind(key_of(place), body.value, dry_run=_is_dry(request))
+        binding = await _decoded(request, _BINDING)
+        self._cluster.machinery.bind(key_of(place), binding, dry_run=_is_dry(request))
         await self._cluster.machinery.durable()
         return replies.of_object(_SUCCESS, 201)
 
     async def evict(self, request: Request, _: Kind, place: Place) -> Reply:
-        body = bodies.decode_object(await request.body(), request.content_type, _EVICTION)
-        self._cluster.machinery.evict(key_of(place), body.value, dry_run=_is_dry(request))
+        eviction = await _decoded(request, _EVICTION)
+        self._cluster.machinery.evict(key_of(place), eviction, dry_run=_is_dry(request))
         await self._cluster.machinery.durable()
         return replies.of_object(_SUCCESS, 201)
 
 
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+async def _decoded(request: Request, kind: Kind) -> Obj:
+    """The object in the body, each value of the type its kind has there."""
+    body = bodies.decode_object(await request.body(), request.content_type, kind)
+    return checking.decoded(kind, body.value, "Ignore").obj
 
 
 def _is_dry(request: Request) -> bool:

@@ -103,7 +103,7 @@ def _of_another_type(kind: Kind, obj: Obj, version: Any, found: Any) -> ApiError
     if kind.custom:
         given = replace(kind, kind=str(found))
         wrong = Cause("FieldValueInvalid", f'Invalid value: "{found}": must be {kind.kind}', "kind")
-        return invalid(given, str((obj.get("metadata") or {}).get("name") or ""), [wrong])
+        return invalid(given, str(at_path(obj, "metadata", "name", default="")), [wrong])
     short = str(version).rpartition("/")[2]
     why = f'no kind "{found}" is registered for version "{version}"'
     if any((each.api_version, each.kind) == (version, found) for each in kinds.BUILT_IN):

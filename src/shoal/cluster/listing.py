@@ -151,11 +151,14 @@ def too_large_version(asked: int, current: int) -> ApiError:
     return ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
 
 
+_MAX_DIGITS = 20  # of 2**64
+
+
 def parse_version(text: str, *, about: str = "") -> int:
     """A resourceVersion parameter as a number; '' reads as 0. `about` begins the sentence of a refusal."""
     if not text:
         return 0
-    if text.isascii() and text.isdigit() and int(text) < 1 << 64:
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) < 1 << 64:
         return int(text)
     why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
     message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'

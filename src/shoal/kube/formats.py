@@ -10,10 +10,10 @@ import binascii
 import re
 from calendar import monthrange
 
+from shoal.kube.quantity import BadQuantity, Quantity
+
 _TIME = re.compile(r"\d{4}-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _MICRO_TIME = re.compile(r"\d{4}-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)[.,]\d{6}(?:Z|[+-]\d\d:\d\d)", re.ASCII)
-_QUANTITY = re.compile(r"[+-]?\d*(?:\.\d*)?(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
-_QUANTITY_SHAPE = re.compile(r"[+-]?\d*(?:\.\d*)?[eEinumkKMGTP]*[-+]?\d*", re.ASCII)
 
 _TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_TIME_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
@@ -61,17 +61,12 @@ def _first_bad_piece(text: str, layout: str, pieces: tuple[tuple[str, str], ...]
     return f'parsing time "{text}": extra text: "{rest}"'
 
 
-QUANTITY_WORDS = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-    "unable to parse quantity's suffix",
-)
-
-
 def quantity_problem(text: str) -> str | None:
-    text = text.strip()
-    if text and _QUANTITY.fullmatch(text):
-        return None
-    return QUANTITY_WORDS[1 if text and _QUANTITY_SHAPE.fullmatch(text) else 0]
+    try:
+        Quantity.parse(text)
+    except BadQuantity as problem:
+        return str(problem)
+    return None
 
 
 _BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

@@ -117,6 +117,13 @@ def dns_label(value: str) -> list[str]:
     return _dns_label_shape(value)
 
 
+def path_segment(value: str) -> list[str]:
+    """What can be one segment of a URL path."""
+    if value in (".", ".."):
+        return [f"may not be '{value}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in value]
+
+
 def qualified_name(value: str) -> list[str]:
     """The key of a label, an annotation or a taint: an optional DNS prefix, a slash, a name."""
     prefix, slash, name = value.rpartition("/")

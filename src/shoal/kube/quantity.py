@@ -31,6 +31,7 @@ _NANO = 10**9
 _MOST = 2**63 - 1
 _LARGEST_EXPONENT = 4096  # beyond any amount of anything, and still cheap to multiply out
 _FAST_DIGITS = 18
+_MAX_CHARACTERS = 1024  # parsing takes quadratic time, and parsed texts are cached
 
 
 class BadQuantity(ValueError):
@@ -59,7 +60,10 @@ class Quantity:
         """The quantity in a JSON value (a string or a plain number); raises BadQuantity."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise BadQuantity(BAD_FORM)
-        return _parse(value if isinstance(value, str) else repr(value))
+        text = value if isinstance(value, str) else repr(value)
+        if len(text) > _MAX_CHARACTERS:
+            raise BadQuantity(f"a quantity has at most {_MAX_CHARACTERS} characters")
+        return _parse(text)
 
     @classmethod
     def of(cls, amount: int, family: Family = Family.DECIMAL) -> Quantity:

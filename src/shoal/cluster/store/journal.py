@@ -8,7 +8,9 @@ nothing that was committed, a power cut may lose the last moments but never leav
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -74,15 +76,42 @@ class MemoryJournal:
         return
 
 
+def _create(path: Path) -> None:
+    """A store without objects, complete from the moment it has its name: an empty file there is a damaged store."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        draft = Path(folder) / path.name
+        draft.touch(mode=0o600)  # it holds Secrets: readable by its owner only
+        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
+            for statement in _LAYOUT.split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {FORMAT}")
+        with suppress(FileExistsError):  # another process was faster: its store is as good
+            path.hardlink_to(draft)
+
+
+def _emptied(path: Path) -> StoreBroken:
+    return StoreBroken(
+        f"{path} is there and holds nothing: what the cluster stored is lost. "
+        f"Restore a copy, or remove the file to start with an empty cluster."
+    )
+
+
 class SqliteJournal:
     """One file, one process: the lock is SQLite's own and goes with the process, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            path.touch(mode=0o600)  # it holds Secrets: nobody else's to read
+            if not path.exists():
+                _create(path)
+            size = path.stat().st_size
         except OSError as error:
             raise StoreBroken(f"{path} cannot be made: {error.strerror}. Choose another data folder.") from None
+        except sqlite3.Error as error:
+            raise StoreBroken(f"{path} cannot be made: {error}. Choose another data folder.") from None
+        if not size:
+            raise _emptied(path)
         self._db = sqlite3.connect(path, isolation_level=None, timeout=0)
         try:
             self._prepare()
@@ -111,10 +140,7 @@ class SqliteJournal:
                 f"Install that version again, or choose another data folder."
             )
         if not tables:
-            for statement in _LAYOUT.split(";"):
-                run(statement)
-            run(f"PRAGMA application_id = {_APPLICATION_ID}")
-            run(f"PRAGMA user_version = {FORMAT}")
+            raise _emptied(self._path)
         run("COMMIT")
 
     def _refusal(self, error: sqlite3.Error) -> Exception:

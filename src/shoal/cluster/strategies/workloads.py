@@ -26,7 +26,7 @@ def _job_begins(core: Core, job: Obj) -> None:
     spec, meta = job["spec"], job["metadata"]
     if spec.get("manualSelector"):
         return
-    uid, name = meta["uid"], meta["name"]
+    uid, name = meta["uid"], meta.get("name") or ""
     template = spec["template"].setdefault("metadata", {})
     own = {CONTROLLER_UID: uid, JOB_NAME: name, _OLD_UID: uid, _OLD_NAME: name}
     if template.get("labels") and meta.get("labels") == template["labels"]:

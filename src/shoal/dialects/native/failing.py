@@ -54,7 +54,7 @@ def _rules(written: Obj) -> Iterator[Rule]:
         yield Rule(nature, phrase=action, patterns=tuple(_patterns(codes)))
     for condition in written.get("onPodConditions") or ():
         if condition.get("status", "True") == "True":
-            yield Rule(nature, phrase=action, condition=condition["type"])
+            yield Rule(nature, phrase=action, condition=condition.get("type") or "")
 
 
 def _patterns(codes: Obj) -> Iterator[PodPattern]:

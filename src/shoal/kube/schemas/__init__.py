@@ -37,6 +37,7 @@ _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "autoscaling": ("io.k8s.api.autoscaling.v1", ("requests.AUTOSCALING",), ("meta",)),
     "policy": ("io.k8s.api.policy.v1", ("requests.POLICY", "governing.POLICY"), ("meta",)),
     "storage.k8s.io": ("io.k8s.api.storage.v1", ("governing.STORAGE",), ("", "meta")),
+    "authentication.k8s.io": ("io.k8s.api.authentication.v1", ("requests.AUTHENTICATION",), ("meta",)),
     "authorization.k8s.io": ("io.k8s.api.authorization.v1", ("requests.AUTHORIZATION",), ("meta",)),
 }  # fmt: skip
 

@@ -34,6 +34,22 @@ Eviction: A request to remove a pod in good order.
   metadata       ObjectMeta     Name and namespace of the pod.
 """
 
+AUTHENTICATION = """
+SelfSubjectReview: A question who the caller is, and its answer.
+  apiVersion  string                   API group and version this object is written in.
+  kind        string                   Kind of the object.
+  metadata    ObjectMeta               Name, labels and what the server keeps about the object.
+  status      SelfSubjectReviewStatus  The answer.
+
+SelfSubjectReviewStatus: Who the caller is.
+  userInfo  UserInfo  The user.
+
+UserInfo: A user as authentication found it.
+  groups    []string @atomic  Names of the groups the user belongs to.
+  uid       string            Identity that stays when the name changes hands.
+  username  string            Name of the user.
+"""
+
 AUTHORIZATION = """
 SelfSubjectAccessReview: A question whether the caller may do something, and its answer.
   apiVersion  string                       API group and version this object is written in.

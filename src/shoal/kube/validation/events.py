@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.kube import names
 from shoal.kube.errors import Cause
-from shoal.kube.kinds import EVENT_V1
+from shoal.kube.kinds import EVENT, EVENT_V1
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata
 from shoal.kube.validation.fields import IMMUTABLE, invalid, required
@@ -28,11 +28,13 @@ _FIXED = (
 
 def on_create(obj: Obj) -> Iterator[Cause]:
     yield from _common(obj, new_form=False)
+    yield from metadata.on_create(EVENT, obj)
 
 
-def on_update(new: Obj, _old: Obj) -> Iterator[Cause]:
+def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     """The old form may be rewritten at will: that is how repeated events are counted."""
     yield from _common(new, new_form=False)
+    yield from metadata.on_update(EVENT, new, old)
 
 
 def v1_on_create(obj: Obj) -> Iterator[Cause]:

@@ -21,7 +21,12 @@ _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", 
 
 
 def name_rule(kind: Kind) -> Callable[[str], list[str]]:
-    """What names of a kind look like: a DNS subdomain, or a label where the name becomes a host name."""
+    """What names of a kind look like: a DNS subdomain, or a label where the name becomes a host name.
+
+    Events of the core group may have any name that is one segment of a path.
+    """
+    if (kind.group, kind.plural) == ("", "events"):
+        return names.path_segment
     return names.dns_label if (kind.group, kind.plural) in _LABEL_NAMED else names.dns_subdomain
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import JOB, REPLICA_SET
 from shoal.kube.objects import Obj, at_path
@@ -11,7 +12,7 @@ from shoal.kube.selectors import from_label_selector
 from shoal.kube.validation import metadata, pods
 from shoal.kube.validation.fields import IMMUTABLE, NEGATIVE, as_json, entries, forbidden, invalid, not_supported
 from shoal.kube.validation.fields import required as missing
-from shoal.kube.validation.formats import labels
+from shoal.kube.validation.formats import labels, named
 from shoal.kube.validation.selecting import label_selector
 from shoal.kube.validation.succeeding import success_policy
 
@@ -25,6 +26,7 @@ _FIXED = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managed
 _MODES = ("NonIndexed", "Indexed")
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
+_CONDITION_STATUSES = ("False", "True", "Unknown")
 _MISFIT = "`selector` does not match template `labels`"
 
 
@@ -186,6 +188,17 @@ def _failure_rule(rule: Obj, path: str, known: set[str], spec: Obj) -> Iterator[
         yield _said(path, "specifying both OnExitCodes and OnPodConditions is not supported")
     if codes:
         yield from _exit_codes(codes, f"{path}.onExitCodes", known)
+    for place, condition in enumerate(entries(conditions)):
+        yield from _pod_condition(condition, f"{path}.onPodConditions[{place}]")
+
+
+def _pod_condition(condition: Obj, path: str) -> Iterator[Cause]:
+    yield from named(names.qualified_name, condition.get("type") or "", f"{path}.type")
+    status = condition.get("status") or ""
+    if not status:
+        yield missing(f"{path}.status", f"valid values: {as_json(list(_CONDITION_STATUSES))}")
+    elif status not in _CONDITION_STATUSES:
+        yield not_supported(f"{path}.status", status, _CONDITION_STATUSES)
 
 
 def _said(path: str, detail: str) -> Cause:
