@@ -31,7 +31,7 @@ async def test_who_waits_for_others_is_not_too_large_or_no_longer() -> None:
     async with scheduled() as it:
         await it.node("a", cpu=3)
         await it.gang("three", 3)
-        for name, cpu in (("small", "1"), ("first", "5"), ("large", "4")):
+        for name, cpu in (("first", "5"), ("small", "1"), ("large", "4")):
             await it.pod(name, cpu=cpu)
             await it.rest(1)  # of pods of one second the uid decides which goes first
         assert [await size_of(it, name) for name in ("small", "large")] == [("", ""), ("True", "TooLarge")]
