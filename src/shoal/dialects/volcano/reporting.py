@@ -30,6 +30,7 @@ from shoal.kube.objects import Obj, at_path, name_of, uid_of
 _ENDS: dict[str, Outcome] = {wire.COMPLETED: COMPLETED, wire.FAILED: FAILED, wire.TERMINATED: TERMINATED}
 _ENDING = {wire.COMPLETED: wire.COMPLETING, wire.TERMINATED: wire.TERMINATING}
 TERMINATING = "Terminating"
+RESTART = "restart"  # why the engine deletes the pod of a task that is restarted
 _COUNTED = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
 
@@ -157,17 +158,19 @@ def phase_of(state: JobState, observed: Observed) -> str:
 def _is_restarting(state: JobState, observed: Observed) -> bool:
     """Whether pods of a restart of parts are still to go."""
     there = {body.uid for body in observed.bodies}
-    return any(why.reason == "restart" and uid in there for uid, why in state.settled.items())
+    return any(why.reason == RESTART and uid in there for uid, why in state.settled.items())
 
 
 def count_pods(state: JobState, observed: Observed) -> dict[str, Counter[str]]:
     """By task and phase; finished places whose pod is gone count as what they were."""
     counts: dict[str, Counter[str]] = {}
     present: set[tuple[str, int]] = set()
+    restarted = {uid for uid, why in state.settled.items() if why.reason == RESTART}
     for body in observed.bodies:
         if body.owned:
             present.add((body.role, body.index or 0))
-            word = TERMINATING if body.leaving else body.phase.value
+            # A finished pod has no grace period, so it would never be seen leaving.
+            word = TERMINATING if body.leaving or body.uid in restarted else body.phase.value
             counts.setdefault(body.role, Counter())[word] += 1
     for role in state.roles:
         for task in role.tasks:
