@@ -76,7 +76,7 @@ def resize(job: Job, state: JobState, scene: Scene) -> JobState:
     roles: list[RoleState] = []
     settled: dict[str, Why] = {}
     grows = {role.name for role in state.roles}  # the others are there for the first time, which is no growth
-    for role in _with_new_roles(job, state, scene):
+    for role in _in_spec_order(job, state, scene):
         after = _resized(wanted.get(role.name), role, scene, settled, is_told=role.name in grows)
         if after.tasks or after.name in wanted:
             roles.append(after)
@@ -110,14 +110,14 @@ def _copy_force_times(state: JobState, scene: Scene) -> JobState:
     return replace(state, roles=tuple(roles)) if changed else state
 
 
-def _with_new_roles(job: Job, state: JobState, scene: Scene) -> list[RoleState]:
-    known = {role.name for role in state.roles}
-    added = [
-        RoleState(role.name, _instance(scene, role.name, -1), role.force_after_seconds)
+def _in_spec_order(job: Job, state: JobState, scene: Scene) -> list[RoleState]:
+    """Every role of the spec, then those removed from it, which stay until their pods are gone."""
+    known = {role.name: role for role in state.roles}
+    wanted = [
+        known.pop(role.name, None) or RoleState(role.name, _instance(scene, role.name, -1), role.force_after_seconds)
         for role in job.roles
-        if role.name not in known
     ]
-    return [*state.roles, *added]
+    return [*wanted, *known.values()]
 
 
 def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str, Why], *, is_told: bool) -> RoleState:
