@@ -114,10 +114,13 @@ def _in_spec_order(job: Job, state: JobState, scene: Scene) -> list[RoleState]:
     """Every role of the spec, then those removed from it, which stay until their pods are gone."""
     known = {role.name: role for role in state.roles}
     wanted = [
-        known.pop(role.name, None) or RoleState(role.name, _instance(scene, role.name, -1), role.force_after_seconds)
+        known[role.name]
+        if role.name in known
+        else RoleState(role.name, _instance(scene, role.name, -1), role.force_after_seconds)
         for role in job.roles
     ]
-    return [*wanted, *known.values()]
+    names = {role.name for role in wanted}
+    return [*wanted, *(role for role in state.roles if role.name not in names)]
 
 
 def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str, Why], *, is_told: bool) -> RoleState:
