@@ -154,6 +154,15 @@ async def test_services_that_lead_to_services_reset_and_the_others_go_on(
     assert len(told) == len(set(told))
 
 
+async def test_a_service_that_leads_to_itself_is_reset_on_the_machines_own_network_too(tmp_path: Path) -> None:
+    async with opened(tmp_path, Network.LOOPBACK) as place:
+        client = await place.pod("client")
+        itself = (place.service_address(1), 8080)
+        await place.keepers.serve({itself: (itself,)})
+        with pytest.raises(ConnectionResetError):
+            await heard(client, *itself)
+
+
 async def test_a_service_is_reached_through_the_proxy_without_a_connection_to_itself(place: Place) -> None:
     good = await server(place)
     client = await place.pod("client")
@@ -224,7 +233,7 @@ async def test_a_name_that_leads_to_the_loopback_of_the_machine_is_refused(place
     assert "is the pod itself" in await tunnel(pod, f"{local[0]}:22")
 
 
-@pytest.mark.parametrize("host", ["a" * 70 + ".example", "a..b", "\udcff", "x" * 300])
+@pytest.mark.parametrize("host", ["a" * 70 + ".example", "a..b", "x" * 300])
 async def test_a_host_that_is_no_name_is_answered_in_words(place: Place, host: str) -> None:
     pod = await place.pod()
     answer = await tunnel(pod, f"{host}:80")

@@ -72,7 +72,8 @@ MISTAKES = [
             "capacity.gpu: this is not the name of a resource; "
             "write cpu, memory, ephemeral-storage, pods, or for example nvidia.com/gpu",
             'network: "wifi" is not right; write auto, isolated or loopback',
-            "colour: there is no such key; there are: nodes, capacity, network, port, dialects, scheduler, images",
+            "colour: there is no such key; there are: nodes, capacity, network, pod_pids_limit, port, dialects, "
+            "scheduler, images",
             "imges: there is no such key; did you mean `images`?",
             'images."x".comand: there is no such key; did you mean `command`?',
         ],

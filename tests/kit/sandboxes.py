@@ -157,11 +157,11 @@ def folder_mount(target: str, source: Path, *, read_only: bool = False) -> Mount
 
 
 @asynccontextmanager
-async def opened(root: Path, network: Network) -> AsyncIterator[Place]:
+async def opened(root: Path, network: Network, *, pids_limit: int | None = None) -> AsyncIterator[Place]:
     """Sandboxes in a folder, all closed at the end, and nothing of them left on the machine."""
     before = _machine()
     folder = root / "sandboxes"
-    keepers = await Keepers.open(folder, network=network)
+    keepers = await Keepers.open(folder, network=network, pids_limit=pids_limit)
     place = Place(root, keepers)
     try:
         yield place
@@ -198,7 +198,7 @@ def left_running(folder: Path) -> list[str]:
 
 def _command(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
     except OSError:
         return ""
 
@@ -212,5 +212,5 @@ def _groups_left(keepers: Keepers) -> list[str]:
     place, _ = cgroups.find()
     if place is None:
         return []
-    folder = Path(place.path) / keepers.cluster
-    return sorted(str(path) for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
+    folders = [Path(folder) / keepers.cluster for folder in place.folders.values()]
+    return sorted(str(path) for folder in folders if folder.exists() for path in folder.iterdir() if path.is_dir())

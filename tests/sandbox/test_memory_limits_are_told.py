@@ -13,7 +13,7 @@ from shoal.node.sandbox import cgroups
 
 pytestmark = [
     pytest.mark.processes,
-    pytest.mark.skipif(cgroups.find()[0] is None, reason=f"no memory control groups: {cgroups.find()[1]}"),
+    pytest.mark.skipif("memory control groups" not in cgroups.find()[1]["memory"], reason=cgroups.find()[1]["memory"]),
 ]
 
 EAT = "data = []\nwhile True:\n    data.append(bytearray(8 << 20))"
@@ -64,7 +64,7 @@ async def test_groups_of_a_lost_sandbox_are_removed(loopback: Place) -> None:
     await pod.shell("exec sleep 999", memory_bytes=64 << 20)
     place, _ = cgroups.find()
     assert place is not None
-    group = Path(place.path, loopback.keepers.cluster, f"{pod.sandbox.spec.id}_main.0")
+    group = Path(place.folders["memory"], loopback.keepers.cluster, pod.sandbox.spec.id, "main.0")
     before = there(group)
     os.kill(pod.sandbox.keeper_pid, signal.SIGKILL)
     await loopback.keepers.forget(pod.sandbox.spec.id)

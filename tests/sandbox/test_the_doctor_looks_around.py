@@ -19,6 +19,8 @@ def test_every_question_is_answered_in_words() -> None:
         "pod networks",
         "way out",
         "memory limits",
+        "cpu limits",
+        "process limits",
         "GPUs",
         "/dev/shm",
         "file descriptors",

@@ -4,6 +4,7 @@
     capacity: {nvidia.com/gpu: 4}   # declare resources, per node
     network: isolated               # or loopback; auto picks the better one that works here
     port: 6443
+    pod_pids_limit: 4096            # processes and threads of one pod
     dialects:                       # settings of job languages, or the file that holds them
       framework: {frameworkCompletedRetainSec: 86400}
     scheduler: {sharing: capacity}  # how pods are placed, and who gives way
@@ -43,6 +44,9 @@ class Settings(BaseModel):
         default_factory=dict, description="resources with amounts, such as {nvidia.com/gpu: 4}"
     )
     network: Literal["auto", "isolated", "loopback"] = Field(default="auto", description="auto, isolated or loopback")
+    pod_pids_limit: int | None = Field(
+        default=None, ge=0, description="a whole number of processes and threads; 0 is no limit"
+    )
     port: int = Field(default=0, ge=0, le=65535, description="a whole number from 0 to 65535; 0 is any free one")
     dialects: dict[str, Any] = Field(default_factory=dict)  # as each language has read its own
     scheduler: Any = None  # the planner's settings; None: its own

@@ -63,6 +63,7 @@ class HostConfig:
     nodes: int | None = None  # None: as many as the last time, else one
     capacity: Mapping[str, str] = field(default_factory=dict)
     network: Network | None = None  # None: the better one that works here
+    pod_pids_limit: int | None = None  # None: a quarter of what the machine can hold; 0: no limit
     host: str = "127.0.0.1"
     port: int = 0  # 0: the last one, else any
     certificate: Certificate | None = None  # None: one of our own
@@ -131,7 +132,9 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
     """A whole cluster, from the moment it answers; it ends with the body. The pods' processes do not."""
     metrics = Metrics(CollectorRegistry())
     meanwhile = asyncio.create_task(asyncio.to_thread(_certificate, data, config))  # takes as long as step 1
-    sandboxes = await Keepers.open(data.sandboxes, network=config.network)  # 1. where pods can live
+    sandboxes = await Keepers.open(  # 1. where pods can live
+        data.sandboxes, network=config.network, pids_limit=config.pod_pids_limit
+    )
     try:
         async with (
             _stored(data, sandboxes.network) as (cluster, pod_range),  # 2. what is known, and the API to it

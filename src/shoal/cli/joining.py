@@ -67,6 +67,7 @@ class JoinConfig:
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
     api: tuple[str, int] | None = None  # where pods find the API; None: where the cluster says
+    pod_pids_limit: int | None = None  # None: a quarter of what the machine can hold; 0: no limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
     machine = measure(data.path, host_ip=address)
     name = config.name or node_name(machine.hostname)
     await check_may_join(cluster, name, machine, now=datetime.now(UTC))  # 1. nobody else is this node
-    sandboxes = await _sandboxes(data)  # 2. where pods can live
+    sandboxes = await _sandboxes(data, config.pod_pids_limit)  # 2. where pods can live
     listener = _listen(address, config.port)
     try:
         settings = NodeConfig(
@@ -147,9 +148,9 @@ async def _run(agent: Agent, host: Host, cluster: Cluster, listener: socket.sock
         raise CannotJoin(str(refused.exceptions[0])) from None
 
 
-async def _sandboxes(data: DataFolder) -> Keepers:
+async def _sandboxes(data: DataFolder, pids_limit: int | None) -> Keepers:
     try:
-        return await Keepers.open(data.sandboxes, network=Network.ISOLATED)
+        return await Keepers.open(data.sandboxes, network=Network.ISOLATED, pids_limit=pids_limit)
     except NetworkNotToBeHad as refused:
         raise CannotJoin(
             f"{str(refused).partition('. Choose')[0]}. A node of a cluster that runs elsewhere needs them: an API "

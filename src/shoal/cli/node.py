@@ -130,6 +130,7 @@ def configured(options: dict[str, Any]) -> JoinConfig:
         taints=options["taints"],
         certificate=certificate_of(options["tls_cert"], options["tls_key"]),
         images=loaded.images,
+        pod_pids_limit=loaded.settings.pod_pids_limit,
     )
 
 

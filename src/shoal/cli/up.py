@@ -111,6 +111,7 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
         nodes=options["nodes"] or settings.nodes,
         capacity={**settings.capacity, **options["capacity"]},
         network=None if network == "auto" else Network(network),
+        pod_pids_limit=settings.pod_pids_limit,
         host=options["bind"],
         port=settings.port if options["port"] is None else options["port"],
         certificate=certificate,

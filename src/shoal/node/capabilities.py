@@ -56,7 +56,7 @@ def survey() -> list[Finding]:
         _mounts(allowed),
         _networks(allowed),
         _way_out(allowed),
-        _memory_limits(),
+        *_limits(),
         _gpus(),
         _shared_memory(),
         _descriptors(),
@@ -142,16 +142,28 @@ def _way_out(allowed: Mapping[str, Any]) -> Finding:
     )
 
 
-def _memory_limits() -> Finding:
-    place, detail = cgroups.find()
-    if place is not None:
-        return Finding("memory limits", True, detail)
-    return Finding(
+_LIMITS = (
+    (
+        cgroups.MEMORY,
         "memory limits",
-        False,
-        detail,
         "memory limits are not enforced; a pod the kernel kills for the whole machine's memory is told as OOMKilled",
-    )
+    ),
+    (cgroups.CPU, "cpu limits", "cpu limits are not enforced: a pod may use every processor of the machine"),
+    (
+        cgroups.PIDS,
+        "process limits",
+        "the number of a pod's processes is not limited: one that forks without end takes what the machine has",
+    ),
+)
+
+
+def _limits() -> list[Finding]:
+    place, words = cgroups.find()
+    allowed = {} if place is None else place.folders
+    return [
+        Finding(name, controller in allowed, words[controller], "" if controller in allowed else cost)
+        for controller, name, cost in _LIMITS
+    ]
 
 
 def _gpus() -> Finding:

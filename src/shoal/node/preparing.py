@@ -7,7 +7,7 @@ raised as `CannotStart` with the reason and the sentence for the container's sta
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -125,7 +125,8 @@ def _spec(
         mounts=(*mounts, *_working_folder(cwd, mounts, folder, name), _message_mount(container, folder, attempt)),
         uid=uid,
         gid=gid,
-        memory_bytes=_memory_limit(container),
+        memory_bytes=_limit(container, "memory", Quantity.value),
+        cpu_milli=_limit(container, "cpu", Quantity.milli),
     )
 
 
@@ -159,9 +160,10 @@ def _message_mount(container: Obj, folder: PodFolder, attempt: int) -> Mount:
     return Mount(container.get("terminationMessagePath") or MESSAGE_PATH, place)
 
 
-def _memory_limit(container: Obj) -> int | None:
-    limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
-    return Quantity.parse(str(limit)).value() if limit is not None else None
+def _limit(container: Obj, resource: str, amount: Callable[[Quantity], int]) -> int | None:
+    """None without a limit; the API takes a limit of 0 for none."""
+    limit = ((container.get("resources") or {}).get("limits") or {}).get(resource)
+    return amount(Quantity.parse(str(limit))) or None if limit is not None else None
 
 
 def _user(pod: Obj, container: Obj) -> tuple[int | None, int | None]:

@@ -48,6 +48,7 @@ class Executions:
                     view=view,
                     stdio=theirs,
                     tty=message["tty"],
+                    group=charge.group,
                 )
             agents.pop_all()
         self._last += 1

@@ -1,121 +1,248 @@
-"""Memory limits and the news that one was hit, by control groups where this user may make them.
+"""Limits of memory, processor time and processes, by control groups where this user may make them.
 
-A limited process gets a group of its own below `shoal-<cluster>`, which hangs below the group the agent itself
-is in, or the nearest one above it that hands memory on (version 2) and lets us in: so a limit set on the agent
-by somebody else stays a limit on its pods. Groups are only made for processes with a limit; entering one costs
-the kernel milliseconds. Both versions of the interface are spoken. Groups are removed with their process.
+A pod with a limit gets a group below `shoal-<cluster>`, and each of its limited processes one below that. All hang
+below the group the agent itself is in, or the nearest one above it that hands controllers on (version 2) and lets us
+in: so a limit set on the agent by somebody else stays a limit on its pods. Memory and processor time are limited per
+process, the number of processes per pod. Both versions of the interface are spoken. Groups are removed with their
+process or pod.
 """
 
 from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _ROOT = "/sys/fs/cgroup"
+MEMORY, CPU, PIDS = "memory", "cpu", "pids"
+CONTROLLERS = (MEMORY, CPU, PIDS)
+PERIOD_MICROSECONDS = 100_000  # of processor time; the usual one
+_MIN_QUOTA_MICROSECONDS = 1000  # the kernel takes no less
+_TRIES = 100  # to make a group below one that another pod's last process removes at the same time
 
 
 class Place:
-    """Where groups may be made: the folder and the version of the interface."""
+    """Where groups may be made: the version of the interface, and the folder of each controller that can be had."""
 
-    __slots__ = ("path", "version")
+    __slots__ = ("folders", "version")
 
-    def __init__(self, path: str, version: int) -> None:
-        self.path = path
+    def __init__(self, version: int, folders: dict[str, str]) -> None:
         self.version = version
+        self.folders = folders
+
+    def as_json(self) -> dict[str, Any]:
+        return {"version": self.version, "folders": self.folders}
+
+
+class Limits:
+    """Of one process, and `pids` of its whole pod. None: no limit."""
+
+    __slots__ = ("cpu_milli", "memory_bytes", "pids")
+
+    def __init__(self, *, memory_bytes: int | None, cpu_milli: int | None, pids: int | None) -> None:
+        self.memory_bytes = memory_bytes
+        self.cpu_milli = cpu_milli
+        self.pids = pids
 
 
 class Group:
-    """The control group of one process."""
+    """The control group of one process: a folder per controller in version 1, a single one in version 2."""
 
-    def __init__(self, place: Place, cluster: str, name: str) -> None:
+    def __init__(self, place: Place, cluster: str, pod: str, process: str, limits: Limits) -> None:
+        wanted = {MEMORY: limits.memory_bytes, CPU: limits.cpu_milli, PIDS: limits.pids}
+        self._limits = limits
         self._version = place.version
-        self._parent = f"{place.path}/{cluster}"
-        self.path = f"{self._parent}/{name}"
+        self._used = [name for name in CONTROLLERS if wanted[name] is not None and name in place.folders]
+        self._clusters = {name: f"{place.folders[name]}/{cluster}" for name in self._used}
+        self._pods = {name: f"{self._clusters[name]}/{pod}" for name in self._used}
+        self._leaves = {name: f"{self._pods[name]}/{process}" for name in self._used if not self._is_of_pod(name)}
 
-    def make(self, memory_bytes: int) -> None:
-        os.makedirs(self._parent, exist_ok=True)
+    def _is_of_pod(self, controller: str) -> bool:
+        """Version 1 counts processes in the pod's own group; version 2 wants all processes in leaves."""
+        return controller == PIDS and self._version == 1
+
+    @property
+    def limits_memory(self) -> bool:
+        return MEMORY in self._used
+
+    def __bool__(self) -> bool:
+        return bool(self._used)
+
+    def make(self) -> None:
+        for left in reversed(range(_TRIES)):
+            try:
+                self._make()
+            except FileNotFoundError:
+                if not left:
+                    raise
+            else:
+                return
+
+    def _make(self) -> None:
+        for name in self._used:
+            os.makedirs(self._clusters[name], exist_ok=True)
+            self._hand_on(self._clusters[name], name)
+            os.makedirs(self._pods[name], exist_ok=True)
+            if name == PIDS:
+                _write(f"{self._pods[name]}/pids.max", str(self._limits.pids))
+            else:
+                self._hand_on(self._pods[name], name)
+        for name, leaf in self._leaves.items():
+            os.makedirs(leaf, exist_ok=True)
+            if name == MEMORY:
+                self._limit_memory(leaf)
+            elif name == CPU:
+                self._limit_cpu(leaf)
+
+    def _hand_on(self, folder: str, controller: str) -> None:
         if self._version == 2:
-            _write(f"{self._parent}/cgroup.subtree_control", "+memory")
-        os.makedirs(self.path, exist_ok=True)
+            _write(f"{folder}/cgroup.subtree_control", f"+{controller}")
+
+    def _limit_memory(self, leaf: str) -> None:
         if self._version == 2:
-            _write(f"{self.path}/memory.max", str(memory_bytes))
-            _write_if_there(f"{self.path}/memory.swap.max", "0")
-            _write_if_there(f"{self.path}/memory.oom.group", "1")
+            _write(f"{leaf}/memory.max", str(self._limits.memory_bytes))
+            _write_if_there(f"{leaf}/memory.swap.max", "0")
+            _write_if_there(f"{leaf}/memory.oom.group", "1")
         else:
-            _write(f"{self.path}/memory.limit_in_bytes", str(memory_bytes))
-            _write_if_there(f"{self.path}/memory.memsw.limit_in_bytes", str(memory_bytes))
+            _write(f"{leaf}/memory.limit_in_bytes", str(self._limits.memory_bytes))
+            _write_if_there(f"{leaf}/memory.memsw.limit_in_bytes", str(self._limits.memory_bytes))
+
+    def _limit_cpu(self, leaf: str) -> None:
+        assert self._limits.cpu_milli is not None
+        quota = max(self._limits.cpu_milli * PERIOD_MICROSECONDS // 1000, _MIN_QUOTA_MICROSECONDS)
+        if self._version == 2:
+            _write(f"{leaf}/cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
+        else:
+            _write(f"{leaf}/cpu.cfs_period_us", str(PERIOD_MICROSECONDS))
+            _write(f"{leaf}/cpu.cfs_quota_us", str(quota))
 
     def enter(self) -> None:
-        _write(f"{self.path}/cgroup.procs", str(os.getpid()))
+        """Move the calling process into the group."""
+        for folder in {self._leaves.get(name, self._pods[name]) for name in self._used}:
+            _write(f"{folder}/cgroup.procs", str(os.getpid()))
 
     def members(self) -> list[int]:
-        try:
-            with open(f"{self.path}/cgroup.procs", "rb") as file:
-                return [int(pid) for pid in file.read().split()]
-        except OSError:
-            return []
+        """Of this process alone; none where only its pod is limited."""
+        for leaf in self._leaves.values():
+            try:
+                with open(f"{leaf}/cgroup.procs", "rb") as file:
+                    return [int(pid) for pid in file.read().split()]
+            except OSError:
+                continue
+        return []
 
     def kills_for_memory(self) -> int:
         name = "memory.events" if self._version == 2 else "memory.oom_control"
-        return _counter(f"{self.path}/{name}", b"oom_kill")
+        return _counter(f"{self._leaves[MEMORY]}/{name}", b"oom_kill") if self.limits_memory else 0
 
     def remove(self) -> None:
-        for path in (self.path, self._parent):
-            try:
-                os.rmdir(path)
-            except OSError:  # the parent is still in use by others, or all is gone
-                return
+        """Of the process; those of its pod stay, since another process may be about to enter them."""
+        _remove(self._leaves.values())
 
 
-def remove_leftovers(place: Place, cluster: str, prefix: str) -> None:
-    """The groups a dead keeper left, once their processes are gone."""
-    try:
-        names = os.listdir(f"{place.path}/{cluster}")
-    except OSError:
-        return
-    for name in names:
-        if name.startswith(prefix):
-            Group(place, cluster, name).remove()
+def remove_pod(place: Place, cluster: str, pod: str) -> None:
+    """All groups of a pod, once its processes are gone."""
+    for top in set(place.folders.values()):
+        folder = f"{top}/{cluster}/{pod}"
+        try:
+            leaves = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        _remove([*leaves, folder])
+        _remove([f"{top}/{cluster}"])
 
 
-def find() -> tuple[Place | None, str]:
-    """Where groups may be made, and in words why not or where."""
+def _remove(folders: Any) -> None:
+    for folder in folders:
+        try:
+            os.rmdir(folder)
+        except OSError:  # still in use by others, or gone
+            continue
+
+
+def find() -> tuple[Place | None, dict[str, str]]:
+    """Where groups may be made, and for each controller in words where or why not. Tries each out."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         lines = [line.rstrip("\n").split(":", 2) for line in file]
-    for _, controllers, path in lines:
-        if "memory" in controllers.split(","):
-            return _first_version(path)
-    for number, _, path in lines:
-        if number == "0":
-            return _second_version(path)
-    return None, "this machine has no control groups"
+    first = {name: path for _, names, path in lines for name in names.split(",") if name in CONTROLLERS}
+    second = next((path for number, _, path in lines if number == "0"), None)
+    version = 1 if MEMORY in first or second is None else 2
+    below = "" if version == 1 else _delegated(second or "")
+    folders: dict[str, str] = {}
+    words: dict[str, str] = {}
+    for name in CONTROLLERS:
+        folder, refused = _first_version(name, first.get(name)) if version == 1 else _second_version(name, below)
+        refused = refused or _try_out(Place(version, {name: folder}))
+        if not refused:
+            folders[name] = folder
+        words[name] = refused or f"{name} control groups (version {version}) below {folder}"
+    return (Place(version, folders) if folders else None), words
 
 
-def _first_version(path: str) -> tuple[Place | None, str]:
-    folder = f"{_ROOT}/memory{path.rstrip('/')}"
-    if _usable(folder):
-        return Place(folder, 1), f"memory control groups (version 1) below {folder}"
-    return None, f"{folder} is not writable for this user"
+def _first_version(controller: str, path: str | None) -> tuple[str, str]:
+    """The folder, and why it cannot be used."""
+    if path is None:
+        return "", f"this machine has no {controller} control groups"
+    folder = f"{_ROOT}/{controller}{path.rstrip('/')}"
+    return folder, "" if _usable(folder) else f"{folder} is not writable for this user"
 
 
-def _second_version(path: str) -> tuple[Place | None, str]:
-    folder = f"{_ROOT}{path}".rstrip("/")
-    while folder.startswith(_ROOT):
-        if _hands_memory_on(folder) and _usable(folder):
-            return Place(folder, 2), f"memory control groups (version 2) below {folder}"
-        folder = os.path.dirname(folder)
-    return None, "no control group above this process hands the memory controller on to this user"
+def _second_version(controller: str, folder: str) -> tuple[str, str]:
+    if not folder:
+        return "", f"no control group above this process hands the {controller} controller on to this user"
+    return folder, "" if controller in _handed_on(folder) else f"{folder} does not hand the {controller} controller on"
 
 
-def _hands_memory_on(folder: str) -> bool:
+def _delegated(path: str) -> str:
+    """The nearest folder that hands memory on, or where none does, any controller. One for all controllers: a process
+    is in one group only."""
+    for wanted in ({MEMORY}, set(CONTROLLERS)):
+        folder = f"{_ROOT}{path}".rstrip("/")
+        while folder.startswith(_ROOT):
+            if wanted.intersection(_handed_on(folder)) and _usable(folder):
+                return folder
+            folder = os.path.dirname(folder)
+    return ""
+
+
+def _handed_on(folder: str) -> list[str]:
     try:
-        with open(f"{folder}/cgroup.subtree_control", "rb") as file:
-            return b"memory" in file.read().split()
+        with open(f"{folder}/cgroup.subtree_control", encoding="utf-8") as file:
+            return file.read().split()
     except OSError:
-        return False
+        return []
 
 
 def _usable(folder: str) -> bool:
     return os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
+
+
+def _try_out(place: Place) -> str:
+    """Why a limit cannot be set there; '' where it can."""
+    limits = Limits(memory_bytes=1 << 30, cpu_milli=1000, pids=1000)
+    cluster = f"shoal-trial-{os.getpid()}"
+    group = Group(place, cluster, "pod", "process", limits)
+    try:
+        group.make()
+    except OSError as refused:
+        return f"{refused.filename}: {refused.strerror}"
+    finally:
+        group.remove()
+        remove_pod(place, cluster, "pod")
+    return ""
+
+
+def usual_pids_limit() -> int:
+    """A quarter of what the machine can hold, threads included: room for any training job, and an end for a pod that
+    forks without end before the machine has none left."""
+    return min(_number("/proc/sys/kernel/pid_max"), _number("/proc/sys/kernel/threads-max")) // 4
+
+
+def _number(path: str) -> int:
+    with open(path, encoding="ascii") as file:
+        return int(file.read())
 
 
 def machine_kills_for_memory() -> int:
@@ -139,6 +266,8 @@ def _write(path: str, text: str) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, text.encode())
+    except OSError as refused:
+        raise OSError(refused.errno, refused.strerror, path) from None
     finally:
         os.close(fd)
 

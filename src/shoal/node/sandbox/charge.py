@@ -43,7 +43,7 @@ class Charge:
         self.executions: set[int] = set()  # pids of commands run beside it
         self.was_killed_here = False
         self.tell: Callable[[Charge], None] = lambda _: None
-        self._group: cgroups.Group | None = None
+        self.group: cgroups.Group | None = None
         self._streams: dict[int, logfile.Stream] = {}
         self._log: logfile.LogFile | None = None
         self._report = -1
@@ -67,7 +67,7 @@ class Charge:
                 report=report[1],
                 mounts=dwelling.usual_mounts(),
                 scratch=scratch,
-                group=self._group,
+                group=self.group,
             )
         for fd in (out[1], err[1], report[1], nothing):
             os.close(fd)
@@ -82,9 +82,9 @@ class Charge:
             self.process["log_file"], max_bytes=self.process["log_max_bytes"], max_files=self.process["log_max_files"]
         )
         self._machine_kills = cgroups.machine_kills_for_memory()
-        if group is not None and self.process["memory_bytes"] is not None:
-            group.make(self.process["memory_bytes"])
-            self._group = group
+        if group:
+            self.group = group
+            group.make()
 
     def _hear_outcome(self) -> None:
         """The report pipe has closed: by exec, or by a child that says why there was none."""
@@ -155,7 +155,7 @@ class Charge:
 
     def _members(self, orphans: list[int]) -> list[int]:
         main = [self.pid] if self.pid and self.status is None else []
-        grouped = self._group.members() if self._group is not None else []
+        grouped = self.group.members() if self.group is not None else []
         return family.descendants([*main, *self.executions, *orphans, *grouped])
 
     def owns(self, seen: family.Stat, pid: int) -> bool:
@@ -177,8 +177,8 @@ class Charge:
         )
 
     def _kills_for_memory(self, code: int) -> int:
-        if self._group is not None:
-            return self._group.kills_for_memory() if code != 0 else 0
+        if self.group is not None and self.group.limits_memory:
+            return self.group.kills_for_memory() if code != 0 else 0
         if code != -signal.SIGKILL or self.was_killed_here:
             return 0
         return cgroups.machine_kills_for_memory() - self._machine_kills
@@ -194,8 +194,8 @@ class Charge:
                 self._close_stream(fd)
         if self._log is not None:
             self._log.close()
-        if self._group is not None:
-            self._group.remove()
+        if self.group is not None:
+            self.group.remove()
         self.exited = {"at": at, "code": code, "signal": signal_number, "oom_killed": oom_killed, "message": message}
         self._journal.note_if_possible("exited", process=self.id, **self.exited)
         self.tell(self)

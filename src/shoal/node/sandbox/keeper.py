@@ -188,14 +188,24 @@ class Keeper:
         charge = Charge(process, sandbox=self._config["spec"]["id"], journal=self._journal, loop=self._loop)
         charge.tell = self._tell
         self._charges[charge.id] = charge
-        charge.start(self._dwelling, scratch=f"{self._folder}/{SCRATCH}", group=self._group(charge.id))
+        charge.start(self._dwelling, scratch=f"{self._folder}/{SCRATCH}", group=self._group(process))
 
-    def _group(self, process: str) -> cgroups.Group | None:
+    def _place(self) -> cgroups.Place | None:
         place = self._config["cgroup"]
-        if place is None:
+        return None if place is None else cgroups.Place(**place)
+
+    def _group(self, process: dict[str, Any]) -> cgroups.Group | None:
+        if (place := self._place()) is None:
             return None
-        name = f"{self._config['spec']['id']}_{process}"
-        return cgroups.Group(cgroups.Place(place["path"], place["version"]), self._config["cluster"], name)
+        return cgroups.Group(
+            place,
+            self._config["cluster"],
+            self._config["spec"]["id"],
+            process["id"],
+            cgroups.Limits(
+                memory_bytes=process["memory_bytes"], cpu_milli=process["cpu_milli"], pids=self._config["pids"]
+            ),
+        )
 
     def _tell(self, charge: Charge) -> None:
         """A fact about a process is on record: tell those who listen, answer those who asked."""
@@ -298,6 +308,8 @@ class Keeper:
             return
         _reap()  # what was killed just now is gone altogether when the end is told
         self._dwelling.leave()
+        if (place := self._place()) is not None:
+            cgroups.remove_pod(place, self._config["cluster"], self._config["spec"]["id"])
         self._journal.note_if_possible("closed", process="", at=time.time())
         for channel, asked in self._told_to_close:
             self._say(channel, {"n": asked})

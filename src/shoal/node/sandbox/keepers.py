@@ -60,25 +60,35 @@ class FolderInUse(Exception):
 class Keepers:
     """Implements `port.Sandboxes`. Made by `open`."""
 
-    def __init__(self, folder: Path, zygote: Zygote, *, network: Network, lock: int) -> None:
+    def __init__(self, folder: Path, zygote: Zygote, *, network: Network, lock: int, pids_limit: int | None) -> None:
         self._folder = folder
         self.zygote = zygote
         self._network = network
         self._lock = lock
+        usual: int = zygote.allowed["pids"]
+        self._pids_limit = (usual if pids_limit is None else pids_limit) or None
         self.cluster = "shoal-" + hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
         self._sandboxes: dict[str, KeptSandbox] = {}
         self._refused: frozenset[str] = frozenset()  # what cannot be served, said once
         self.fabric = FabricLink(zygote, folder, self._fabric_config())
 
     @classmethod
-    async def open(cls, folder: Path, *, network: Network | None = None, python: str = sys.executable) -> Keepers:
-        """`network` None: isolated where this machine allows it, loopback where not."""
+    async def open(
+        cls,
+        folder: Path,
+        *,
+        network: Network | None = None,
+        pids_limit: int | None = None,
+        python: str = sys.executable,
+    ) -> Keepers:
+        """`network` None: isolated where this machine allows it, loopback where not. `pids_limit` is the number of
+        processes and threads of a pod; None: a quarter of what the machine can hold, 0: no limit."""
         folder, lock = _take(folder)
         zygote = Zygote(python, folder)
         keepers = None
         try:
             await zygote.start()
-            keepers = cls(folder, zygote, network=_choose(network, zygote.allowed), lock=lock)
+            keepers = cls(folder, zygote, network=_choose(network, zygote.allowed), lock=lock, pids_limit=pids_limit)
             await keepers.fabric.find()
             keepers._agree_with_fabric(wanted=network)
             keepers._write_resolv_conf()
@@ -154,6 +164,7 @@ class Keepers:
             "folder": str(folder),
             "spec": spec_as_json(spec),
             "cgroup": self.zygote.allowed["cgroup"],
+            "pids": self._pids_limit,
             "cluster": self.cluster,
             "resolv_conf": str(self._folder / "resolv.conf"),
         }
@@ -180,6 +191,7 @@ class Keepers:
         return KeptSandbox(sock, folder, on_gone=self._note_gone)
 
     def _note_gone(self, sandbox: KeptSandbox) -> None:
+        remove_groups(self.zygote.allowed["cgroup"], self.cluster, sandbox.id)  # a keeper that was killed left them
         for name, known in list(self._sandboxes.items()):
             if known is sandbox:
                 del self._sandboxes[name]

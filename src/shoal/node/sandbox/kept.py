@@ -96,6 +96,11 @@ class KeptSandbox:
         return self._spec
 
     @property
+    def id(self) -> str:
+        """Also before the keeper has been met."""
+        return self._folder.name
+
+    @property
     def is_lost(self) -> bool:
         return not self._talk.is_open and not self._is_closed
 
@@ -347,4 +352,4 @@ async def until_gone(pids: list[int]) -> None:
 
 def remove_groups(place: Mapping[str, Any] | None, cluster: str, sandbox: str) -> None:
     if place is not None:
-        cgroups.remove_leftovers(cgroups.Place(place["path"], place["version"]), cluster, f"{sandbox}_")
+        cgroups.remove_pod(cgroups.Place(**place), cluster, sandbox)

@@ -62,13 +62,22 @@ def run_process(
 
 
 def run_beside(
-    process: dict[str, Any], argv: list[str], env: dict[str, str], *, view: int, stdio: tuple[int, int, int], tty: bool
+    process: dict[str, Any],
+    argv: list[str],
+    env: dict[str, str],
+    *,
+    view: int,
+    stdio: tuple[int, int, int],
+    tty: bool,
+    group: cgroups.Group | None,
 ) -> NoReturn:
     """Become a command that sees the files of a running process: `view` is its mount namespace. Failures go to its
     stderr, as a shell's would."""
     code = NOT_PREPARED
     try:
         _leave_the_keeper(stdio)
+        if group is not None:
+            group.enter()
         if tty:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         if os.readlink(f"/proc/self/fd/{view}") != os.readlink("/proc/self/ns/mnt"):

@@ -54,6 +54,7 @@ class ProcessSpec:
     uid: int | None = None  # None: the caller's own
     gid: int | None = None
     memory_bytes: int | None = None  # a limit, enforced where control groups can be had
+    cpu_milli: int | None = None  # the same, in thousandths of a processor
     log_max_bytes: int = 10 << 20
     log_max_files: int = 5
 

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 def main(fd: int) -> None:
     linux.set_title("shoal-zygote")
     agent = wire.Channel(socket.socket(fileno=fd))
-    place, where = cgroups.find()
-    cgroup = None if place is None else {"path": place.path, "version": place.version}
+    place, _ = cgroups.find()
+    cgroup = None if place is None else place.as_json()
     try:
-        agent.send({"event": "hello", "allowed": {**trial.attempt(), "cgroup": cgroup, "cgroup_detail": where}})
+        agent.send(
+            {"event": "hello", "allowed": {**trial.attempt(), "cgroup": cgroup, "pids": cgroups.usual_pids_limit()}}
+        )
     except wire.Closed:
         return  # the agent was interrupted while it started, and needs no zygote any more
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to wait for
