@@ -27,6 +27,7 @@ from shoal.engine.policies import Gate, WishGate
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Key, Obj, uid_of
+from shoal.log_signals import visible
 
 OnChange = Callable[[Found], None]
 OnTrouble = Callable[[str, str], None]  # who does not speak, and why its log is not to be had
@@ -91,6 +92,7 @@ class Follower:
         *,
         on_change: OnChange = lambda _: None,
         on_line: OnLine | None = None,
+        on_progress: OnLine = lambda *_: None,
         on_trouble: OnTrouble = lambda *_: None,
         on_pod: OnPod = lambda *_: None,
         on_gang: OnGang = lambda *_: None,
@@ -101,11 +103,13 @@ class Follower:
         options: LogOptions | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`hears` says whose logs are followed, `options` how; pods that come later are heard from their first line.
+        """`on_progress` gets the states of a line that is not whole yet: a progress bar that moves.
+        `hears` says whose logs are followed, `options` how; pods that come later are heard from their first line.
         `is_over` says which jobs nobody waits for any more."""
         self._cluster = cluster
         self._on_change = on_change
         self._on_line = on_line
+        self._on_progress = on_progress
         self._on_trouble = on_trouble
         self._on_pod = on_pod
         self._on_gang = on_gang
@@ -329,14 +333,17 @@ class Follower:
         mark = self._heard.get(uid, _Mark())
         known = mark.lines
         async for line in lines(self._cluster, key, replace(options, timestamps=True)):
-            stamp, _, text = line.partition(" ")
-            if stamp < mark.stamp:
+            if line.stamp < mark.stamp:
                 continue
-            if stamp == mark.stamp and known:
-                known -= 1
+            if line.stamp == mark.stamp and known:
+                known -= line.is_whole
                 continue
-            self._heard[uid] = self._heard.get(uid, _Mark()).after(stamp)
-            self._on_line(job, voice, line if options.timestamps else text)
+            text = line.stamped if options.timestamps else line.text
+            if not line.is_whole:
+                self._on_progress(job, voice, text)
+                continue
+            self._heard[uid] = self._heard.get(uid, _Mark()).after(line.stamp)
+            self._on_line(job, voice, text)
 
 
 def _gates(found: Found) -> tuple[Gate, ...]:
@@ -373,12 +380,40 @@ def restarts_of(pod: Obj, container: str) -> int:
     return next((int(each.get("restartCount") or 0) for each in statuses if each.get("name") == name), 0)
 
 
-async def lines(cluster: Cluster, key: Key, options: LogOptions) -> AsyncIterator[str]:
-    """A log line by line, without their ends."""
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log as a terminal would show it; not yet whole where a progress bar still moves in it."""
+
+    text: str
+    stamp: str = ""  # where timestamps were asked for
+    is_whole: bool = True
+
+    @property
+    def stamped(self) -> str:
+        return f"{self.stamp} {self.text}" if self.stamp else self.text
+
+
+async def lines(cluster: Cluster, key: Key, options: LogOptions) -> AsyncIterator[LogLine]:
+    """A log line by line, without their ends, and every progress bar as it moves."""
     rest = b""
     async for chunk in cluster.logs(key.name, key.namespace, options):
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
-            yield line.decode(errors="replace").rstrip("\r")
+            yield _log_line(line, options)
+        if b"\r" in rest:
+            yield (moving := replace(_log_line(rest, options), is_whole=False))
+            rest = _shortened(rest, moving)
     if rest:
-        yield rest.decode(errors="replace")
+        yield _log_line(rest, options)
+
+
+def _log_line(line: bytes, options: LogOptions) -> LogLine:
+    stamp, _, text = line.partition(b" ") if options.timestamps else (b"", b"", line)
+    return LogLine(visible(text.decode(errors="replace").rstrip("\r")), stamp.decode(errors="replace"))
+
+
+def _shortened(rest: bytes, moving: LogLine) -> bytes:
+    """An unfinished line without the states of its progress bar that were overwritten: it may go on for days."""
+    before, _, last = rest.rpartition(b"\r")
+    stamp = before.partition(b" ")[0] + b" " if moving.stamp else b""
+    return stamp + b"\r" + (last if last.strip() else moving.text.encode() + b"\r" + last)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -106,25 +109,63 @@ async def _follow(
     from shoal.cli.following import Follower
 
     alone = len(tasks) == 1 and tasks[0] not in _roles(job)
-    width = 0
-
-    def head(task: str) -> str:
-        nonlocal width
-        width = max(width, len(task))
-        return f"{task.ljust(width)} | " if prefix and not alone else ""
-
+    printer = Printer(prefix=prefix and not alone)
     waits = _Waits(tasks)
     follower = Follower(
         cluster, [job],
         on_change=waits.change,
         on_pod=waits.pod,
         on_gang=waits.gang,
-        on_line=lambda _, voice, line: click.echo(f"{head(voice.head)}{line}"),
-        on_trouble=lambda who, why: click.echo(f"{head(who)}({why})", err=True),
+        on_line=lambda _, voice, line: printer.line(voice.head, line),
+        on_progress=lambda _, voice, text: printer.progress(voice.head, text),
+        on_trouble=lambda who, why: printer.trouble(who, why),
         hears=lambda ref: _is_meant(ref, tasks),
         options=options,
     )  # fmt: skip
     await follower.run()
+
+
+class Printer:
+    """Log lines on standard output. A progress bar moves in the last row of a terminal; elsewhere it is a line a
+    second at most."""
+
+    def __init__(self, *, prefix: bool) -> None:
+        from shoal.cli.progress import Pacer
+
+        self._prefix = prefix
+        self._width = 0
+        self._is_terminal = sys.stdout.isatty()
+        self._has_bar = False  # in the row of the cursor
+        self._pacer = Pacer()
+
+    def line(self, who: str, text: str) -> None:
+        self._clear()
+        if self._pacer.is_news(who, text):
+            click.echo(f"{self._head(who)}{text}")
+
+    def progress(self, who: str, text: str) -> None:
+        from shoal.log_signals import plain
+
+        if self._is_terminal:
+            self._clear()
+            row = f"{self._head(who)}{plain(text)}"[: shutil.get_terminal_size().columns - 1]
+            click.echo(row, nl=False)
+            self._has_bar = True
+        elif self._pacer.is_due(who, text, time.monotonic()):
+            click.echo(f"{self._head(who)}{plain(text)}")
+
+    def trouble(self, who: str, why: str) -> None:
+        self._clear()
+        click.echo(f"{self._head(who)}({why})", err=True)
+
+    def _clear(self) -> None:
+        if self._has_bar:
+            click.echo("\r\x1b[K", nl=False)
+            self._has_bar = False
+
+    def _head(self, who: str) -> str:
+        self._width = max(self._width, len(who))
+        return f"{who.ljust(self._width)} | " if self._prefix else ""
 
 
 class _Waits:
@@ -219,6 +260,7 @@ async def _one(cluster: KubernetesCluster, key: Key, options: LogOptions, head: 
 
     try:
         async for line in lines(cluster, key, options):
-            click.echo(f"{head}{line}")
+            if line.is_whole:
+                click.echo(f"{head}{line.stamped}")
     except ApiError as refused:
         click.echo(f"{head}({refused.message})", err=True)

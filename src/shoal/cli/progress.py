@@ -1,11 +1,12 @@
 """What a person sees while jobs run: a compact table that stays in place on a terminal, plain lines elsewhere.
 
-Steps and losses are read from the logs of the tasks, in the forms trainers usually print them.
+Steps and losses are read from the logs of the tasks, in the forms trainers usually print them. Progress bars stand
+below the table while they move; on plain output a line of one is printed once a second at most.
 """
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,39 +18,17 @@ from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_at_rest, word_with
 from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
 from shoal.kube.objects import uid_of
+from shoal.log_signals import Pace, pace_in, plain
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
     from rich.table import Table
     from rich.text import Text
 
-_EPOCH = re.compile(r"\bEpoch:? *\[(\d+)\]\[ *(\d+)/ *(\d+)\]")
-_STEP = re.compile(r"\b(?:global[_ ])?step\b[\"' ]*[:=# ]\s*(\d+)", re.IGNORECASE)
-_LOSS = re.compile(
-    r"\b(?:train[_ ])?loss\b[\"' ]*[:= ]\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)", re.IGNORECASE
-)
 _UNSEEN = Sight("")
 NOBODY = TaskView("-", "", -1, "waiting", 0, "", None, None)  # in the place of tasks, where a job has none
 COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "red")
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How far a task says it is."""
-
-    step: str = ""
-    loss: str = ""
-
-
-def pace_in(line: str, before: Pace) -> Pace:
-    """What a log line says of step and loss; what it does not say stays."""
-    epoch, step, loss = _EPOCH.search(line), _STEP.search(line), _LOSS.search(line)
-    if epoch is not None:
-        before = replace(before, step=f"{epoch[1]}:{epoch[2]}/{epoch[3]}")
-    elif step is not None:
-        before = replace(before, step=step[1])
-    return replace(before, loss=loss[1]) if loss is not None else before
 
 
 @dataclass(slots=True)
@@ -122,6 +101,26 @@ class Board:
         return "running" if (uid, task) in self.ran else word
 
 
+class Pacer:
+    """Which states of progress bars become lines where nothing can be overwritten: one a second of each bar."""
+
+    SECONDS = 1.0
+
+    def __init__(self) -> None:
+        self._printed: dict[str, tuple[float, str]] = {}
+
+    def is_due(self, who: str, text: str, now: float) -> bool:
+        printed = self._printed.get(who)
+        if printed is not None and now - printed[0] < self.SECONDS:
+            return False
+        self._printed[who] = now, text
+        return True
+
+    def is_news(self, who: str, line: str) -> bool:
+        """Whether the whole line says more than its last state that was printed; the next bar begins at once."""
+        return self._printed.pop(who, (0.0, None))[1] != line
+
+
 class Lines:
     """Plain output: a line per change and per log line."""
 
@@ -131,6 +130,7 @@ class Lines:
         self._words: dict[tuple[str, str], str] = {}
         self._board = Board()
         self._widest = 0
+        self._pacer = Pacer()
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -170,8 +170,13 @@ class Lines:
 
     def line(self, found: Found, voice: Voice, line: str) -> None:  # noqa: ARG002 - the same face as Screen
         self._widest = max(self._widest, len(voice.head))
-        if self._logs:
+        if self._pacer.is_news(voice.head, line) and self._logs:
             self._print(f"{voice.head.ljust(self._widest)} | {line}")
+
+    def progress(self, found: Found, voice: Voice, text: str) -> None:  # noqa: ARG002 - the same face as Screen
+        self._widest = max(self._widest, len(voice.head))
+        if self._logs and self._pacer.is_due(voice.head, text, time.monotonic()):
+            self._print(f"{voice.head.ljust(self._widest)} | {plain(text)}")
 
     def trouble(self, task: str, why: str) -> None:
         if self._logs:
@@ -192,6 +197,7 @@ class Screen:
         self._logs = logs
         self._board = Board()
         self._colours: dict[str, str] = {}
+        self._bars: dict[str, str] = {}  # progress bars that move, by what stands before their lines
         self._live: Live | None = None
         self._began = datetime.now(UTC)
 
@@ -199,7 +205,7 @@ class Screen:
     def shown(self) -> Iterator[None]:
         from rich.live import Live
 
-        with Live(get_renderable=self._table, console=self._console, refresh_per_second=6) as live:
+        with Live(get_renderable=self._rendered, console=self._console, refresh_per_second=6) as live:
             self._live = live
             yield
             live.refresh()
@@ -211,10 +217,16 @@ class Screen:
         from rich.text import Text
 
         self._board.hear(found, voice.task, line)
+        self._bars.pop(voice.head, None)
         if self._logs:
             role = voice.task.rpartition("-")[0]
             colour = self._colours.setdefault(role, COLOURS[len(self._colours) % len(COLOURS)])
             self._console.print(Text.assemble((f"{voice.head} | ", colour), line), soft_wrap=True)
+
+    def progress(self, found: Found, voice: Voice, text: str) -> None:
+        self._board.hear(found, voice.task, text)
+        if self._logs:
+            self._bars[voice.head] = plain(text)
 
     def pod(self, found: Found, task: str, pod: Sight) -> None:
         self._board.see(found, task, pod)
@@ -236,7 +248,15 @@ class Screen:
 
         self._console.print(Text(sentence))
 
-    def _table(self) -> Table:
+    def _rendered(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        room = max(self._console.size.height // 3, 1)
+        bars = [Text(f"{who} | {bar}", no_wrap=True, overflow="crop") for who, bar in self._bars.items()]
+        return Group(self._table(beside=min(len(bars), room)), *bars[:room])
+
+    def _table(self, beside: int) -> Table:
         from rich.table import Table
         from rich.text import Text
 
@@ -250,7 +270,7 @@ class Screen:
             table.add_column(head, no_wrap=True)
         if some_wait:
             table.add_column("why", overflow="fold")
-        room = max(self._console.size.height - 4, 6)
+        room = max(self._console.size.height - 4 - beside, 6)
         for job, view, pace, why in rows[:room]:
             cells = [Text(view.name), _state_cell(view), *map(Text, (str(view.retries or ""), pace.step, pace.loss))]
             table.add_row(

@@ -157,8 +157,8 @@ async def _run(
 
         follower = Follower(
             hosted.cluster, jobs,
-            on_change=changed, on_line=shown.line, on_trouble=shown.trouble, on_pod=shown.pod,
-            on_gang=shown.gang, on_hindrance=shown.hindrance, on_fit=misfits.fit,
+            on_change=changed, on_line=shown.line, on_progress=shown.progress, on_trouble=shown.trouble,
+            on_pod=shown.pod, on_gang=shown.gang, on_hindrance=shown.hindrance, on_fit=misfits.fit,
             is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)

@@ -3,6 +3,10 @@
 The form is the one container runtimes write and every log reader knows. F ends a line, P is a part of one: a
 line over 16 KiB, or the text a program left without a newline. A file that is full is renamed to `<name>.1`
 (and .1 to .2, as many as wanted), so that a reader who follows sees the rename and goes on with the new file.
+
+A line with a carriage return in it is a progress bar: its text is written as it comes, as parts of one line, so that
+a reader sees the bar move. No byte is added or left out. Where the other stream writes meanwhile, the bar's line is
+ended first: a log keeps plain lines.
 A full disk costs log lines, never the program: what cannot be written is dropped.
 """
 
@@ -21,6 +25,7 @@ class LogFile:
         self._path = path
         self._max_bytes = max_bytes
         self._max_files = max(max_files, 1)
+        self.moving: Stream | None = None  # whose progress bar is the last, unfinished line of the file
         self._open()
 
     def _open(self) -> None:
@@ -70,11 +75,27 @@ class Stream:
         self._rest = data[end:]
         if end:
             self._write_lines(data[:end])
-        while len(self._rest) >= MOST_BYTES_IN_A_PART:
-            self._log.write(self._head(b"P") + self._rest[:MOST_BYTES_IN_A_PART] + b"\n")
+        if b"\r" in self._rest:
+            self._take_last_line()
+            self._log.moving = self
+        while len(self._rest) >= MOST_BYTES_IN_A_PART or (self._rest and self._log.moving is self):
+            self._write_part(self._rest[:MOST_BYTES_IN_A_PART])
             self._rest = self._rest[MOST_BYTES_IN_A_PART:]
 
+    def _take_last_line(self) -> None:
+        """End the progress bar of the other stream, if it is the file's last line."""
+        other = self._log.moving
+        if other is not None and other is not self:
+            self._log.write(other._head(b"F") + b"\n")
+            self._log.moving = None
+
+    def _write_part(self, text: bytes) -> None:
+        self._take_last_line()
+        self._log.write(self._head(b"P") + text + b"\n")
+
     def _write_lines(self, data: bytes) -> None:
+        self._take_last_line()
+        self._log.moving = None
         head = self._head(b"F")
         lines = data[:-1].split(b"\n")
         if max(map(len, lines)) <= MOST_BYTES_IN_A_PART:
@@ -90,7 +111,7 @@ class Stream:
     def finish(self) -> None:
         """The stream has ended; a text without a newline stays a part."""
         if self._rest:
-            self._log.write(self._head(b"P") + self._rest + b"\n")
+            self._write_part(self._rest)
             self._rest = b""
 
     def _head(self, flag: bytes) -> bytes:
