@@ -73,7 +73,7 @@ MISTAKES = [
             "write cpu, memory, ephemeral-storage, pods, or for example nvidia.com/gpu",
             'network: "wifi" is not right; write auto, isolated or loopback',
             "colour: there is no such key; there are: nodes, capacity, network, pod_pids_limit, port, dialects, "
-            "scheduler, images",
+            "scheduler, logs, images",
             "imges: there is no such key; did you mean `images`?",
             'images."x".comand: there is no such key; did you mean `command`?',
         ],
@@ -107,6 +107,15 @@ MISTAKES = [
             'capacity: ["gpu"] is not right; write resources with amounts, such as {nvidia.com/gpu: 4}',
         ],
         id="other types",
+    ),
+    pytest.param(
+        "logs: {keep: plenty, days: 0, forever: true}",
+        [
+            "logs.keep: 'plenty' is not an amount; write for example 2Gi",
+            "logs.days: 0 is not right; write a number of days, such as 14",
+            "logs.forever: there is no such key; there are: keep, days",
+        ],
+        id="logs",
     ),
     pytest.param("nodes: 1\nnodes: 2", ["nodes: stands twice"], id="a key twice"),
 ]

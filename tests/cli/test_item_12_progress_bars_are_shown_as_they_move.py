@@ -33,7 +33,7 @@ def training(name: str, pipe: Path) -> Obj:
     words = f"""
     exec 3<> {pipe}
     for n in 1 2 3; do {bar} $((n * 33)) $n $((9 - n)) >&2; read line <&3; done
-    printf '\\n' >&2; echo done
+    printf '\\n' >&2; echo done >&2
     """
     container = made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]
     container["command"] = ["sh", "-c", words]

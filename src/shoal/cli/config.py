@@ -8,6 +8,7 @@
     dialects:                       # settings of job languages, or the file that holds them
       framework: {frameworkCompletedRetainSec: 86400}
     scheduler: {sharing: capacity}  # how pods are placed, and who gives way
+    logs: {keep: 2Gi, days: 14}     # of pods that are gone
     images:
       "acme/trainer:*": {mounts: {/workspace: ./trainer}, python: ~/venvs/trainer}
 
@@ -26,12 +27,34 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from shoal.kube import names
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.node.images import Images, ImagesInvalid, read_images
+from shoal.node.log_archive import DEFAULT_DAYS, Budget
 from shoal.node.mistakes import sentences
 
 if TYPE_CHECKING:
     from shoal.dialects.dialect import Dialect
 
 MEASURED = ("cpu", "memory", "ephemeral-storage", "pods")  # what every node has, under Kubernetes' own names
+
+
+class Logs(BaseModel):
+    """How much is kept of the logs of pods that are gone, and how long."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    keep: str = Field(default="2Gi", description="an amount of bytes such as 2Gi; 0 keeps none")
+    days: float = Field(default=DEFAULT_DAYS, gt=0, description="a number of days, such as 14")
+
+    @field_validator("keep", mode="before")
+    @classmethod
+    def _amount(cls, written: Any) -> Any:
+        text = str(written) if isinstance(written, int | float) and not isinstance(written, bool) else written
+        if isinstance(text, str) and wrong_amount("memory", text):
+            raise ValueError(f": {text!r} is not an amount; write for example 2Gi")
+        return text
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(Quantity.parse(self.keep).value(), self.days)
 
 
 class Settings(BaseModel):
@@ -50,6 +73,7 @@ class Settings(BaseModel):
     port: int = Field(default=0, ge=0, le=65535, description="a whole number from 0 to 65535; 0 is any free one")
     dialects: dict[str, Any] = Field(default_factory=dict)  # as each language has read its own
     scheduler: Any = None  # the planner's settings; None: its own
+    logs: Logs = Field(default_factory=Logs)
 
     @field_validator("capacity", mode="before")
     @classmethod
@@ -103,10 +127,12 @@ def load(path: Path | None) -> Config:
     mistakes += unspoken
     placing, misplaced = _placing(written.pop("scheduler", None))
     mistakes += misplaced
+    kept, miskept = _kept(written.pop("logs", None))
+    mistakes += miskept
     settings = Settings()
     said = {key: value for key, value in written.items() if value is not None}
     try:
-        settings = Settings.model_validate({**said, "dialects": spoken, "scheduler": placing})
+        settings = Settings.model_validate({**said, "dialects": spoken, "scheduler": placing, "logs": kept})
     except ValidationError as invalid:
         mistakes += [line.removeprefix(".") for line in sentences(invalid, Settings, also=["images"])]
     entries = Images()
@@ -125,6 +151,15 @@ def _placing(written: Any) -> tuple[Any, list[str]]:
     from shoal.cli.scheduler_settings import read
 
     return (None, []) if written is None else read(written)
+
+
+def _kept(written: Any) -> tuple[Logs, list[str]]:
+    if not isinstance(written, dict | None):
+        return Logs(), ["logs: must be a mapping such as {keep: 2Gi, days: 14}"]
+    try:
+        return Logs.model_validate(written or {}), []
+    except ValidationError as invalid:
+        return Logs(), [f"logs{line}" for line in sentences(invalid, Logs)]
 
 
 def _languages(written: Any, base: Path) -> tuple[dict[str, Any], list[str]]:

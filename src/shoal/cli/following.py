@@ -332,7 +332,8 @@ class Follower:
         assert self._on_line is not None
         mark = self._heard.get(uid, _Mark())
         known = mark.lines
-        async for line in lines(self._cluster, key, replace(options, timestamps=True)):
+        stamped = replace(options, timestamps=True)
+        async for line in lines(self._cluster.logs(key.name, key.namespace, stamped), stamped):
             if line.stamp < mark.stamp:
                 continue
             if line.stamp == mark.stamp and known:
@@ -393,10 +394,10 @@ class LogLine:
         return f"{self.stamp} {self.text}" if self.stamp else self.text
 
 
-async def lines(cluster: Cluster, key: Key, options: LogOptions) -> AsyncIterator[LogLine]:
+async def lines(chunks: AsyncIterator[bytes], options: LogOptions) -> AsyncIterator[LogLine]:
     """A log line by line, without their ends, and every progress bar as it moves."""
     rest = b""
-    async for chunk in cluster.logs(key.name, key.namespace, options):
+    async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
             yield _log_line(line, options)

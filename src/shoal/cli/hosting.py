@@ -38,6 +38,7 @@ from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig, split
 from shoal.node.host import Host
 from shoal.node.images import Images
+from shoal.node.log_archive import Budget, LogArchive
 from shoal.node.machine import measure
 from shoal.node.sandbox import linux
 from shoal.node.sandbox.keepers import Keepers
@@ -70,6 +71,7 @@ class HostConfig:
     images: Images = field(default_factory=Images)
     dialects: Mapping[str, Any] = field(default_factory=dict)  # settings of job languages, by name
     scheduler: Placing | None = None  # None: as the planner has it
+    logs: Budget = field(default_factory=Budget)  # of pods that are gone
     on_job_loop: Callable[[JobLoop], None] = lambda _: None  # hears of every loop that begins; for onlookers
 
 
@@ -145,7 +147,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             await found_queues(cluster)
             nodes = _nodes(data, config, await _known_nodes(cluster), pod_range)
             await _forget_other_nodes(cluster, {node.name for node in nodes})
-            shared = Host(cluster, sandboxes)
+            shared = Host(cluster, sandboxes, archive=LogArchive(data.path, config.logs))
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from shoal.cli.folders import DataFolder
 from shoal.cli.jobs import complete_tasks, job_argument
-from shoal.cli.reaching import Choice, cluster_options, with_cluster
+from shoal.cli.reaching import Choice, cluster_options, local_folder, with_cluster
 
 if TYPE_CHECKING:
-    from shoal.cli.following import Sight
+    from shoal.cli.attempts import Attempt
+    from shoal.cli.following import LogLine, Sight
     from shoal.cli.jobs import Found
+    from shoal.cli.line_filter import LineFilter
     from shoal.cluster.kubernetes import KubernetesCluster
     from shoal.cluster.port import LogOptions
     from shoal.engine import TaskRef
-    from shoal.kube.objects import Key, Obj
+    from shoal.kube.objects import Obj
+    from shoal.node.log_archive import ArchivedJob
 
 
 @click.command("logs")
@@ -27,14 +35,17 @@ if TYPE_CHECKING:
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, with tasks and attempts to come.")
 @click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines of each task.")
+@click.option("--since", metavar="TIME", help="Only lines newer than a duration such as 5m or 1h30m, or a time.")
+@click.option("--grep", metavar="PATTERN", help="Only lines that contain this regular expression.")
 @click.option("-c", "--container", default="", metavar="NAME", help="Another container than the first.")
-@click.option("--previous", is_flag=True, help="Of the container's run before its last restart.")
+@click.option("--previous", is_flag=True, help="Of the attempt before the last one.")
+@click.option("--all-attempts", is_flag=True, help="Of every attempt that is kept, oldest first.")
 @click.option("--timestamps", is_flag=True, help="With the time of each line.")
 @click.option(
     "--prefix/--no-prefix",
     default=True,
     show_default=True,
-    help="The task's name before each line, where several may speak.",
+    help="The task's name before each line, where there are several.",
 )
 @cluster_options
 def command(
@@ -43,35 +54,128 @@ def command(
     tasks: tuple[str, ...],
     follow: bool,
     tail: int | None,
+    since: str | None,
+    grep: str | None,
     container: str,
     previous: bool,
+    all_attempts: bool,
     timestamps: bool,
     prefix: bool,
 ) -> None:
     """Print the logs of a job's tasks.
 
-    TASK is a role (worker) or one of its tasks (worker-0); without one, all of them. Pods that are gone have taken
-    their logs with them. Lines of several tasks stand behind the task's name, those of a single one alone.
+    TASK is a role (worker) or one of its tasks (worker-0); without one, all of them. Lines of several tasks stand
+    behind the task's name, those of a single one alone. A cluster on this machine keeps the logs of pods that are
+    gone, also of jobs that were deleted, within the budget under `logs:` in shoal.yaml; on Kubernetes logs go with
+    their pods.
     """
-    from shoal.cli.jobs import job_named
+    from shoal.cli.jobs import NoSuchJob, job_named
+    from shoal.cli.line_filter import LineFilter
     from shoal.cli.listeners import Unheard, leave_unheard, while_heard
     from shoal.cluster.port import LogOptions
 
     if follow and previous:
-        raise click.UsageError("--follow and --previous do not go together: a container's last run is over.")
-    options = LogOptions(container, follow, previous, tail, timestamps=timestamps)
+        raise click.UsageError("--follow and --previous do not go together: the previous attempt is over.")
+    if previous and all_attempts:
+        raise click.UsageError("--previous and --all-attempts do not go together: the one is among the others.")
+    seconds, moment = _since(since)
+    options = LogOptions(
+        container, follow, tail_lines=tail, since_seconds=seconds, since_time=moment, timestamps=timestamps
+    )
+    wanted = Wanted(tasks, options, LineFilter(grep), prefix=prefix, is_previous=previous, is_all=all_attempts)
 
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
-        job = await job_named(cluster, name, namespace)
+        folder = local_folder(choice)
+        archive = Archive(folder.path if folder is not None else None, namespace, name)
+        try:
+            job = await job_named(cluster, name, namespace)
+        except NoSuchJob:
+            if not archive.jobs():
+                raise
+            await while_heard(_print_archived(archive, wanted))
+            return
         is_followed = follow and not job.state.is_ended
-        _check(job, tasks, is_followed=is_followed)
-        shown = _follow if is_followed else _print
-        await while_heard(shown(cluster, job, tasks, options, prefix=prefix))
+        kept = archive.of(job)
+        heads = {log.task for log in kept.logs} if kept is not None else set()
+        unknown = [word for word in tasks if not any(word in (head, head.rpartition("-")[0]) for head in heads)]
+        _check(job, tuple(unknown), is_followed=is_followed)
+        if not is_followed or all_attempts:
+            await while_heard(_print(cluster, job, archive, wanted, is_followed=is_followed))
+        if is_followed:
+            await while_heard(_follow(cluster, job, wanted))
 
     try:
-        with_cluster(choice, work)
+        if choice.names_folder and (stopped := _stopped(choice, name)) is not None:
+            asyncio.run(while_heard(_print_archived(stopped, wanted)))
+        else:
+            with_cluster(choice, work)
     except Unheard:
         raise leave_unheard() from None
+
+
+def _stopped(choice: Choice, name: str) -> Archive | None:
+    """What a cluster that does not run has kept of the job."""
+    folder = DataFolder(choice.folder)
+    archive = Archive(folder.path, choice.namespace or "default", name)
+    if folder.running() is not None or not archive.jobs():
+        return None
+    click.echo(f"(no cluster runs in {folder.path}: these are the logs of pods that are gone)", err=True)
+    return archive
+
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def _since(text: str | None) -> tuple[int | None, str | None]:
+    """Seconds, or a time as the API takes it."""
+    from shoal.kube.times import parse
+
+    if text is None:
+        return None, None
+    parts = _DURATION.fullmatch(text)
+    if text and parts is not None:
+        days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds, None
+    try:
+        parse(text)
+    except ValueError:
+        example = "write a duration such as 30s, 5m or 1h30m, or a time such as 2026-11-18T21:00:00Z"
+        raise click.BadParameter(f"--since: {text!r} is neither; {example}") from None
+    return None, text
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which lines of which tasks, and how."""
+
+    tasks: tuple[str, ...]
+    options: LogOptions
+    lines: LineFilter
+    prefix: bool
+    is_previous: bool
+    is_all: bool
+
+    def means(self, task: str) -> bool:
+        return not self.tasks or task in self.tasks or task.rpartition("-")[0] in self.tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The kept logs of jobs with one name; none where the cluster runs elsewhere."""
+
+    data: Path | None
+    namespace: str
+    word: str
+
+    def jobs(self) -> list[ArchivedJob]:
+        from shoal.cli.attempts import archived_jobs
+
+        return archived_jobs(self.data, self.namespace, self.word)
+
+    def of(self, job: Found) -> ArchivedJob | None:
+        from shoal.kube.objects import uid_of
+
+        return next((each for each in self.jobs() if each.uid == uid_of(job.manifest)), None)
 
 
 def _roles(job: Found) -> list[str]:
@@ -82,7 +186,7 @@ def _roles(job: Found) -> list[str]:
 
 
 def _check(job: Found, tasks: tuple[str, ...], *, is_followed: bool) -> None:
-    """Of a job that is followed, tasks may be meant that are still to come."""
+    """Raise for a task that cannot be meant; of a job that is followed, it may be still to come."""
     roles = _roles(job)
     for word in tasks:
         if word not in roles and word.rpartition("-")[0] not in roles:
@@ -102,14 +206,13 @@ def _tasks(job: Found) -> list[str]:
     return list(dict.fromkeys([*named, *(view.name for view in tasks_of(job.state))]))
 
 
-async def _follow(
-    cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...], options: LogOptions, *, prefix: bool
-) -> None:
+async def _follow(cluster: KubernetesCluster, job: Found, wanted: Wanted) -> None:
     """Every task that is meant, as it comes, until the job has ended."""
     from shoal.cli.following import Follower
 
+    tasks = wanted.tasks
     alone = len(tasks) == 1 and tasks[0] not in _roles(job)
-    printer = Printer(prefix=prefix and not alone)
+    printer = Printer(wanted.lines, prefix=wanted.prefix and not alone)
     waits = _Waits(tasks)
     follower = Follower(
         cluster, [job],
@@ -120,7 +223,7 @@ async def _follow(
         on_progress=lambda _, voice, text: printer.progress(voice.head, text),
         on_trouble=lambda who, why: printer.trouble(who, why),
         hears=lambda ref: _is_meant(ref, tasks),
-        options=options,
+        options=wanted.options,
     )  # fmt: skip
     await follower.run()
 
@@ -129,9 +232,10 @@ class Printer:
     """Log lines on standard output. A progress bar moves in the last row of a terminal; elsewhere it is a line a
     second at most."""
 
-    def __init__(self, *, prefix: bool) -> None:
+    def __init__(self, lines: LineFilter, *, prefix: bool) -> None:
         from shoal.cli.progress import Pacer
 
+        self._lines = lines
         self._prefix = prefix
         self._width = 0
         self._is_terminal = sys.stdout.isatty()
@@ -140,12 +244,14 @@ class Printer:
 
     def line(self, who: str, text: str) -> None:
         self._clear()
-        if self._pacer.is_news(who, text):
+        if self._pacer.is_news(who, text) and self._lines.takes(text):
             click.echo(f"{self._head(who)}{text}")
 
     def progress(self, who: str, text: str) -> None:
         from shoal.log_signals import plain
 
+        if not self._lines.takes(text):
+            return
         if self._is_terminal:
             self._clear()
             row = f"{self._head(who)}{plain(text)}"[: shutil.get_terminal_size().columns - 1]
@@ -207,25 +313,89 @@ class _Waits:
 
 
 async def _print(
-    cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...], options: LogOptions, *, prefix: bool
+    cluster: KubernetesCluster, job: Found, archive: Archive, wanted: Wanted, *, is_followed: bool
 ) -> None:
-    from shoal.kube.objects import key_of
+    """What is there now; with `is_followed`, what is over: the rest is followed."""
+    from shoal.cli.attempts import archived_file, attempts_of
+    from shoal.cli.following import restarts_of
 
-    pods = await _pods(cluster, job, tasks)
-    if not pods:
-        which = f" for {', '.join(tasks)}" if tasks else ""
-        why = "logs go with their pods" if job.state.is_ended else "`shoal logs -f` waits for them"
-        raise click.ClickException(f"{job} has no pods{which} now; {why}.")
-    width = max(len(task) for task in pods)
-    heads = {task: f"{task.ljust(width)} | " if prefix and len(pods) > 1 else "" for task in pods}
-    told = [
-        _one(cluster, key_of(pod), options, heads[task])
-        for task, pod in pods.items()
-        if options.container or not _is_waiting(task, pod)  # a container that prepares the others may have spoken
-    ]
-    for broken in await asyncio.gather(*told, return_exceptions=True):
+    container = wanted.options.container
+    pods = await _pods(cluster, job, wanted.tasks)
+    by_task = attempts_of(pods, archive.of(job), container, restarts_of)
+    by_task = {task: several for task, several in by_task.items() if wanted.means(task) or task in pods}
+    if not by_task and not is_followed:
+        raise click.ClickException(_why_nothing(job, archive, wanted))
+
+    def gone(attempt: Attempt) -> Path | None:
+        if attempt.pod is None:
+            return None
+        return archived_file(archive.jobs(), attempt.pod, container, is_previous=attempt.is_previous)
+
+    shown = _chosen(by_task, wanted)
+    if is_followed:
+        shown = [each for each in shown if each.pod is None or each.is_previous]
+    await _print_attempts(cluster, shown, wanted, gone)
+
+
+def _why_nothing(job: Found, archive: Archive, wanted: Wanted) -> str:
+    which = f" for {', '.join(wanted.tasks)}" if wanted.tasks else ""
+    if not job.state.is_ended:
+        return f"{job} has no pods{which} now; `shoal logs -f` waits for them."
+    if archive.data is None:
+        return f"{job} has no pods{which} now; on Kubernetes logs go with their pods. Its log system may have them."
+    return f"no logs of {job} are kept{which}: none of its pods ran, or the budget under `logs:` removed them."
+
+
+def _chosen(by_task: Mapping[str, Sequence[Attempt]], wanted: Wanted) -> list[Attempt]:
+    if wanted.is_all:
+        return [attempt for several in by_task.values() for attempt in several]
+    if not wanted.is_previous:
+        return [several[-1] for several in by_task.values()]
+    previous = [several[-2] for several in by_task.values() if len(several) > 1]
+    if not previous:
+        raise click.ClickException("no earlier attempt is kept: there was one only, or the budget removed the others.")
+    return previous
+
+
+async def _print_archived(archive: Archive, wanted: Wanted) -> None:
+    """Of a job that is no longer there."""
+    from shoal.cli.attempts import attempts_of
+
+    kept = archive.jobs()[0]
+    by_task = attempts_of({}, kept, wanted.options.container, lambda *_: 0)
+    meant = {task: several for task, several in by_task.items() if wanted.means(task)}
+    if not meant:
+        known = ", ".join(by_task) or "none"
+        raise click.ClickException(f"{archive.word} has no logs for {', '.join(wanted.tasks)}. Its tasks: {known}.")
+    await _print_attempts(None, _chosen(meant, wanted), wanted, lambda _: None)
+
+
+async def _print_attempts(
+    cluster: KubernetesCluster | None,
+    attempts: Sequence[Attempt],
+    wanted: Wanted,
+    gone: Callable[[Attempt], Path | None],
+) -> None:
+    """Of a task one after the other; those of different pods at once, since each may be far away."""
+    names = {id(each): f"{each.task} #{each.number}" if wanted.is_all else each.task for each in attempts}
+    width = max(map(len, names.values()), default=0)
+
+    async def one(attempt: Attempt) -> None:
+        name = names[id(attempt)]
+        is_last = attempt.pod is not None and not attempt.is_previous
+        # A container that prepares the others may have output; it is read with --container.
+        if is_last and not wanted.options.container and _is_waiting(attempt.task, attempt.pod or {}):
+            return
+        head = f"{name.ljust(width)} | " if wanted.prefix and len(attempts) > 1 else ""
+        await _one(cluster, attempt, wanted, head, gone)
+
+    if wanted.is_all:
+        for attempt in attempts:
+            await one(attempt)
+        return
+    for broken in await asyncio.gather(*map(one, attempts), return_exceptions=True):
         if broken is not None:
-            raise broken  # when all the others have been heard
+            raise broken  # when all the others were printed
 
 
 def _is_waiting(task: str, pod: Obj) -> bool:
@@ -254,13 +424,30 @@ def _is_meant(ref: TaskRef, tasks: tuple[str, ...]) -> bool:
     return not tasks or str(ref) in tasks or ref.role in tasks
 
 
-async def _one(cluster: KubernetesCluster, key: Key, options: LogOptions, head: str) -> None:
+async def _one(
+    cluster: KubernetesCluster | None,
+    attempt: Attempt,
+    wanted: Wanted,
+    head: str,
+    gone: Callable[[Attempt], Path | None],
+) -> None:
+    from shoal.cli.attempts import read_file
     from shoal.cli.following import lines
     from shoal.kube.errors import ApiError
 
+    options = replace(wanted.options, follow=False)
+    chunks = attempt.read(cluster, options)
     try:
-        async for line in lines(cluster, key, options):
-            if line.is_whole:
-                click.echo(f"{head}{line.stamped}")
+        await _echo(lines(chunks, options), wanted, head)
     except ApiError as refused:
-        click.echo(f"{head}({refused.message})", err=True)
+        file = gone(attempt) if refused.code == 404 else None
+        if file is None:
+            click.echo(f"{head}({refused.message})", err=True)
+        else:
+            await _echo(lines(read_file(file, options), options), wanted, head)
+
+
+async def _echo(read: AsyncIterator[LogLine], wanted: Wanted, head: str) -> None:
+    async for line in read:
+        if line.is_whole and wanted.lines.takes(line.text):
+            click.echo(f"{head}{line.stamped}")

@@ -115,6 +115,17 @@ def _kubeconfigs(choice: Choice) -> list[Path]:
     return files
 
 
+def local_folder(choice: Choice) -> DataFolder | None:
+    """The data folder of the chosen cluster where it runs on this machine; None for any other cluster."""
+    url = connection_of(choice).url
+    folders = [DataFolder(choice.folder), *(DataFolder(file.parent) for file in _kubeconfigs(choice))]
+    for folder in folders:
+        running = folder.running() if folder.path.is_dir() else None
+        if running is not None and running.url == url:
+            return folder
+    return None
+
+
 def _usual() -> list[Path]:
     from shoal.cluster.connecting import usual_files
 

@@ -118,6 +118,7 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
         images=loaded.images,
         dialects=settings.dialects,
         scheduler=settings.scheduler,
+        logs=settings.logs.budget,
     )
 
 

@@ -256,8 +256,13 @@ class Agent:
         for uid, folder in list(self._folder.all()):
             record = folder.load()
             if uid not in self._workers and (record is None or await self._is_unknown(uid, record.key)):
+                if record is not None:
+                    await self._host.keep_logs(folder, record)
                 folder.remove()
                 volumes.forget(uid)
+        for folder in self._folder.of_other_nodes(self._host.nodes):
+            if (record := folder.load()) is not None:
+                await self._host.keep_logs(folder, record)
         self._folder.remove_other_nodes(self._host.nodes)
 
     async def _is_unknown(self, uid: str, key: Key) -> bool:

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shoal.cluster.port import Cluster
+from shoal.kube.objects import Obj
 from shoal.node.accounts import Accounts
+from shoal.node.log_archive import LogArchive
 from shoal.node.naming import Names
+from shoal.node.records import PodFolder, PodRecord
 from shoal.node.referring import References
 from shoal.node.sandbox.port import LostSandbox, Sandbox, Sandboxes
 
@@ -35,6 +38,7 @@ class Host:
         *,
         accounts: Accounts | None = None,
         api: tuple[str, int] | None = None,
+        archive: LogArchive | None = None,
     ) -> None:
         self.cluster = cluster
         self.sandboxes = sandboxes
@@ -42,6 +46,7 @@ class Host:
         self.names = Names(cluster, sandboxes, here=self.nodes, api=api)
         self.references = References(cluster)
         self.accounts = accounts  # None where the cluster issues no tokens
+        self.archive = archive  # None: logs go with their pods, as on Kubernetes
         self._adopting = asyncio.Lock()
         self._found: dict[str, Found] | None = None
 
@@ -71,6 +76,13 @@ class Host:
     def _of(self, node: str) -> Found:
         assert self._found is not None
         return self._found.setdefault(node, Found())
+
+    async def keep_logs(
+        self, folder: PodFolder, record: PodRecord, pod: Obj | None = None, *, before: int | None = None
+    ) -> None:
+        """Keep logs of a pod in the archive, where there is one; in a thread, since it may have to make room."""
+        if self.archive is not None and record.job is not None:
+            await asyncio.to_thread(self.archive.keep, folder, record, pod, before=before)
 
     def environment(self) -> Mapping[str, str]:
         """What the sandboxes want every process to know, such as the way out of their network."""

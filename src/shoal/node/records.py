@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -20,13 +21,15 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.kube.objects import Key, Obj, key_of, uid_of
+from shoal.kube.job_annotations import JOB, JOB_UID, TASK
+from shoal.kube.objects import Key, Obj, annotations_of, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node.sandbox.kept import remove_folder
 
 log = Logger(__name__)
 
 RECORD = "record.jsonl"
+_NAME = re.compile(r"(?!\.+$)[A-Za-z0-9._-]{1,253}")  # a part of a path, and of no other folder's
 MOST_BYTES = 256 << 10  # after which older versions of a record are thrown away
 
 
@@ -123,6 +126,15 @@ class Outcome(msgspec.Struct, frozen=True):
     message: str
 
 
+class JobReference(msgspec.Struct, frozen=True):
+    """The job and the task a pod was made for."""
+
+    kind: str  # <Kind>.<group>
+    name: str
+    uid: str
+    task: str
+
+
 class PodRecord(msgspec.Struct):
     """Everything about one pod that must outlive the agent."""
 
@@ -135,6 +147,7 @@ class PodRecord(msgspec.Struct):
     containers: dict[str, ContainerRecord] = {}
     outcome: Outcome | None = None
     sandboxed_at: float = 0.0  # when the sandbox it has now was asked for; 0: none yet
+    job: JobReference | None = None
     finished: bool = False  # the sandbox is closed for good and what it held is free again
 
     @property
@@ -150,7 +163,17 @@ class PodRecord(msgspec.Struct):
 
 def new_record(pod: Obj, now: float) -> PodRecord:
     key = key_of(pod)
-    return PodRecord(uid=uid_of(pod), namespace=key.namespace, name=key.name, accepted_at=now)
+    return PodRecord(uid=uid_of(pod), namespace=key.namespace, name=key.name, accepted_at=now, job=job_of(pod))
+
+
+def job_of(pod: Obj) -> JobReference | None:
+    """The job and task that the annotations of a pod name; None where they are missing or no names."""
+    written = annotations_of(pod)
+    kind, _, name = written.get(JOB, "").partition("/")
+    uid, task = written.get(JOB_UID, ""), written.get(TASK, "")
+    if not all(_NAME.fullmatch(part) for part in (kind, name, uid, task)):
+        return None
+    return JobReference(kind, name, uid, task)
 
 
 class PodFolder:
@@ -259,6 +282,10 @@ class NodeFolder:
     def all(self) -> Iterator[tuple[str, PodFolder]]:
         for path in sorted(self.pods.iterdir()):
             yield path.name, PodFolder(path)
+
+    def of_other_nodes(self, ours: Collection[str]) -> list[PodFolder]:
+        others = (node for node in self.pods.parent.parent.iterdir() if node.name not in ours)
+        return [PodFolder(path) for node in others for path in sorted(node.glob("pods/*"))]
 
     def remove_other_nodes(self, ours: Collection[str]) -> None:
         """Folders of nodes that this data folder had when the machine was split another way."""

@@ -82,6 +82,7 @@ class PodWorker:
         self._references_stale = True
         self._maybe_gone = False
         self._deleted = False  # the API was told that the pod may go
+        self._has_kept_logs = False
         self._said: set[tuple[str, int]] = set()  # back-offs of (container, attempt) that people were told of
         # A pod that ended before this agent began has been told about; its record may not even be here any more.
         self._silent = record.finished and (pod.get("status") or {}).get("phase") in TERMINAL
@@ -238,6 +239,8 @@ class PodWorker:
         if not await self._ensure_sandbox():
             return
         if not meant:
+            if attempt > 1:
+                await self._host.keep_logs(self.folder, self.record, self.pod, before=attempt - 1)
             known.mark_intended(self._config.clock(), lifecycle.next_backoff(known, self._config.backoff))
             self.runs.save()
             self.folder.drop_logs_before(name, attempt - 1)
@@ -345,6 +348,7 @@ class PodWorker:
         answer = Answered.DONE if self._silent else await self._publisher.publish(self._status())
         if answer is not Answered.DONE or not (self.record.finished and is_leaving(self.pod)) or self._deleted:
             return answer
+        await self._keep_logs()  # first: a client that sees the job without the pod finds them
         answer = await self._publisher.delete_for_good()
         self._deleted = answer is Answered.DONE
         return answer
@@ -384,10 +388,16 @@ class PodWorker:
             self.update(pod)
         return answer is Answered.GONE
 
+    async def _keep_logs(self) -> None:
+        if not self._has_kept_logs:
+            await self._host.keep_logs(self.folder, self.record, self.pod)
+            self._has_kept_logs = True
+
     async def _tear_down(self) -> None:
-        """The pod is gone: kill what is left of it and remove every trace."""
+        """The pod is gone: kill what is left of it, archive its logs and remove every other trace."""
         await self.runs.close()
         self._host.names.forget(self.record.uid)
+        await self._keep_logs()
         self.folder.remove()
         volumes.forget(self.record.uid)
         self.is_torn_down = True

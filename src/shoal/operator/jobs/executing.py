@@ -45,8 +45,9 @@ from shoal.engine import (
 )
 from shoal.kube import names
 from shoal.kube.errors import ApiError
+from shoal.kube.job_annotations import JOB, JOB_UID, TASK
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
-from shoal.kube.objects import Key, Obj, key_of, name_of, namespace_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
 from shoal.operator.jobs.children import Children
 from shoal.operator.jobs.kin import KinCopies, KinWriter
 from shoal.operator.metrics import Metrics
@@ -206,6 +207,8 @@ class Executor:
             carried.fit(obj, create.target.role)
         carried.is_urgent = True
         asked = self._named(manifest, create, obj)
+        if isinstance(create.target, TaskRef):
+            self._annotate(obj, manifest, create.target)
         try:
             made = await self._made(kind, obj, manifest, asked_before=create.target in asked)
         except ApiError as refused:
@@ -237,6 +240,16 @@ class Executor:
         if meta.get("generateName") and not meta.get("name"):
             meta["name"] = asked.get(create.target) or names.generate(meta["generateName"], self._chance)
         return asked
+
+    def _annotate(self, pod: Obj, manifest: Obj, ref: TaskRef) -> None:
+        """Name the job and the task on the pod: its node keeps their logs together when the pod is gone."""
+        kind, called = self._dialect.kind, self._dialect.called
+        pod["metadata"]["annotations"] = {
+            **annotations_of(pod),
+            JOB: f"{'.'.join(filter(None, (kind.kind, kind.group)))}/{key_of(manifest).name}",
+            JOB_UID: uid_of(manifest),
+            TASK: (called(pod, manifest) if called is not None else "") or str(ref),
+        }
 
     async def _made(self, kind: Kind, obj: Obj, manifest: Obj, *, asked_before: bool) -> Obj:
         namespace, name = namespace_of(manifest), obj["metadata"]["name"]

@@ -1,0 +1,243 @@
+"""Logs of pods that are gone: kept by job, task and attempt under a budget, in the cluster's data folder.
+
+A pod of a job carries annotations that name the job and the task. When such a pod goes, or a container of it is started
+for the third time, its finished logs are linked to `<data>/logs/<namespace>/<job>.<uid>/`, and a line of `index.jsonl`
+there says whose each one is and how it ended. Over the budget the oldest jobs go first, then the oldest attempts of the
+job that is left. A log that cannot be kept is dropped: an archive never keeps a pod from ending.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from shoal.kube.objects import Obj
+from shoal.logs import Logger
+from shoal.node.records import ContainerRecord, JobReference, PodFolder, PodRecord, Run
+
+log = Logger(__name__)
+
+FOLDER = "logs"  # of the data folder
+INDEX = "index.jsonl"
+DEFAULT_BYTES = 2 << 30
+DEFAULT_DAYS = 14
+DAY_SECONDS = 86_400.0
+_ROOM = 0.9  # of the budget is left in use when it was exceeded, so that not every log looks for the oldest one
+_LONGEST_TASK = 80  # characters in the name of a file
+_LOG = re.compile(r"(?P<container>[^.]+)\.(?P<attempt>\d+)\.log(?P<part>\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    bytes: int = DEFAULT_BYTES  # 0: nothing is kept
+    days: float = DEFAULT_DAYS
+
+
+class ArchivedLog(msgspec.Struct, frozen=True):
+    """One run of a container in a pod that is gone, or that has run again since."""
+
+    job: str  # <Kind>.<group>/<name>
+    uid: str  # of the job
+    task: str
+    pod: str
+    container: str
+    attempt: int  # of the container in its pod
+    file: str
+    accepted: float  # when its node took the pod
+    started: float | None = None
+    ended: float | None = None
+    code: int | None = None
+    reason: str = ""
+    is_default: bool = True  # the container whose log is read where none is named
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedJob:
+    """The logs of one job that are kept, oldest first."""
+
+    folder: Path
+    logs: tuple[ArchivedLog, ...]
+
+    @property
+    def kind(self) -> str:
+        return self.logs[0].job.partition("/")[0].partition(".")[0]
+
+    @property
+    def uid(self) -> str:
+        return self.logs[0].uid
+
+
+class LogArchive:
+    """The archive of one data folder. Its methods may be called from any thread."""
+
+    def __init__(self, data: Path, budget: Budget | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._root = data / FOLDER
+        self._budget = budget or Budget()
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._bytes: int | None = None  # on disk; None: not measured yet
+        self._expired_at = 0.0
+
+    def keep(self, folder: PodFolder, record: PodRecord, pod: Obj | None = None, *, before: int | None = None) -> None:
+        """Give the logs of the pod a second name here; the first one goes with the pod's folder. `before`: only of
+        earlier attempts of its containers."""
+        if record.job is None or self._budget.bytes <= 0:
+            return
+        found = [
+            (path, match)
+            for path in sorted(_entries(folder.path))
+            if (match := _LOG.fullmatch(path.name)) and (before is None or int(match["attempt"]) < before)
+        ]
+        if not found:
+            return
+        default = pod["spec"]["containers"][0]["name"] if pod is not None else ""
+        with self._lock:
+            try:
+                self._take(record, record.job, found, default)
+                self._keep_within_budget()
+            except OSError as refused:
+                log.warning("logs not kept", pod=str(record.key), error=str(refused))
+
+    def _take(
+        self, record: PodRecord, job: JobReference, found: list[tuple[Path, re.Match[str]]], default: str
+    ) -> None:
+        self._measure()
+        place = self._root / record.namespace / f"{job.name[:200]}.{job.uid[:8]}"
+        place.mkdir(parents=True, exist_ok=True)
+        lines: list[bytes] = []
+        for path, match in found:
+            name, attempt = match["container"], int(match["attempt"])
+            file = f"{job.task[:_LONGEST_TASK]}.{record.uid}.{name}.{attempt}.log"
+            size = _size(path)
+            _link(path, place / f"{file}{match['part'] or ''}")
+            self._bytes = (self._bytes or 0) + size
+            if match["part"] is None:
+                run = _run(record.containers.get(name), attempt)
+                ended = run.ended if run is not None else None
+                line = ArchivedLog(
+                    job=f"{job.kind}/{job.name}", uid=job.uid, task=job.task, pod=record.uid, container=name,
+                    attempt=attempt, file=file, accepted=record.accepted_at, is_default=default in (name, ""),
+                    started=run.started_at if run is not None else None, ended=ended.at if ended is not None else None,
+                    code=ended.exit_code if ended is not None else None,
+                    reason=ended.reason if ended is not None else "",
+                )  # fmt: skip
+                lines.append(msgspec.json.encode(line) + b"\n")
+        with (place / INDEX).open("ab") as index:
+            index.write(b"".join(lines))
+        self._bytes = (self._bytes or 0) + sum(map(len, lines))
+
+    def _measure(self) -> None:
+        if self._bytes is None:
+            self._bytes = sum(_size(path) for job in _job_folders(self._root) for path in _entries(job))
+
+    def _keep_within_budget(self) -> None:
+        now = self._clock()
+        if now - self._expired_at > DAY_SECONDS / 24:
+            self._expired_at = now
+            for job in _job_folders(self._root):
+                if now - _changed_at(job) > self._budget.days * DAY_SECONDS:
+                    self._remove(job)
+        if (self._bytes or 0) <= self._budget.bytes:
+            return
+        self._bytes = None
+        self._measure()  # what was removed by hand is no longer there
+        oldest_first = sorted(_job_folders(self._root), key=_changed_at)
+        for job in oldest_first:
+            if (self._bytes or 0) <= self._budget.bytes * _ROOM:
+                return
+            if job is oldest_first[-1]:
+                self._thin(job)
+            else:
+                self._remove(job)
+
+    def _remove(self, job: Path) -> None:
+        self._bytes = (self._bytes or 0) - sum(map(_size, _entries(job)))
+        shutil.rmtree(job, ignore_errors=True)
+
+    def _thin(self, job: Path) -> None:
+        """Drop the oldest attempts of a job until it is within the budget."""
+        left = sum(map(_size, _entries(job)))
+        before, kept = left, list(_read_index(job))
+        while kept and left > self._budget.bytes * _ROOM:
+            oldest = kept.pop(0)
+            for path in _files(job, oldest):
+                left -= _size(path)
+                path.unlink(missing_ok=True)
+            left -= len(msgspec.json.encode(oldest)) + 1
+        draft = job / f".{INDEX}.new"
+        draft.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in kept))
+        draft.replace(job / INDEX)
+        self._bytes = (self._bytes or 0) - before + left
+
+
+def archived(data: Path, namespace: str, name: str) -> list[ArchivedJob]:
+    """The jobs of that name whose logs are kept, the one that wrote last first."""
+    folders = [path for path in _entries(data / FOLDER / namespace) if path.name.rpartition(".")[0] == name[:200]]
+    found = (ArchivedJob(path, tuple(_read_index(path))) for path in sorted(folders, key=_changed_at, reverse=True))
+    return [job for job in found if job.logs]
+
+
+def _read_index(job: Path) -> Iterator[ArchivedLog]:
+    """Each log once, by the time its pod came and its attempt."""
+    try:
+        lines = (job / INDEX).read_bytes().splitlines()
+    except OSError:
+        return
+    found: dict[str, ArchivedLog] = {}
+    for line in lines:
+        try:
+            each = msgspec.json.decode(line, type=ArchivedLog)
+        except msgspec.DecodeError:
+            continue  # cut short by a crash or a full disk
+        found[each.file] = each
+    yield from sorted(found.values(), key=lambda each: (each.accepted, each.started or each.accepted, each.attempt))
+
+
+def _link(path: Path, target: Path) -> None:
+    """A second name for the same file, so that a client that reads the log now is not disturbed."""
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(path)
+    except OSError:  # a file system without hard links
+        path.replace(target)
+
+
+def _files(job: Path, kept: ArchivedLog) -> list[Path]:
+    return [job / kept.file, *(path for path in _entries(job) if path.name.startswith(f"{kept.file}."))]
+
+
+def _run(known: ContainerRecord | None, attempt: int) -> Run | None:
+    return next((run for run in (known.run, known.last) if run and run.attempt == attempt), None) if known else None
+
+
+def _job_folders(root: Path) -> list[Path]:
+    return [job for namespace in _entries(root) for job in _entries(namespace)]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _changed_at(job: Path) -> float:
+    try:
+        return job.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _size(path: Path) -> int:
+    """On the disk, where the smallest file takes a block."""
+    try:
+        return max(path.stat().st_blocks * 512, path.stat().st_size)
+    except OSError:
+        return 0

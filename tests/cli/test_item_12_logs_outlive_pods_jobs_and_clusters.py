@@ -1,0 +1,81 @@
+"""The logs of every task and attempt are read after the pod, the job and the cluster have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.frameworks_of_scenarios import fw, role
+from kit.local_cluster import LocalCluster
+from kit.terminal import Terminal
+from shoal.kube.objects import Obj
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    cluster = LocalCluster(tmp_path_factory.mktemp("kept") / "data")
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def terminal(cluster: LocalCluster) -> Terminal:
+    return Terminal(cluster.data.parent)
+
+
+def failing_twice(name: str, folder: Path) -> Obj:
+    """Two workers, all of which must succeed; worker-1 fails in its first two attempts."""
+    made = fw(name, role("worker", 2, 1, 2, retry=(False, 2)))
+    words = f"""
+    [ $FC_TASK_INDEX = 0 ] && {{ echo worker zero; exit 0; }}
+    n=$(ls {folder} | grep -c {name}-attempt); touch {folder}/{name}-attempt-$n
+    echo loss 0.$n of attempt $n; [ $n = 2 ]
+    """
+    made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]["command"] = ["sh", "-c", words]
+    return made
+
+
+ALL = "".join(f"worker-1 #{n + 1} | loss 0.{n} of attempt {n}\n" for n in range(3))
+
+
+def test_every_attempt_is_printed_after_the_end_a_restart_and_a_deletion(
+    cluster: LocalCluster, terminal: Terminal
+) -> None:
+    terminal.submit(failing_twice("thrice", terminal.folder))
+    terminal("wait", "thrice")
+    assert terminal("logs", "thrice", "worker-1", "--all-attempts") == ALL
+    assert terminal("logs", "thrice") == "worker-0 | worker zero\nworker-1 | loss 0.2 of attempt 2\n"
+    assert terminal("logs", "thrice", "worker-1", "--previous") == "loss 0.1 of attempt 1\n"
+    assert terminal("logs", "thrice", "--all-attempts", "--grep", "attempt [01]", "--no-prefix") == (
+        "loss 0.0 of attempt 0\nloss 0.1 of attempt 1\n"
+    )
+    cluster.stop()
+    assert terminal("logs", "thrice", "worker-1", "--all-attempts").endswith(ALL)
+    cluster.start()
+    assert terminal("logs", "thrice", "worker-1", "--all-attempts") == ALL
+    terminal("delete", "thrice")
+    assert terminal("logs", "thrice", "worker-1", "--all-attempts") == ALL
+    assert "there is no job 'never'" in terminal("logs", "never", "--all-attempts", code=1)
+
+
+def test_only_lines_since_then_are_printed(terminal: Terminal) -> None:
+    terminal.submit(failing_twice("since", terminal.folder))
+    terminal("wait", "since")
+    assert terminal("logs", "since", "worker-0", "--since", "1h") == "worker zero\n"
+    assert terminal("logs", "since", "worker-0", "--since", "2999-01-01T00:00:00Z") == ""
+    assert "'yesterday' is neither; write a duration" in terminal("logs", "since", "--since", "yesterday", code=2)
+
+
+def test_a_pattern_that_never_ends_is_stopped(terminal: Terminal) -> None:
+    job = fw("long", role("worker", 1))
+    words = "printf '%010000d' 0 | tr 0 a; echo !"
+    job["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]["command"] = ["sh", "-c", words]
+    terminal.submit(job)
+    terminal("wait", "long")
+    assert "needs more than 1 s for a line of 10001" in terminal("logs", "long", "--grep", "^(a+)+$", code=1)
+    assert "is no regular expression" in terminal("logs", "long", "--grep", "(", code=2)
