@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,6 +35,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Those that wait for processes before those that compute, of which two are enough for two processors.
         computing_last = sorted(items, key=lambda item: item.get_closest_marker("disturbed") is not None)
         items[:] = dealt(computing_last, worker["workercount"], is_long)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _output_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where `shoal run` leaves its output folders, unless a test says otherwise: not in the checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHOAL_OUT", str(tmp_path_factory.getbasetemp() / "shoal-out"))
+        yield
 
 
 def is_long(item: pytest.Item) -> bool:

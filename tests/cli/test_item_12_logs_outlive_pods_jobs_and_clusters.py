@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,3 +80,18 @@ def test_a_pattern_that_never_ends_is_stopped(terminal: Terminal) -> None:
     terminal("wait", "long")
     assert "needs more than 1 s for a line of 10001" in terminal("logs", "long", "--grep", "^(a+)+$", code=1)
     assert "is no regular expression" in terminal("logs", "long", "--grep", "(", code=2)
+
+
+def test_the_object_as_it_ended_is_in_the_history_whatever_its_language(terminal: Terminal) -> None:
+    container = {"name": "main", "image": "any", "command": ["sh", "-c", "echo done"]}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    terminal.submit(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "plain"}, "spec": {"template": {"spec": pod}}}
+    )
+    terminal("wait", "plain")
+    lines = (terminal.folder / "data" / "history.log").read_text().splitlines()
+    (told,) = (line for line in lines if " default/plain: OnJobEnd: ObjectSnapshot: " in line)
+    ended = json.loads(told.partition("ObjectSnapshot: ")[2])
+    assert (ended["kind"], ended["status"]["succeeded"]) == ("Job", 1)
+    terminal("delete", "plain")
+    assert terminal("logs", "plain") == "done\n"

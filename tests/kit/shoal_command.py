@@ -17,7 +17,11 @@ class Outcome:
 
 async def begun(*words: str, **environment: str) -> asyncio.subprocess.Process:
     """Without the variables of whoever runs the tests; `environment` adds some. Whoever begins it hears it out."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHOAL_", "KUBE"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "SHOAL_OUT" or not name.startswith(("SHOAL_", "KUBE"))
+    }
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "shoal", *words,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -59,6 +60,12 @@ _FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
     "~/.config/shoal/shoal.yaml]",
 )  # fmt: skip
 @click.option("-n", "--namespace", default="default", show_default=True, metavar="NAME")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIRECTORY",
+    envvar="SHOAL_OUT", show_envvar=True,
+    help="Where the folder of each job is made: logs, final object, story, metrics.  [default: ./shoal-out]",
+)  # fmt: skip
+@click.option("--no-out", is_flag=True, help="Keep no output.")
 @click.option("--keep", is_flag=True, help="Keep the cluster's folder; `shoal up --data` looks into it afterwards.")
 def command(
     files: tuple[Path, ...],
@@ -67,6 +74,8 @@ def command(
     logs: bool,
     output: str | None,
     namespace: str,
+    out: Path | None,
+    no_out: bool,
     keep: bool,
     **options: Any,
 ) -> None:
@@ -78,7 +87,8 @@ def command(
     with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
     has none, its start, the opening of a queue, a command for an image) is stopped with that reason, and the code is 1;
     as long as another part of it has a place, it goes on. Mistakes that `shoal validate` reports end the command before
-    anything starts. The table and the logs go to stderr.
+    anything starts. The table and the logs go to stderr. What is left of each job is a folder
+    ./shoal-out/JOB-TIME with a log per task and attempt, the job as it ended, its story and its metrics.
 
     \b
     shoal run pet.yaml
@@ -97,7 +107,8 @@ def command(
     _hear_as_interrupts()
     data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))
     try:
-        code, ended = _hosted(data, config, manifests, namespace, shown)
+        parent = None if no_out else out or Path("shoal-out")
+        code, ended = _hosted(data, config, manifests, namespace, shown, Output(parent))
         if output is not None:
             click.echo(printed([job.manifest for job in ended], output))
     finally:
@@ -116,7 +127,12 @@ def _hear_as_interrupts() -> None:
 
 
 def _hosted(
-    data: DataFolder, config: HostConfig, manifests: Sequence[Manifest], namespace: str, shown: Lines | Screen
+    data: DataFolder,
+    config: HostConfig,
+    manifests: Sequence[Manifest],
+    namespace: str,
+    shown: Lines | Screen,
+    output: Output,
 ) -> tuple[int, list[Found]]:
     from shoal.cli.logging import log_to
     from shoal.cli.reaching import told_in_sentences
@@ -125,13 +141,56 @@ def _hosted(
     data.make()
     with data.held(), log_to(data.log), told_in_sentences():
         try:
-            return asyncio.run(_run(data, config, manifests, namespace, shown))
+            return asyncio.run(_run(data, config, manifests, namespace, shown, output))
         except NetworkNotToBeHad as refused:
             raise click.ClickException(str(refused)) from None
+        finally:
+            output.write(data)
+
+
+@dataclass(slots=True)
+class Output:
+    """The folders that a run leaves, and what goes into them."""
+
+    parent: Path | None  # None: nothing is kept
+    folders: dict[str, Path] = field(default_factory=dict)  # by uid of the job
+    jobs: list[Found] = field(default_factory=list)
+    stories: dict[str, str] = field(default_factory=dict)
+
+    def begin(self, jobs: Sequence[Found], shown: Lines | Screen) -> None:
+        from shoal.cli.run_output import new_folder
+
+        self.jobs = list(jobs)
+        for job in jobs if self.parent is not None else ():
+            folder = new_folder(self.parent or Path(), job, datetime.now(UTC))
+            if folder is None:
+                return
+            self.folders[uid_of(job.manifest)] = folder
+            shown.note(f"Logs and results of {job.name} are kept in {folder}.")
+
+    async def tell(self, cluster: Cluster, jobs: Sequence[Found]) -> None:
+        """Take the jobs as they ended, and their stories while there is a cluster that knows them."""
+        from shoal.cli.describe import surroundings
+        from shoal.cli.stories import story
+
+        self.jobs = list(jobs)
+        for job in jobs if self.folders else ():
+            self.stories[uid_of(job.manifest)] = story(job, await surroundings(cluster, job))
+
+    def write(self, data: DataFolder) -> None:
+        from shoal.cli import run_output
+
+        if self.folders:
+            run_output.write(self.folders, data.path, self.jobs, self.stories)
 
 
 async def _run(
-    data: DataFolder, config: HostConfig, manifests: Sequence[Manifest], namespace: str, shown: Lines | Screen
+    data: DataFolder,
+    config: HostConfig,
+    manifests: Sequence[Manifest],
+    namespace: str,
+    shown: Lines | Screen,
+    output: Output,
 ) -> tuple[int, list[Found]]:
     from shoal.cli.following import Follower
     from shoal.cli.hosting import running
@@ -146,6 +205,7 @@ async def _run(
         jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]
         if not jobs:
             raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
+        output.begin(jobs, shown)
         some_end = not all(job.dialect.endless for job in jobs)
         misfits = Misfits(hosted.cluster, shown)
 
@@ -174,6 +234,7 @@ async def _run(
         for task in (following, hurry):
             task.cancel()
         ended = list(follower.jobs.values())
+        await output.tell(hosted.cluster, ended)
         _tell_failures([job for job in ended if not misfits.has(job)], shown)
         # Servers that were there for the others have done their work when the others have ended.
         return _code(ended, interrupted=interruption.count > 0) or (1 if misfits.dismissed else 0), ended

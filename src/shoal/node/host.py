@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from shoal.cluster.port import Cluster
 from shoal.kube.objects import Obj
+from shoal.logs import Logger
 from shoal.node.accounts import Accounts
 from shoal.node.log_archive import LogArchive
 from shoal.node.naming import Names
 from shoal.node.records import PodFolder, PodRecord
 from shoal.node.referring import References
 from shoal.node.sandbox.port import LostSandbox, Sandbox, Sandboxes
+
+log = Logger(__name__)
 
 NODE_LABEL = "shoal.dev/node"
 OWN_LABEL = "shoal.dev/pod"
@@ -80,11 +84,26 @@ class Host:
     async def keep_logs(
         self, folder: PodFolder, record: PodRecord, pod: Obj | None = None, *, before: int | None = None
     ) -> None:
-        """Keep logs of a pod in the archive, where there is one; in a thread, since it may have to make room."""
+        """Keep logs of a pod in the archive, where there is one."""
         if self.archive is not None and record.job is not None:
-            await asyncio.to_thread(self.archive.keep, folder, record, pod, before=before)
+            await _beside(partial(self.archive.keep, folder, record, pod, before=before), record)
+
+    async def keep_metrics(self, folder: PodFolder, record: PodRecord, container: str) -> None:
+        """Add what the last run of the container printed of steps and losses to the metrics of its job."""
+        run = record.container(container).run
+        if self.archive is None or record.job is None or run is None or run.started_at is None:
+            return
+        await _beside(partial(self.archive.note_metrics, folder, record, container, run.attempt), record)
 
     def environment(self) -> Mapping[str, str]:
         """What the sandboxes want every process to know, such as the way out of their network."""
         offered = getattr(self.sandboxes, "environment", None)
         return offered() if offered is not None else {}
+
+
+async def _beside(work: Callable[[], None], record: PodRecord) -> None:
+    """In a thread, since it may read or remove many files. Whatever goes wrong in it keeps no pod from ending."""
+    try:
+        await asyncio.to_thread(work)
+    except Exception:
+        log.exception("logs or metrics not kept", pod=str(record.key))

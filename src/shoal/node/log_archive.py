@@ -20,12 +20,14 @@ import msgspec
 
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
+from shoal.node import step_metrics
 from shoal.node.records import ContainerRecord, JobReference, PodFolder, PodRecord, Run
 
 log = Logger(__name__)
 
 FOLDER = "logs"  # of the data folder
 INDEX = "index.jsonl"
+METRICS = "metrics.jsonl"  # beside it
 DEFAULT_BYTES = 2 << 30
 DEFAULT_DAYS = 14
 DAY_SECONDS = 86_400.0
@@ -109,8 +111,7 @@ class LogArchive:
         self, record: PodRecord, job: JobReference, found: list[tuple[Path, re.Match[str]]], default: str
     ) -> None:
         self._measure()
-        place = self._root / record.namespace / f"{job.name[:200]}.{job.uid[:8]}"
-        place.mkdir(parents=True, exist_ok=True)
+        place = self._place(record, job)
         lines: list[bytes] = []
         for path, match in found:
             name, attempt = match["container"], int(match["attempt"])
@@ -132,6 +133,24 @@ class LogArchive:
         with (place / INDEX).open("ab") as index:
             index.write(b"".join(lines))
         self._bytes = (self._bytes or 0) + sum(map(len, lines))
+
+    def note_metrics(self, folder: PodFolder, record: PodRecord, container: str, attempt: int) -> None:
+        """Add what the log of a finished run says of steps and losses to the metrics of its job."""
+        job, log_file = record.job, folder.log_file(container, attempt)
+        if job is None or self._budget.bytes <= 0:
+            return
+        try:
+            points = step_metrics.points_in(log_file, task=job.task, pod=record.uid, attempt=attempt)
+            if points:
+                with self._lock:
+                    step_metrics.append(points, self._place(record, job) / METRICS)
+        except OSError as refused:
+            log.warning("metrics not kept", pod=str(record.key), error=str(refused))
+
+    def _place(self, record: PodRecord, job: JobReference) -> Path:
+        place = self._root / record.namespace / f"{job.name[:200]}.{job.uid[:8]}"
+        place.mkdir(parents=True, exist_ok=True)
+        return place
 
     def _measure(self) -> None:
         if self._bytes is None:

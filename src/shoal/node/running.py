@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from shoal.kube.objects import Obj
+from shoal.log_signals import visible
 from shoal.logs import Logger
 from shoal.node import adoption, handlers, lifecycle
 from shoal.node.adoption import process_id
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.inotify import FolderWatch
+from shoal.node.logs import Wording
 from shoal.node.probe_results import Answer, ProbeKind
 from shoal.node.probes import Prober, Verdict
 from shoal.node.records import PodFolder, PodRecord, Run
@@ -317,8 +319,9 @@ def _log_end(path: Path) -> str:
         lines = path.read_bytes().splitlines()[-FALLBACK_LINES:]
     except OSError:
         return ""
-    texts = [line.split(b" ", 3)[3] for line in lines if line.count(b" ") >= 3]
-    return (b"\n".join(texts) + b"\n")[-FALLBACK_BYTES:].decode(errors="replace")
+    texts = Wording().put(b"\n".join(line for line in lines if line.count(b" ") >= 3)).split(b"\n")
+    shown = [visible(text.decode(errors="replace").rstrip("\r")) for text in texts]  # of progress bars the last state
+    return ("\n".join(shown).rstrip("\n") + "\n").encode()[-FALLBACK_BYTES:].decode(errors="replace")
 
 
 async def _stop_all(sandbox: Sandbox, grace_seconds: float) -> None:

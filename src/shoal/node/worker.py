@@ -239,6 +239,7 @@ class PodWorker:
         if not await self._ensure_sandbox():
             return
         if not meant:
+            await self._host.keep_metrics(self.folder, self.record, name)
             if attempt > 1:
                 await self._host.keep_logs(self.folder, self.record, self.pod, before=attempt - 1)
             known.mark_intended(self._config.clock(), lifecycle.next_backoff(known, self._config.backoff))
@@ -375,6 +376,8 @@ class PodWorker:
         """Nothing runs and nothing will: free what the pod held. Its logs stay until the pod goes."""
         await self.runs.close()
         self._host.names.forget(self.record.uid)
+        for name in list(self.record.containers):
+            await self._host.keep_metrics(self.folder, self.record, name)
         self.record.finished = True
         self.runs.save()
 

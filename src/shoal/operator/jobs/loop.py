@@ -54,6 +54,8 @@ from shoal.operator.trimming import without_bookkeeping
 
 log = Logger(__name__)
 
+ON_JOB_END = "OnJobEnd"  # the trigger of the snapshot of a job that has ended
+
 # What is no decision (that a body was made, where it runs, that it runs) may wait this long for company in the ledger.
 FACTS_WAIT = timedelta(milliseconds=300)
 # While tasks of the job are starting there is more to come: then it may be as many times the time of gathering.
@@ -266,7 +268,7 @@ class JobLoop:
         now = self._clock.now()
         observed = await self._look_closer(known, self._observe(key, known))  # 2. what is there
         step = self.advance(job, known.state, observed, now)  # 3. what it means
-        self._tell_history(known, step, now)  # 4. history, then the ledger
+        self._tell_history(known, job, observed, step, now)  # 4. history, then the ledger
         await self._store(known, job, step, now)
         writes = [
             write
@@ -418,10 +420,19 @@ class JobLoop:
 
     # 4. Storing
 
-    def _tell_history(self, known: Known, step: Step, now: datetime) -> None:
-        if self._dialect.snapshot is not None:
+    def _tell_history(self, known: Known, job: Job, observed: Observed, step: Step, now: datetime) -> None:
+        if self._dialect.snapshot is None:
+            if step.state.is_ended and not known.state.is_ended:
+                self._remember(self._end_snapshot(known.manifest, job, observed, step, now))
+        else:
             for notice in step.notices:
                 self._remember(self._dialect.snapshot(known.manifest, known.state, notice, self._settings, now))
+
+    def _end_snapshot(self, manifest: Obj, job: Job, observed: Observed, step: Step, now: datetime) -> Snapshot:
+        """The job as it ended, for languages that define no snapshots of their own."""
+        status = self._dialect.report(job, step.state, observed, manifest, now).status
+        whole = {"apiVersion": self._kind.api_version, "kind": self._kind.kind, **manifest}
+        return Snapshot(str(key_of(manifest)), ON_JOB_END, whole if status is None else {**whole, "status": status})
 
     def _remember(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:

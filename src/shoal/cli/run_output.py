@@ -1,0 +1,106 @@
+"""What `shoal run` leaves of each job: a folder with a log per task and attempt, the object as it ended, its story, and
+the steps and losses of its log."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import yaml
+
+from shoal.kube.objects import uid_of
+from shoal.log_signals import visible
+from shoal.node.log_archive import METRICS, ArchivedLog, LogArchive, archived
+from shoal.node.logs import LogTrail, Wording
+from shoal.node.records import PodFolder
+
+if TYPE_CHECKING:
+    from shoal.cli.jobs import Found
+
+OBJECT, STORY = "job.yaml", "story.txt"
+
+
+def new_folder(parent: Path, job: Found, began: datetime) -> Path | None:
+    """`<parent>/<job>-<time>`, made now; None, with a warning, where it cannot be."""
+    stem = f"{job.name}-{began.astimezone():%Y%m%d-%H%M%S}"
+    for number in range(1, 1000):
+        folder = parent / (stem if number == 1 else f"{stem}-{number}")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            if folder.is_dir():
+                continue
+            refused = f"{parent} is not a folder"
+        except OSError as problem:
+            refused = f"{problem.filename}: {problem.strerror}"
+        else:
+            return folder
+        break
+    click.echo(f"Warning: no output is kept: {refused}. Name another folder with --out, or use --no-out.", err=True)
+    return None
+
+
+def write(folders: Mapping[str, Path], data: Path, jobs: Sequence[Found], stories: Mapping[str, str]) -> None:
+    """Fill the folders, by uid of the job, from the data folder of a cluster that has stopped."""
+    archive = LogArchive(data)
+    for path in data.glob("nodes/*/pods/*"):
+        folder = PodFolder(path)
+        if (record := folder.load()) is not None:
+            archive.keep(folder, record)
+    for job in jobs:
+        uid = uid_of(job.manifest)
+        if (folder_of_job := folders.get(uid)) is None:
+            continue
+        try:
+            _write(folder_of_job, data, job, stories.get(uid, ""))
+        except OSError as refused:
+            click.echo(f"Warning: the output in {folder_of_job} is not complete: {refused.strerror}.", err=True)
+
+
+def _write(folder: Path, data: Path, job: Found, story: str) -> None:
+    (folder / OBJECT).write_text(yaml.safe_dump(job.manifest, sort_keys=False))
+    if story:
+        (folder / STORY).write_text(f"{story}\n")
+    for kept in archived(data, job.namespace, job.name):
+        if kept.uid != uid_of(job.manifest):
+            continue
+        for log, name in _named(kept.logs):
+            _write_log(kept.folder / log.file, folder / name)
+        if (kept.folder / METRICS).exists():
+            shutil.copyfile(kept.folder / METRICS, folder / METRICS)
+
+
+def _named(logs: Sequence[ArchivedLog]) -> Iterator[tuple[ArchivedLog, str]]:
+    """`worker-0.1.log` is the first attempt of worker-0; with the container's name where there are several."""
+    containers = {log.container for log in logs}
+    numbers: dict[tuple[str, str], int] = defaultdict(int)
+    for log in logs:
+        numbers[log.task, log.container] += 1
+        container = f".{log.container}" if len(containers) > 1 else ""
+        yield log, f"{log.task[:200]}.{numbers[log.task, log.container]}{container}.log"
+
+
+def _write_log(source: Path, target: Path) -> None:
+    """The lines as the program wrote them, of progress bars the last state."""
+    trail, words, rest = LogTrail(source), Wording(), b""
+    trail.begin(None)
+    try:
+        with target.open("wb") as file:
+            while records := trail.read():
+                *lines, rest = (rest + words.put(records)).split(b"\n")
+                file.writelines(_last_state(line) + b"\n" for line in lines)
+            if rest:
+                file.write(_last_state(rest) + b"\n")
+    finally:
+        trail.close()
+
+
+def _last_state(line: bytes) -> bytes:
+    line = line.removesuffix(b"\r")
+    return os.fsencode(visible(os.fsdecode(line))) if b"\r" in line else line

@@ -1,0 +1,96 @@
+"""Step, loss and step time of a finished container, read from its log once, as points over time.
+
+Bounded whatever the log is: of a large one evenly spread blocks are read, and a run leaves a limited number of points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from shoal.log_signals import Pace, pace_in, visible
+
+BLOCK_BYTES = 64 << 10
+MOST_BYTES_READ = 4 << 20  # of one log
+MOST_POINTS = 2000  # of one log
+MOST_BYTES_KEPT = 1 << 20  # of one job
+_HINTS = (b"loss", b"Loss", b"step", b"Step", b"iter", b"poch", b"it/s", b"s/it", b"%|")
+
+
+class Point(msgspec.Struct, frozen=True, omit_defaults=True):
+    at: str
+    task: str
+    pod: str
+    attempt: int  # of the container in its pod
+    step: str = ""
+    loss: float | str | None = None  # text where it is no number: nan, inf
+    step_seconds: float | None = None
+
+
+def points_in(log: Path, *, task: str, pod: str, attempt: int) -> list[Point]:
+    """What changed from line to line, thinned."""
+    found: list[Point] = []
+    stride, count, pace = 1, 0, Pace()
+    for record in _records(log):
+        stamp, _, rest = record.partition(b" ")
+        text = rest.split(b" ", 2)[-1].decode(errors="replace")
+        after = pace_in(visible(text.rstrip("\r")), pace)
+        if after == pace:
+            continue
+        pace = after
+        if count % stride == 0:
+            seen = stamp.decode(errors="replace")
+            found.append(Point(seen, task, pod, attempt, pace.step, _number(pace.loss), pace.step_seconds))
+        count += 1
+        if len(found) > MOST_POINTS:
+            found, stride = found[::2], stride * 2
+    return found
+
+
+def append(points: list[Point], file: Path) -> None:
+    """Add the points; a file that has grown too large loses every second of its older ones."""
+    lines = [msgspec.json.encode(point) + b"\n" for point in points]
+    with file.open("ab") as held:
+        held.writelines(lines)
+        size = held.tell()
+    while size > MOST_BYTES_KEPT:
+        kept = file.read_bytes().splitlines(keepends=True)[::2]
+        draft = file.with_name(f".{file.name}.new")
+        draft.write_bytes(b"".join(kept))
+        draft.replace(file)
+        size = sum(map(len, kept))
+
+
+def _records(log: Path) -> Iterator[bytes]:
+    """The lines that may say something, oldest first."""
+    older = [path for path in log.parent.glob(f"{log.name}.*") if path.suffix[1:].isdigit()]
+    files = [*sorted(older, key=lambda path: -int(path.suffix[1:])), log]
+    sizes = [path.stat().st_size if path.exists() else 0 for path in files]
+    stride = BLOCK_BYTES * max(-(-sum(sizes) // MOST_BYTES_READ), 1)
+    for path, size in zip(files, sizes, strict=True):
+        for offset in range(0, size, stride):
+            for line in _block(path, offset):
+                if any(hint in line for hint in _HINTS):
+                    yield line
+
+
+def _block(path: Path, offset: int) -> list[bytes]:
+    """The lines that begin in a block, so that of adjacent blocks each line comes once."""
+    with path.open("rb") as file:
+        file.seek(max(offset - 1, 0))
+        if offset and file.read(1) != b"\n":
+            file.readline()
+        lines, end = [], offset + BLOCK_BYTES
+        while file.tell() < end and (line := file.readline()):
+            lines.append(line.rstrip(b"\n"))
+    return lines
+
+
+def _number(text: str) -> float | str | None:
+    if not text:
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else text
