@@ -188,6 +188,10 @@ async def test_the_end_of_a_container_is_told_in_full(
             sh("echo it broke >&2; exit 1", terminationMessagePolicy="FallbackToLogsOnError"),
             {"exitCode": 1, "reason": "Error", "message": "it broke\n"},
         ),
+        "silent": (
+            sh("exit 1", terminationMessagePolicy="FallbackToLogsOnError"),
+            {"exitCode": 1, "reason": "Error"},
+        ),
     }
     async with running_agent(cluster, keepers, real_config()):
         for name, (what, _) in cases.items():

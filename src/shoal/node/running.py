@@ -319,7 +319,10 @@ def _log_end(path: Path) -> str:
         lines = path.read_bytes().splitlines()[-FALLBACK_LINES:]
     except OSError:
         return ""
-    texts = Wording().put(b"\n".join(line for line in lines if line.count(b" ") >= 3)).split(b"\n")
+    whole = [line for line in lines if line.count(b" ") >= 3]
+    if not whole:
+        return ""  # the join below would make a line of nothing
+    texts = Wording().put(b"\n".join(whole)).split(b"\n")
     shown = [visible(text.decode(errors="replace").rstrip("\r")) for text in texts]  # of progress bars the last state
     return ("\n".join(shown).rstrip("\n") + "\n").encode()[-FALLBACK_BYTES:].decode(errors="replace")
 

@@ -162,7 +162,8 @@ def _code(code: int) -> dict[str, int]:
 
 
 def _cannot_run(code: int, **parts: Any) -> dict[str, Any]:
-    return _container(reasonRegex="(?i)^ContainerCannotRun$", codeRange=_code(code), **parts)
+    """A command that could not be started: ContainerCannotRun with Docker, StartError with containerd and our nodes."""
+    return _container(reasonRegex="(?i)^(ContainerCannotRun|StartError)$", codeRange=_code(code), **parts)
 
 
 def _signals() -> Iterator[dict[str, Any]]:
