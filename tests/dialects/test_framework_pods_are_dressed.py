@@ -260,6 +260,6 @@ def test_the_anchor_is_ours_by_its_owners_uid():
     made["metadata"] |= {"uid": "a", "deletionTimestamp": "2026-11-16T04:00:00Z"}
     older = {**pet(), "metadata": {**pet()["metadata"], "uid": "older"}}
 
-    assert DIALECT.anchor(made, pet()) == Anchor("a", owned=True, leaving=True)
-    assert DIALECT.anchor(made, older) == Anchor("a", owned=False, leaving=True)
+    assert DIALECT.anchor(made, pet()) == Anchor("a", owned=True, leaving=True, run=0)
+    assert DIALECT.anchor(made, older) == Anchor("a", owned=False, leaving=True, run=0)
     assert DIALECT.owner(made) == Owner(Key("default", "pet"), UID)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from kit.engine_jobs import ANCHOR_GONE, ANCHOR_LEAVING, fc_role, framework
 from kit.engine_world import World, started
 from shoal.engine import Anchor, AnchorRef, Create, Delete, Stage
@@ -63,14 +65,26 @@ def test_a_job_that_is_being_deleted_opens_no_further_run():
     assert world.state.run.outcome == ANCHOR_LEAVING
 
 
-def test_a_leftover_anchor_of_ours_goes_before_the_run_gets_its_own():
+def test_an_anchor_created_right_before_a_crash_is_adopted_by_its_run():
     world = World(framework(fc_role("a", 1)))
-    world.anchor = Anchor("leftover")
+    world.step(crash_after=1)
+    created = world.anchor
+    world.settle()
+
+    assert world.anchor == created
+    assert (world.state.run.stage, world.state.run.anchor) == (Stage.PREPARING, created.uid)
+
+
+@pytest.mark.parametrize("run", [None, 1], ids=["without a stamp", "stamped for another run"])
+def test_a_leftover_anchor_of_ours_goes_before_the_run_gets_its_own(run: int | None):
+    world = World(framework(fc_role("a", 1)))
+    world.anchor = Anchor("leftover", run=run)
     assert world.step().writes == (Delete(AnchorRef(), "leftover"),)
     world.settle()
 
     assert world.state.run.stage is Stage.PREPARING
-    assert world.anchor != Anchor("leftover")
+    assert world.anchor is not None
+    assert world.anchor.uid != "leftover"
 
 
 def test_a_foreign_object_under_the_name_is_left_alone_and_waited_for():

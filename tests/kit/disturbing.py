@@ -1,8 +1,9 @@
 """A scenario played once undisturbed and then again with everything that may go wrong, one thing at a time.
 
-The operator is killed before and after each of its writes; each event of its watches arrives late, twice, or not at
-all until everything is listed again; and seeds of chance do several of these at once. Every run must keep the
-promises and end in the same picture as the undisturbed one.
+The operator is killed before and after each of its writes; after a kill that let the write take effect the next
+operator starts `OUTAGE_SECONDS` later, so that processes really start and end in between. Each event of its watches
+arrives late, twice, or not at all until everything is listed again; and seeds of chance do several of these at once.
+Every run must keep the promises and end in the same picture as the undisturbed one.
 
 The seeds of a plain run are the same each time, so that its verdict is one about the code; others are asked for:
 
@@ -33,6 +34,7 @@ from shoal.kube.objects import Obj
 Script = Callable[[Any], Awaitable[None]]
 WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
 LATE_SECONDS = 5.0
+OUTAGE_SECONDS = 5.0
 PLAIN_SEEDS = range(1, 7)
 ASKED_SEEDS = os.environ.get("SHOAL_SEEDS")
 RANDOM_LIVES = 4
@@ -103,6 +105,7 @@ class Disturbed:
 
     name: str
     plan: Callable[[SimulatedWorld, int], Faults]
+    outage_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class Case:
         world: SimulatedWorld
         plan = None if how is None else lambda life: how.plan(world, life)
         world = self.worlds.simulated(seed, plan=plan, config=self.config)
+        world.outage_seconds = how.outage_seconds if how is not None else 0.0
         async with world:
             await self.script(world)
             await world.at_rest()
@@ -166,6 +170,7 @@ def _kills(counted: Counter[str]) -> Iterator[Disturbed]:
             yield Disturbed(
                 f"killed at write {number}, {when.value}",
                 _first_life(lambda f, n=number, w=when: f.kill_at_write(n, when=w)),
+                OUTAGE_SECONDS if when is When.AFTER else 0.0,
             )
 
 

@@ -52,7 +52,6 @@ from shoal.engine.policies import (
     Teardown,
     UniformDelay,
     Unit,
-    Unrecorded,
     Via,
     Victims,
     WeightedSize,
@@ -144,7 +143,6 @@ def framework(
     policies = Policies(
         embodiment=Embodiment(
             memory=Memory.RECORD,
-            unrecorded=Unrecorded.DELETE,
             anchor=AnchorPolicy(ANCHOR_LEAVING, ANCHOR_GONE, ANCHOR_UNSEEN),
         ),
         ending=Ending(

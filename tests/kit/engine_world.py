@@ -167,7 +167,7 @@ class World:
             if self.anchor is not None:
                 self.receipts.append(Refused(target, 409, "already exists"))
                 return
-            self.anchor = Anchor(uid)
+            self.anchor = Anchor(uid, run=write.setting.run)
             self.receipts.append(Created(target, uid))
             return
         assert isinstance(target, TaskRef)
@@ -195,6 +195,7 @@ class World:
             None if counted else target.index,
             run=write.setting.run,
             attempt=write.attempt,
+            instance=write.instance,
             created=self.now,
             finalizer=self.job.policies.embodiment.memory is Memory.FINALIZER,
         )

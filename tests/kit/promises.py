@@ -1,8 +1,9 @@
 """What must hold after every single write, however the operator is treated.
 
-At most one live process per task; an attempt is complete only when its object is gone; a completion never changes once
-it is set; counters never count twice; a completed Framework stays completed. And, after every step of the engine,
-its own promises (`shoal.engine.invariants`).
+At most one live process per task; an attempt whose process ran does not run again in another pod; an attempt is
+complete only when its object is gone; a completion never changes once it is set; counters never count twice; a
+completed Framework stays completed. And, after every step of the engine, its own promises
+(`shoal.engine.invariants`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class Promises:
         self._histories: dict[str, History] = {}  # by job
         self._steps: dict[str, tuple[JobState, History]] = {}  # the last step of each job, stored or not
         self._spent: dict[str, tuple[str, int, int]] = {}  # uid of a pod -> the attempt that has it
+        self._ran: dict[tuple[str, ...], str] = {}  # an attempt -> uid of the pod whose process ran
+        self.removed_by_user: set[str] = set()  # uids of pods that a scenario deletes, which may stay unrecorded
         self.broken: list[str] = []
         self.count = 0
 
@@ -93,6 +96,8 @@ class Promises:
                 self.broken += self._of_birth(after)
             if resource == "pods":
                 self.broken += self._of_processes(name)
+                if after is not None:
+                    self.broken += self._of_runs(name, after)
         elif after is not None:
             old, new = (before or {}).get("status"), after.get("status")
             if new:
@@ -107,6 +112,16 @@ class Promises:
             for pod, count in Counter(kubelet.running.values()).items():
                 if count > 1 and pod == name:
                     yield f"{count} live processes of {pod}"
+
+    def _of_runs(self, name: str, pod: Obj) -> Iterator[str]:
+        """A second run of an attempt is a retry that no counter shows."""
+        stamps = annotations_of(pod)
+        if "FC_TASK_UID" not in stamps or (pod.get("status") or {}).get("phase", "Pending") == "Pending":
+            return
+        attempt = tuple(stamps[f"FC_{part}"] for part in ("FRAMEWORK_ATTEMPT_ID", "TASK_UID", "TASK_ATTEMPT_ID"))
+        first = self._ran.setdefault(attempt, uid_of(pod))
+        if first not in (uid_of(pod), *self.removed_by_user):
+            yield f"{name} ran in pod {first} and again in {uid_of(pod)}, in one attempt: {attempt}"
 
     def _of_birth(self, child: Obj) -> Iterator[str]:
         """A completed Framework never starts again."""

@@ -109,6 +109,7 @@ class World(ABC):
     async def delete_pod(self, name: str) -> str:
         """The uid of the pod that is told to go."""
         uid = uid_of(self.pods[name])
+        self.promises.removed_by_user.add(uid)
         await self.user.delete(POD, name, NAMESPACE, DeleteOptions(preconditions=Preconditions(uid=uid)))
         return uid
 
@@ -234,6 +235,7 @@ class SimulatedWorld(World):
         self.gathering_seconds = 0.0  # of every life that starts from here on
         self.pod_refusal: ApiError | None = None  # how the API answers every creation of a pod, while it is set
         self.hidden: set[str] = set()  # uids of pods the operator's watches never show
+        self.outage_seconds = 0.0  # between the death of an operator by its faults and the start of the next
         self.lives: list[SimulatedCluster] = []
         self.kubelet = FakeKubelet(self.cluster.another(), self.cluster.clock)
         self._tasks: list[asyncio.Task[None]] = []
@@ -309,7 +311,16 @@ class SimulatedWorld(World):
                 await turn()
             if self._operator is None or not self.lives[-1].is_dead:
                 return
-            await self.restart_operator()
+            await self.kill_operator()
+            if self.outage_seconds:
+                self.cluster.clock.call_later(self.outage_seconds, self._start_again)
+                return
+            self.start_operator()
+
+    def _start_again(self) -> None:
+        """Unless the scenario did so meanwhile."""
+        if self._operator is None:
+            self.start_operator()
 
     async def until(self, is_so: Callable[[], bool], *, limit_seconds: float = 7200) -> None:
         end = self.cluster.clock.now() + timedelta(seconds=limit_seconds)

@@ -17,7 +17,7 @@ class News(IntEnum):
     """What a ledger says that an older one did not, by how much depends on it."""
 
     FACTS = 0  # stages, their times and mirrored addresses: a look at the bodies finds them again
-    BIRTHS = 1  # also uids of a new anchor and new bodies: without them they may have to be made again, and no more
+    BIRTHS = 1  # also uids of a new anchor and new bodies: after a crash these are adopted by their stamps
     DECISIONS = 2  # an outcome, a charge, a drop, an intent
 
 

@@ -52,6 +52,7 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     index: int | None  # None: random names without an index
     run: int = 0  # the stamp
     attempt: int = 0
+    instance: str = ""  # of the task it was made for, where the dialect stamps it
     owned: bool = True  # our job, or an anchor of our job, controls it
     orphan: bool = False  # nobody controls it, and it matches
     phase: Phase = Phase.PENDING
@@ -88,6 +89,7 @@ class Anchor(msgspec.Struct, frozen=True, gc=False):
     uid: str
     owned: bool = True
     leaving: bool = False
+    run: int | None = None  # the stamp; None where it carries none
 
 
 class Group(msgspec.Struct, frozen=True, gc=False):

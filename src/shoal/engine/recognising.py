@@ -1,8 +1,9 @@
 """Step 1, recognise: whose is what. The bodies of the world are put beside the tasks of the ledger.
 
-By uid where the ledger has one, by stamp where the dialect adopts; never by name alone. Receipts enter uids into
-records, and every task climbs to the stage its body shows. Nothing is judged here: a body that ended or vanished is
-only pointed out.
+By uid where the ledger has one, else by stamp; never by name alone. An object whose uid was not stored before a crash
+carries the stamp of the very attempt that the ledger still waits for, and is adopted: its process may have run, and
+to replace it would be a retry that no counter shows. Receipts enter uids into records, and every task climbs to the
+stage its body shows. Nothing is judged here: a body that ended or vanished is only pointed out.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, RoleState, TaskState
+from shoal.engine.ledger import JobState, RoleState, Run, TaskState
 from shoal.engine.model import Job
-from shoal.engine.observed import Accepted, AnchorRef, Body, Created, Gone, Observed, Phase, Refused
-from shoal.engine.policies import Memory, Names, Unrecorded
+from shoal.engine.observed import Accepted, Anchor, AnchorRef, Body, Created, Gone, Observed, Phase, Refused
+from shoal.engine.policies import Memory, Names
 from shoal.engine.scene import Scene, Tasks
 from shoal.engine.seating import seat
 from shoal.engine.words import Stage, TaskRef
@@ -78,6 +79,8 @@ def _see_anchor(state: JobState, scene: Scene) -> JobState:
     if scene.job.policies.embodiment.anchor is None:
         return state
     run, found = state.run, scene.observed.anchor
+    if found is not None and _is_unstored_anchor(run, found):
+        run = replace(run, anchor=found.uid).at(Stage.REQUESTED, scene.stamp)
     if found is not None and found.uid != run.anchor:
         scene.stray_anchor, found = found, None
     scene.anchor = found
@@ -90,9 +93,14 @@ def _see_anchor(state: JobState, scene: Scene) -> JobState:
     return state if run is state.run else replace(state, run=run)
 
 
+def _is_unstored_anchor(run: Run, found: Anchor) -> bool:
+    """Created for this run by an operator that stopped before it stored the uid."""
+    return run.stage is Stage.WAITING and run.anchor is None and found.owned and found.run == run.number
+
+
 def _place_bodies(state: JobState, scene: Scene) -> JobState:
-    embodiment = scene.job.policies.embodiment
-    by_uid = embodiment.unrecorded is Unrecorded.DELETE
+    is_recorded = scene.job.policies.embodiment.memory is Memory.RECORD
+    is_its_body = _is_unstored_body if is_recorded else _is_stamped_body
     known = {role.name: {task.index: task for task in role.tasks} for role in state.roles}
     found: dict[str, list[Body]] = {}  # bodies of tasks the ledger does not list
     for body in scene.observed.bodies:
@@ -104,9 +112,9 @@ def _place_bodies(state: JobState, scene: Scene) -> JobState:
             scene.doomed.append(body)
             continue
         task = known.get(body.role, {}).get(place[1])
-        if task is not None and (task.uid == body.uid or (not by_uid and _is_its_body(state, task, body))):
+        if task is not None and (task.uid == body.uid or is_its_body(state, task, body)):
             scene.bodies[place] = body
-        elif task is None and not by_uid and state.run.is_open and body.run == state.run.number:
+        elif task is None and not is_recorded and state.run.is_open and body.run == state.run.number:
             scene.bodies[place] = body
             found.setdefault(body.role, []).append(body)
         else:
@@ -114,7 +122,15 @@ def _place_bodies(state: JobState, scene: Scene) -> JobState:
     return _enter(state, found) if found else state
 
 
-def _is_its_body(state: JobState, task: TaskState, body: Body) -> bool:
+def _is_unstored_body(state: JobState, task: TaskState, body: Body) -> bool:
+    """Created for this attempt by an operator that stopped before it stored the uid."""
+    if not state.run.is_open or task.dropped or task.stage is not Stage.WAITING or task.attempt.outcome is not None:
+        return False
+    stamp = (body.run, body.instance, body.attempt)
+    return task.uid is None and stamp == (state.run.number, task.instance, task.attempt.number)
+
+
+def _is_stamped_body(state: JobState, task: TaskState, body: Body) -> bool:
     """A stamped body the record does not name: of this run, or the kept remains of a task that is done."""
     if task.dropped:
         return False

@@ -48,7 +48,6 @@ from shoal.engine.policies import (
     Teardown,
     UniformDelay,
     Unit,
-    Unrecorded,
     Via,
     Victims,
     When,
@@ -62,7 +61,6 @@ ALWAYS = -2  # of maxRetryCount: success is retried too
 _EMBODIMENT = Embodiment(
     names=Names.INDEX,
     memory=Memory.RECORD,
-    unrecorded=Unrecorded.DELETE,
     anchor=AnchorPolicy(
         leaving=outcomes.CONFIGMAP_LEAVING, gone=outcomes.CONFIGMAP_GONE, unseen=outcomes.CONFIGMAP_UNSEEN
     ),

@@ -182,6 +182,7 @@ def body(pod: Obj, manifest: Obj) -> Body | None:
             index=_number(stamps.get(names.TASK_INDEX)),
             run=_number(stamps.get(names.FRAMEWORK_ATTEMPT_ID)),
             attempt=_number(stamps.get(names.TASK_ATTEMPT_ID)),
+            instance=stamps.get(names.TASK_UID, ""),
         )
     place = _place(name_of(pod), name_of(manifest))
     return None if place is None else body_from(pod, role=place.role, index=place.index, owned=False)
@@ -189,7 +190,9 @@ def body(pod: Obj, manifest: Obj) -> Body | None:
 
 def anchor(found: Obj, manifest: Obj) -> Anchor:
     """The ConfigMap found under the anchor's name."""
-    return Anchor(uid_of(found), owned=is_controlled_by(found, manifest), leaving=is_leaving(found))
+    stamp = annotations_of(found).get(names.FRAMEWORK_ATTEMPT_ID)
+    run = _number(stamp) if stamp is not None else None
+    return Anchor(uid_of(found), owned=is_controlled_by(found, manifest), leaving=is_leaving(found), run=run)
 
 
 def anchor_name(manifest: Obj) -> str:

@@ -52,7 +52,6 @@ from shoal.engine.policies import (
     Tally,
     Teardown,
     Unit,
-    Unrecorded,
     Victims,
     When,
     WhenEmpty,
@@ -63,7 +62,7 @@ from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespa
 
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is lost
 
-_EMBODIMENT = Embodiment(names=Names.INDEX, memory=Memory.ROSTER, unrecorded=Unrecorded.ADOPT)
+_EMBODIMENT = Embodiment(names=Names.INDEX, memory=Memory.ROSTER)
 _ENDING = Ending(
     judged=Judged.FIRST,
     by_others=Deleted.LOST,

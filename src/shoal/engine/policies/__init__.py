@@ -26,7 +26,6 @@ from shoal.engine.policies.bodies import (
     Release,
     Rule,
     Span,
-    Unrecorded,
 )
 from shoal.engine.policies.children import Companion, Rendezvous
 from shoal.engine.policies.doors import (
@@ -173,7 +172,6 @@ __all__ = [
     "Teardown",
     "UniformDelay",
     "Unit",
-    "Unrecorded",
     "Via",
     "Victims",
     "WeightedSize",

@@ -15,13 +15,6 @@ class Names(Enum):
     RANDOM = "random"  # a fresh name per body; several bodies of one task may overlap
 
 
-class Unrecorded(Enum):
-    """A body that carries our stamp while the ledger does not know it."""
-
-    ADOPT = "adopt"
-    DELETE = "delete"
-
-
 class Memory(Enum):
     RECORD = "record"  # every task whole: uid, stage, times (the ledger is the status)
     LEVEL = "level"  # nothing about living bodies: an absent one is made again, free
@@ -42,7 +35,6 @@ class AnchorPolicy:
 class Embodiment:
     names: Names = Names.INDEX
     memory: Memory = Memory.LEVEL
-    unrecorded: Unrecorded = Unrecorded.ADOPT
     orphans: bool = False  # adopt matching bodies nobody owns
     anchor: AnchorPolicy | None = None
 

@@ -459,7 +459,7 @@ class JobLoop:
         known.word = word
 
     def _may_wait(self, known: Known, step: Step, now: datetime) -> bool:
-        """No decision, and for a moment only: a crash meanwhile costs new bodies another start, as one before it."""
+        """No decision, and for a moment only: what a crash leaves unstored is read from the objects again."""
         if step.news is News.DECISIONS or step.notices:
             return False
         due = self._facts_due(known, step.state)
