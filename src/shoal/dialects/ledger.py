@@ -4,13 +4,18 @@ Members are written as ranges of indexes, so that ten thousand of them that fare
 written once per kind of end; of the evidence only as much stays as a person reads. Bodies on their way out are known by
 uid alone, so that ten thousand of them have to be named: their uids are written as bytes. The uid of the job is inside:
 a manifest that was copied, annotations and all, brings no past of its own.
+
+Whoever may change a job may write this annotation, so it is no more to be trusted than the job's spec: the uid is
+compared before anything else is read, and the length of the text and what its ranges unfold to are bounded. What a
+forged one can do is to make the operator believe something wrong of this one job. A field of the status would need
+more rights to be forged, but the original definitions of these kinds drop fields they do not know.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b85decode, b85encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -19,6 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable
+from shoal.dialects.limits import MOST_INDEXES
 from shoal.engine import (
     AttemptState,
     Due,
@@ -44,6 +50,7 @@ _WORTH_PACKING = 16  # fewer are left to be read by people
 _MOST_ENDS = 16  # kinds of ends told apart within a role
 _MOST_DETAILS = 4
 _LONGEST_TEXT = 500
+_LONGEST_BYTES = 256 * 1024  # all annotations of an object together
 
 
 class _Role(msgspec.Struct, omit_defaults=True):
@@ -69,6 +76,12 @@ class _Leaving(msgspec.Struct, omit_defaults=True):
     where: str
     uids: str
     ok: bool | None = None
+
+
+class _Owner(msgspec.Struct):
+    """Of a ledger only whose it is."""
+
+    uid: str
 
 
 class _Ledger(msgspec.Struct, omit_defaults=True):
@@ -107,15 +120,17 @@ def restore(manifest: Obj) -> JobState | None:
     if not text:
         return None
     try:
-        ledger = msgspec.json.decode(text, type=_Ledger)
-        state = _state(ledger)
-    except (msgspec.DecodeError, ValueError) as problem:
+        if len(text) > _LONGEST_BYTES:
+            raise ValueError(f"it is longer than {_LONGEST_BYTES} bytes")
+        if msgspec.json.decode(text, type=_Owner).uid != uid_of(manifest):
+            return None
+        return _state(msgspec.json.decode(text, type=_Ledger))
+    except (ValueError, RecursionError, OverflowError) as problem:  # those of msgspec are ValueErrors
         where = f"{namespace_of(manifest)}/{name_of(manifest)}"
         raise LedgerUnreadable(
             f"the annotation {ANNOTATION} of {where} was not written by an operator: {problem}. The job is left "
             f"alone; remove the annotation to let it be rebuilt from the status, or delete the job to start over."
         ) from None
-    return state if ledger.uid == uid_of(manifest) else None
 
 
 def _said(value: Any) -> Any:
@@ -150,7 +165,7 @@ def _text(uids: Iterable[str]) -> str:
 def _unpacked(leaving: Iterable[_Leaving]) -> Iterator[tuple[str, Why]]:
     for each in leaving:
         data = b85decode(each.uids)
-        for place, index in enumerate(indexes(each.where)):
+        for place, index in enumerate(indexes(each.where, most=len(data) // 16)):
             yield str(UUID(bytes=data[place * 16 : place * 16 + 16])), Why(each.role, index, each.reason, each.ok)
 
 
@@ -207,10 +222,23 @@ def _short(outcome: Outcome, *, keeps: bool, is_plain: bool) -> Outcome:
     return replace(outcome, detail=detail, text=text)
 
 
+class _Unfolding:
+    """Unfolds ranges of one ledger, up to a limit for all of them together."""
+
+    def __init__(self) -> None:
+        self._left = MOST_INDEXES
+
+    def __call__(self, where: str) -> tuple[int, ...]:
+        found = indexes(where, most=self._left)
+        self._left -= len(found)
+        return found
+
+
 def _state(ledger: _Ledger) -> JobState:
+    unfolded = _Unfolding()
     return JobState(
         run=ledger.run,
-        roles=tuple(_role_state(role) for role in ledger.roles),
+        roles=tuple(_role_state(role, unfolded) for role in ledger.roles),
         charges=ledger.charges,
         settled={**ledger.settled, **dict(_unpacked(ledger.leaving))},
         due=ledger.due,
@@ -222,11 +250,11 @@ def _state(ledger: _Ledger) -> JobState:
     )
 
 
-def _role_state(role: _Role) -> RoleState:
+def _role_state(role: _Role, unfolded: Callable[[str], tuple[int, ...]]) -> RoleState:
     tasks: dict[int, TaskState] = {}
 
     def change(where: str, **values: Any) -> None:
-        for index in indexes(where):
+        for index in unfolded(where):
             tasks[index] = replace(tasks.get(index) or TaskState(index), **values)
 
     change(role.born, born=True)

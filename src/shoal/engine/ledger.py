@@ -312,13 +312,16 @@ def named(role: str, indexes: Iterable[int]) -> str:
     return ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
-def indexes(text: str) -> tuple[int, ...]:
-    """The indexes that `ranges` wrote."""
-    found: list[int] = []
+def indexes(text: str, *, most: int) -> tuple[int, ...]:
+    """The indexes that `ranges` wrote. Raises ValueError where there are more than `most`, before it unfolds them."""
+    spans: list[range] = []
     for span in filter(None, text.split(",")):
         low, _, high = span.partition("-")
-        found.extend(range(int(low), int(high or low) + 1))
-    return tuple(found)
+        spans.append(range(int(low), int(high or low) + 1))
+        most -= max(spans[-1].stop - spans[-1].start, 0)  # len() has a limit of its own
+        if most < 0:
+            raise ValueError(f"its ranges name too many indexes, the last of them {span[:40]}")
+    return tuple(index for span in spans for index in span)
 
 
 def bare(state: JobState, memory: Memory) -> JobState:

@@ -1,6 +1,7 @@
 """Large Frameworks: thousands of task statuses do not fit into one object as they are, so they are packed.
 
-Whoever reads a Framework goes through `unpacked`, whatever the controller's options are.
+Every reader of a Framework goes through `unpacked`, whatever the controller's options are. Whoever may write the status
+may write anything into it, so what is unpacked is bounded: in bytes, and in the values that are made of them.
 """
 
 from __future__ import annotations
@@ -8,17 +9,23 @@ from __future__ import annotations
 import base64
 import binascii
 import gzip
-import json
+import re
 import zlib
 from typing import Any
 
 import msgspec
 
+from shoal.dialects.limits import LARGEST_JOB
 from shoal.kube.objects import Obj
 
 LARGE_BYTES = 700 * 1024
 # With the rest of the object no API server would store more; the option cannot mean that nothing is stored at all.
 TOO_LARGE_BYTES = 1250 * 1024
+# Of the JSON of as many tasks as a job may have, with some room: the status of a task takes 1 KB, 12 objects and lists
+# and 70 texts. The last two bound what its values need in memory, which may be fifty times what they need as JSON.
+MOST_BYTES = 3_200 * LARGEST_JOB
+_MOST_OBJECTS, _MOST_TEXTS = 40 * LARGEST_JOB, 150 * LARGEST_JOB
+_TEXT = re.compile(rb'"[^"]*"')
 
 
 def packed(status: Obj, *, from_bytes: int = LARGE_BYTES) -> Obj:
@@ -48,6 +55,26 @@ def unpacked(status: Obj | None) -> Obj | None:
 
 def _roles(squeezed: str) -> Any:
     try:
-        return json.loads(gzip.decompress(base64.b64decode(squeezed, validate=True)))
-    except (binascii.Error, OSError, EOFError, zlib.error, ValueError) as problem:
+        return msgspec.json.decode(_decompressed(base64.b64decode(squeezed, validate=True)))
+    except (binascii.Error, EOFError, zlib.error, ValueError, RecursionError) as problem:
         raise ValueError(f"status.attemptStatus.taskRoleStatusesCompressed cannot be unpacked: {problem}") from None
+
+
+def _decompressed(squeezed: bytes) -> bytes:
+    unpacking = zlib.decompressobj(wbits=31)  # gzip
+    plain = unpacking.decompress(squeezed, MOST_BYTES)
+    if unpacking.unconsumed_tail or not _has_few_values(plain):
+        raise ValueError(f"it is more than the statuses of {LARGEST_JOB} tasks")
+    if not unpacking.eof:
+        raise EOFError("it ends too early")
+    return plain
+
+
+def _has_few_values(plain: bytes) -> bool:
+    if plain.count(b"{") + plain.count(b"[") <= _MOST_OBJECTS and plain.count(b'"') <= 2 * _MOST_TEXTS:
+        return True
+    plain = plain.replace(b"\\\\", b"").replace(b'\\"', b"")  # what texts contain does not count
+    if plain.count(b'"') > 2 * _MOST_TEXTS:
+        return False
+    bare = _TEXT.sub(b"", plain)
+    return bare.count(b"{") + bare.count(b"[") <= _MOST_OBJECTS

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from shoal.dialects import ledger
 from shoal.dialects.dialect import Counts, LedgerPatch, Report
+from shoal.dialects.limits import LARGEST_JOB
 from shoal.dialects.native.failing import POD_SUCCEEDED
 from shoal.dialects.native.job_reading import ROLE, is_indexed
 from shoal.dialects.native.settings import Settings
@@ -47,7 +48,7 @@ def shown(manifest: Obj) -> JobState:
     """The ledger with members as the status counts them: who succeeded, who runs, who is being made. A job has ended
     for people when its status says so."""
     state, status = restore(manifest), manifest.get("status") or {}
-    active, ready = int(status.get("active") or 0), int(status.get("ready") or 0)
+    active, ready = min(int(status.get("active") or 0), LARGEST_JOB), int(status.get("ready") or 0)
     if not state.run.is_open:
         active = 0
     if state.is_ended and not any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
@@ -55,7 +56,7 @@ def shown(manifest: Obj) -> JobState:
     role = state.role(ROLE) or RoleState(ROLE)
     done = [task for task in role.tasks if task.is_done] or [
         TaskState(index, stage=Stage.DONE, attempt=AttemptState(outcome=POD_SUCCEEDED))
-        for index in range(role.ok_count)
+        for index in range(min(role.ok_count, LARGEST_JOB))
     ]
     wanted = (manifest.get("spec") or {}).get("completions")
     if wanted is not None:  # the status may still count those as active that the ledger has counted as done

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from shoal.dialects import ledger
 from shoal.dialects.dialect import Dialect, LedgerPatch, ManifestInvalid, Report
+from shoal.dialects.limits import LARGEST_JOB, too_many
 from shoal.dialects.native import adopting, pods
 from shoal.dialects.native.settings import Settings, settings
 from shoal.dialects.remembering import remembered
@@ -34,9 +35,11 @@ from shoal.engine.policies import (
     Tally,
     Victims,
 )
+from shoal.kube.errors import Cause
 from shoal.kube.kinds import REPLICA_SET, REPLICA_SET_V1BETA1
 from shoal.kube.objects import Obj, at_path, is_leaving, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of
+from shoal.kube.validation.fields import invalid
 
 ROLE = "replica"
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is made again
@@ -50,8 +53,16 @@ _POLICIES = Policies(
     clock=Clock(creation_seconds=CREATION_SECONDS),
 )
 
-admit = pods.mistakes_of(REPLICA_SET)
+_mistakes = pods.mistakes_of(REPLICA_SET)
 body = pods.body_of(REPLICA_SET, ROLE)
+
+
+def admit(manifest: Obj) -> list[Cause]:
+    """What the API server refuses; and more pods than are made, which it does not."""
+    if mistakes := _mistakes(manifest):
+        return mistakes
+    wrong = too_many(_wished(manifest))
+    return [invalid("spec.replicas", _wished(manifest), wrong)] if wrong else []
 
 
 def read(manifest: Obj, settings: Settings) -> Job | None:
@@ -73,6 +84,10 @@ def _size(manifest: Obj) -> int:
     mistakes = admit(manifest)
     if mistakes:
         raise ManifestInvalid(mistakes)
+    return _wished(manifest)
+
+
+def _wished(manifest: Obj) -> int:
     return int(at_path(manifest, "spec", "replicas", default=1))
 
 
@@ -106,8 +121,8 @@ def restore(manifest: Obj) -> JobState:
 def shown(manifest: Obj) -> JobState:
     """The ledger, which names nobody, with as many members as the status counts."""
     state, status = restore(manifest), manifest.get("status") or {}
-    ready = int(status.get("readyReplicas") or 0)
-    stages = [Stage.RUNNING if index < ready else Stage.PREPARING for index in range(int(status.get("replicas") or 0))]
+    ready, size = int(status.get("readyReplicas") or 0), min(int(status.get("replicas") or 0), LARGEST_JOB)
+    stages = [Stage.RUNNING if index < ready else Stage.PREPARING for index in range(size)]
     tasks = tuple(TaskState(index, stage=stage) for index, stage in enumerate(stages))
     return replace(state, roles=(RoleState(ROLE, tasks=tasks),))
 

@@ -1,0 +1,27 @@
+"""How large a job may be, the same in every job language: in the schema, at admission and where a manifest is read.
+
+The operator keeps a record per task, and what it stores of a job has to fit into one object. A stored state may have
+been written by a user of the job, so that what it unfolds to is bounded too, before anything is unfolded.
+"""
+
+from __future__ import annotations
+
+LARGEST_JOB = 10_000  # tasks, over all roles
+LARGEST_INDEXED = 100_000  # completions of a batch Job by index, each of which is remembered
+MOST_INDEXES = 3 * LARGEST_INDEXED  # that the ranges of one stored state unfold to
+
+
+def within_limit(size: str) -> str:
+    """The rule in CEL for a list of roles `r`. A role that is too large alone is its own schema's business."""
+    sizes = f"self.map(r, {size})"
+    return f"self.exists(r, {size} > {LARGEST_JOB}) || {sizes}.sum() <= {LARGEST_JOB}"
+
+
+WITHIN_LIMIT = f"a job has at most {LARGEST_JOB} tasks in all: split it into several jobs"
+
+
+def too_many(count: int) -> str:
+    """What is wrong with a job of so many tasks, and the way out; empty where nothing is."""
+    if count <= LARGEST_JOB:
+        return ""
+    return f"{count} tasks in all, and a job has at most {LARGEST_JOB}: split it into several jobs"

@@ -1,0 +1,122 @@
+"""A job's stored state may have been written by a user of the job: reading it costs bounded memory."""
+
+from __future__ import annotations
+
+import base64
+import json
+import resource
+import subprocess
+import sys
+import zlib
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kit.frameworks import framework, role
+from kit.volcano_jobs import task, vcjob
+from shoal.cli.jobs import Found
+from shoal.cli.views import job_row
+from shoal.dialects.dialect import Dialect
+from shoal.dialects.framework import DIALECT as FRAMEWORK
+from shoal.dialects.ledger import ANNOTATION
+from shoal.dialects.native import jobs, replicasets
+from shoal.dialects.volcano import DIALECT as VOLCANO
+from shoal.kube.objects import Obj
+
+MEMORY_BYTES = 512 * 1024 * 1024  # the chart's limit for the operator
+
+
+def volcano(**state: Any) -> Obj:
+    made = VOLCANO.default(vcjob("a", task(replicas=2)))
+    text = json.dumps({"uid": "u", **state})
+    made["metadata"] |= {"uid": "u", "namespace": "default", "annotations": {ANNOTATION: text}}
+    return made
+
+
+def packed(item: bytes, count: int = 1, *, cut: int = 0) -> Obj:
+    """A Framework whose compressed status is a list of that."""
+    made = framework(role("worker", 1))
+    squeezer, block = zlib.compressobj(wbits=31), (item + b",") * min(count, 100_000)
+    parts = [squeezer.compress(b"["), *(squeezer.compress(block) for _ in range(count // 100_000))]
+    squeezed = base64.b64encode(b"".join([*parts, squeezer.compress(item + b"]"), squeezer.flush()])[: -cut or None])
+    started = {"startTime": "2030-01-01T00:00:00Z", "state": "AttemptRunning"}
+    made["status"] = started | {"attemptStatus": {"taskRoleStatusesCompressed": squeezed.decode()}}
+    return made
+
+
+STATES = {
+    "a range of 9,000,000": lambda: volcano(roles=[{"name": "worker", "born": "0-9000000"}]),
+    "a range of 10^100": lambda: volcano(roles=[{"name": "worker", "dropped": f"0-1{'0' * 100}"}]),
+    "2,000 ranges of 10,000": lambda: volcano(roles=[{"name": f"r{i}", "born": "0-9999"} for i in range(2_000)]),
+    "a negative range before a large one": lambda: volcano(roles=[{"name": "worker", "born": "9000000-0,0-9000000"}]),
+    "many settled pods with few uids": lambda: volcano(
+        leaving=[{"role": "worker", "reason": "retry", "where": "0-9000000", "uids": ""}]
+    ),
+    "a text of 2 MB": lambda: volcano(memo="x" * 2_000_000),
+    "gzip of 600 MB": lambda: packed(b"0", 300_000_000),
+    "gzip of empty lists": lambda: packed(b"[]", 10_000_000),
+    "gzip of empty objects": lambda: packed(b"{}", 10_000_000),
+    "gzip of short texts": lambda: packed(b'"a"', 7_000_000),
+    "gzip of a deep list": lambda: packed(b"[" * 100_000 + b"]" * 100_000),
+    "gzip cut short": lambda: packed(b"{}", 10, cut=12),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_02_a_forged_state_is_refused_before_it_is_unfolded(name: str):
+    manifest = STATES[name]()
+    dialect: Dialect = FRAMEWORK if "gzip" in name else VOLCANO
+
+    assert read_with_little_memory(manifest) == "LedgerUnreadable"
+    assert "unreadable" in job_row(Found(manifest, dialect), datetime.now(UTC))
+
+
+def test_02_the_state_of_another_job_is_not_unfolded():
+    manifest = volcano(roles=[{"name": "worker", "born": "0-9000000"}])
+    manifest["metadata"]["uid"] = "another"
+
+    assert VOLCANO.restore(manifest).roles == ()
+
+
+@pytest.mark.parametrize(("dialect", "counts"), [(replicasets.DIALECT, "replicas"), (jobs.DIALECT, "active")])
+def test_02_forged_counts_of_a_status_are_shown_within_limits(dialect: Dialect, counts: str):
+    made = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": {}, "status": {counts: 2**31 - 1}}
+    assert dialect.shown is not None
+
+    assert len(dialect.shown(made).roles[0].tasks) == 10_000
+
+
+def test_02_a_forged_count_of_successes_is_shown_within_limits():
+    text = json.dumps({"uid": "u", "roles": [{"name": "pod", "counts": [2**31 - 1, 0]}]})
+    meta = {"name": "a", "namespace": "default", "uid": "u", "annotations": {ANNOTATION: text}}
+    assert jobs.DIALECT.shown is not None
+
+    assert len(jobs.DIALECT.shown({"metadata": meta, "spec": {}}).roles[0].tasks) == 10_000
+
+
+def read_with_little_memory(manifest: Obj) -> str:
+    """What reading that state comes to in a process whose memory is limited."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+    text = json.dumps(manifest)
+    reader = [sys.executable, "-c", _READER]
+    asked = subprocess.run(reader, input=text, capture_output=True, text=True, preexec_fn=limit, check=False)
+    return asked.stdout.strip() or asked.stderr[-500:]
+
+
+_READER = """
+import json, sys
+from shoal.dialects.dialect import LedgerUnreadable
+from shoal.dialects.framework import DIALECT as FRAMEWORK
+from shoal.dialects.volcano import DIALECT as VOLCANO
+manifest = json.load(sys.stdin)
+dialect = FRAMEWORK if "attemptStatus" in manifest.get("status", {}) else VOLCANO
+try:
+    dialect.restore(manifest)
+    print("read")
+except LedgerUnreadable:
+    print("LedgerUnreadable")
+"""
