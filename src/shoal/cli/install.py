@@ -11,6 +11,16 @@ from shoal.cli.installing import installation_options, printed, progress, workin
 from shoal.cli.operator import GANG_SCHEDULERS
 
 
+def _ranges(_: click.Context, parameter: click.Parameter, said: tuple[str, ...]) -> tuple[str, ...]:
+    """As Kubernetes writes them; an address alone is a range of one."""
+    from ipaddress import ip_network
+
+    try:
+        return tuple(str(ip_network(text)) for text in said)
+    except ValueError as wrong:
+        raise click.BadParameter(f"{wrong}; for example 10.0.0.0/24", param=parameter) from None
+
+
 @click.command("install")
 @installation_options
 @click.option("--image", metavar="IMAGE", help="Image of the operator.  [default: shoal:VERSION]")
@@ -20,6 +30,10 @@ from shoal.cli.operator import GANG_SCHEDULERS
 @click.option("--class", "job_class", metavar="NAME", help="Serve jobs with the label shoal.dev/class=NAME.")
 @click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written.")
 @click.option("--failure-policy", type=click.Choice(["Ignore", "Fail"]), help="Of the webhook.  [default: Ignore]")
+@click.option(
+    "--api-server", "api_servers", multiple=True, metavar="CIDR", callback=_ranges,
+    help="From where the API server calls the webhook; others may not. May be repeated.  [default: anywhere]",
+)  # fmt: skip
 @click.option(
     "--gang-scheduler",
     type=click.Choice(GANG_SCHEDULERS),
@@ -95,6 +109,8 @@ def _settled(options: Any) -> Any:
 def _options(said: dict[str, Any]) -> Any:
     from shoal.operator.deployment import Options, usual_name
 
+    if said["api_servers"] and not said["webhook"]:
+        raise click.UsageError("--api-server is for the webhook: add --webhook.")
     for name in ("sharing", "tiers", "volcano"):
         if said[f"scheduler_{name}"] is not None and not said["scheduler"]:
             raise click.UsageError(f"--scheduler-{name} is for Shoal's own scheduler: add --scheduler.")
@@ -106,6 +122,7 @@ def _options(said: dict[str, Any]) -> Any:
         "watch_namespace": "watchNamespace",
         "job_class": "jobClass",
         "failure_policy": "failurePolicy",
+        "api_servers": "apiServers",
         "service_monitor": "serviceMonitor",
         "scheduler_sharing": "schedulerSharing",
         "scheduler_tiers": "schedulerTiers",

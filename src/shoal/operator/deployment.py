@@ -68,6 +68,7 @@ class Options:
     jobClass: str = ""  # noqa: N815
     webhook: bool = False
     failurePolicy: str = "Ignore"  # noqa: N815
+    apiServers: tuple[str, ...] = ()  # noqa: N815 - ranges of addresses from which it calls the webhook; (): any
     serviceMonitor: bool = False  # noqa: N815
     scheduler: bool = False  # Shoal's own, beside the operator
     schedulerSharing: str = "proportion"  # noqa: N815
@@ -86,7 +87,8 @@ class Options:
             "shardCount": str(self.shards),
             "tierNames": ",".join(self.schedulerTiers),
         }
-        return {**asdict(self), **texts}
+        callers = [{"ipBlock": {"cidr": cidr}} for cidr in self.apiServers]
+        return {**asdict(self), **texts, "webhookCallers": callers}
 
 
 def usual_name(namespace: str = "", job_class: str = "") -> str:
@@ -341,13 +343,12 @@ def _service() -> Obj:
 
 
 def _network_policy() -> Obj:
-    """In: what is served, and nothing else. Out: the API server, whose address is the cluster's own business."""
-    ports = [
-        {"port": "metrics", "protocol": "TCP"},
-        {"port": "health", "protocol": "TCP"},
-        {"$if webhook": {"port": "webhook", "protocol": "TCP"}},
-    ]
-    spec = {"podSelector": {"matchLabels": dict(_SELECTION)}, "policyTypes": ["Ingress"], "ingress": [{"ports": ports}]}
+    """In: what is served, the webhook to the API server alone where its addresses are known. Out: anything, because
+    those addresses often are not."""
+    pages = {"ports": [{"port": "metrics", "protocol": "TCP"}, {"port": "health", "protocol": "TCP"}]}
+    called = {"ports": [{"port": "webhook", "protocol": "TCP"}], "$if apiServers": {"from": "${webhookCallers}"}}
+    ingress = [pages, {"$if webhook": called}]
+    spec = {"podSelector": {"matchLabels": dict(_SELECTION)}, "policyTypes": ["Ingress"], "ingress": ingress}
     return _object("networking.k8s.io/v1", "NetworkPolicy", spec=spec)
 
 

@@ -2,10 +2,14 @@
 
 The same functions of each language, and of the scheduler, that a cluster of our own calls in its own process. A review
 that cannot be read is a mistake of the sender and answered 400; an object is refused with every mistake and its path.
+
+A large job takes a second or more to be checked. That happens in a thread, so that the event loop goes on to renew
+the Lease and to reconcile jobs; few are checked, and few bodies are read, at the same time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -40,14 +44,27 @@ class Subject:
 Subjects = Mapping[tuple[str, str], Subject]  # by group and kind
 
 log = Logger(__name__)
+CHECKED_AT_ONCE, READ_AT_ONCE = 2, 8
+PATIENCE_SECONDS = 5  # as long as the API server waits for an answer
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def handlers(dialects: Iterable[Dialect], cluster: Cluster | None = None) -> dict[str, Handler]:
     """By path, for POSTs of AdmissionReviews. What new objects are checked against is asked of `cluster`."""
-    spoken = list(dialects)
-    return {"/validate": _handler(validated(spoken), cluster), "/mutate": _handler(completed(spoken), None)}
+    spoken, places = list(dialects), Places()
+    return {
+        "/validate": _handler(validated(spoken), cluster, places),
+        "/mutate": _handler(completed(spoken), None, places),
+    }
+
+
+class Places:
+    """How many reviews are read and checked at the same time, over all paths."""
+
+    def __init__(self) -> None:
+        self.reading = asyncio.Semaphore(READ_AT_ONCE)
+        self.checking = asyncio.Semaphore(CHECKED_AT_ONCE)
 
 
 def validated(dialects: Iterable[Dialect]) -> Subjects:
@@ -124,7 +141,7 @@ async def answer(review: Obj, subjects: Subjects, cluster: Cluster | None = None
     response: Obj = {"allowed": True}
     if subject is not None and any(request.get(word) is not None for word in ("object", "oldObject")):
         around = await _around(subject.neighbours(request), cluster) if cluster is not None else {}
-        response = subject.judge(request, around.get)
+        response = await asyncio.to_thread(subject.judge, request, around.get)
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -137,16 +154,23 @@ async def _around(kinds: Iterable[Kind], cluster: Cluster) -> dict[Kind, list[Ob
     found: dict[Kind, list[Obj]] = {}
     for kind in kinds:
         try:
-            found[kind] = (await cluster.list(kind)).items
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                found[kind] = (await cluster.list(kind)).items
         except (ApiError, OutcomeUnknown, OSError) as unseen:
             log.warning("new objects are not checked against others", kind=kind.kind, problem=str(unseen))
     return found
 
 
-def _handler(subjects: Subjects, cluster: Cluster | None) -> Handler:
+def _handler(subjects: Subjects, cluster: Cluster | None, places: Places) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
-            answered = await answer(_decode(await request.read()), subjects, cluster)
+            async with places.reading:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    body = await request.read()
+                async with places.checking:
+                    answered = await answer(await asyncio.to_thread(_decode, body), subjects, cluster)
+        except TimeoutError:
+            return web.Response(status=408, text=f"the body did not arrive within {PATIENCE_SECONDS} s\n")
         except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as problem:
             return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {problem!r}\n")
         return web.Response(body=_encode(answered), content_type="application/json")
