@@ -83,6 +83,7 @@ BAD = {
     "role twice": (framework(role("a"), role("b"), role("a")), "spec.taskRoles[2]"),
     "too few tasks": (framework(role(number=-1)), "spec.taskRoles[0].taskNumber"),
     "too many tasks": (framework(role(number=10_001)), "spec.taskRoles[0].taskNumber"),
+    "too many tasks in all": (framework(role("a", 10_000), role("b", 1)), "spec.taskRoles"),
     "failed count": (
         framework(role(failed=-2)),
         "spec.taskRoles[0].frameworkAttemptCompletionPolicy.minFailedTaskCount",
@@ -191,7 +192,9 @@ def test_whoever_brings_the_definition_again_hears_who_keeps_its_rules(server: A
     applied = server.apply(DEFINITION, definition, force="true", dryRun="All")
 
     applied.ok()
-    at = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[executionType].x-kubernetes-validations"
-    kept = f"{at}: 2 rules in CEL kept, but not enforced by the embedded API, which has Shoal check such objects itself"
+    spec = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties"
+    kept = "in CEL kept, but not enforced by the embedded API, which has Shoal check such objects itself"
+    rules = {"executionType": "2 rules", "taskRoles": "1 rule"}
     is_own = "embedded" in request.node.callspec.id
-    assert applied.warnings == ([f'299 - "{kept}"'] if is_own else [])
+    warnings = [f'299 - "{spec}[{field}].x-kubernetes-validations: {count} {kept}"' for field, count in rules.items()]
+    assert applied.warnings == (warnings if is_own else [])

@@ -57,6 +57,7 @@ AT = "spec.tasks[0].policies"
 BAD: dict[str, tuple[Obj, str]] = {
     "no tasks": (vcjob("a"), "spec.tasks"),
     "too many tasks": (vcjob("a", *(task(f"t{each}") for each in range(rules.MOST_TASKS + 1))), "spec.tasks"),
+    "too many pods in all": (vcjob("a", task("a", 10_000), task("b", 1)), "spec.tasks"),
     "a task twice": (vcjob("a", task(), task("ps"), task()), "spec.tasks"),
     "text for a number": (vcjob("a", task(replicas="2")), "spec.tasks[0].replicas"),  # type: ignore[arg-type]
     "too few pods": (vcjob("a", task(replicas=-1)), "spec.tasks[0].replicas"),

@@ -5,9 +5,11 @@ Closing removes nothing by itself; shape.py deletes what a closed run may not ke
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, RoleState
+from shoal.engine.ledger import JobState, RoleState, Round
 from shoal.engine.model import Job
 from shoal.engine.policies import Finish, Keep
 from shoal.engine.scene import Scene
@@ -46,6 +48,15 @@ def end(state: JobState, scene: Scene) -> JobState:
         run = replace(run, completed=scene.stamp)
     run = run.at(Stage.DONE, scene.stamp)
     return replace(state, run=run, stamps=replace(state.stamps, ended=scene.stamp))
+
+
+def give_up(state: JobState, outcome: Outcome, now: datetime) -> JobState:
+    """The job closed for good and without its tasks, where a state that has them cannot be stored.
+
+    Its pods belong to no task any more, so that the passes that follow delete them.
+    """
+    closed = state.close(Intent.END, now.replace(microsecond=0), outcome)
+    return replace(closed, roles=(), settled={}, round=Round())
 
 
 def _cut(state: JobState, outcome: Outcome) -> JobState:

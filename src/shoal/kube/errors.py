@@ -130,6 +130,15 @@ def too_large(message: str) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", message)
 
 
+def is_too_large(refused: ApiError) -> bool:
+    """Whether the object is larger than the server stores. etcd's own limit is reported as an internal error."""
+    if refused.code == 413 or "request is too large" in refused.message or "larger than max" in refused.message:
+        return True
+    return any(
+        cause.reason == "FieldValueTooLong" and cause.field == "metadata.annotations" for cause in refused.causes
+    )
+
+
 def unsupported_media_type(message: str) -> ApiError:
     return ApiError(415, "UnsupportedMediaType", message)
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 
 from shoal.dialects.framework import templates, transitions
+from shoal.dialects.limits import LARGEST_JOB, WITHIN_LIMIT, too_many, within_limit
 from shoal.dialects.mistakes import Model, causes
 from shoal.kube.errors import Cause
 from shoal.kube.misfits import misfits
@@ -26,13 +27,12 @@ NAME_PATTERN = "^[a-z0-9]{1,63}$"
 NAME = re.compile(NAME_PATTERN, re.ASCII)
 PREFIX_PATTERN = "^[a-z0-9]{1,58}$"  # of generateName: five letters follow
 PREFIX = re.compile(PREFIX_PATTERN, re.ASCII)
-LARGEST_ROLE = 10_000
 
 _RETRIES = "-2 retries always, -1 after every failure, 0 never, n at most n times"
 _COUNTS = "-1 or 0 switches the rule off, n asks for n tasks"
 _RIGHT = {
     "name": "1 to 63 lower case letters and digits",
-    "taskNumber": f"a role has from 0 to {LARGEST_ROLE} tasks",
+    "taskNumber": f"a role has from 0 to {LARGEST_JOB} tasks",
     "maxRetryCount": _RETRIES,
     "minFailedTaskCount": _COUNTS,
     "minSucceededTaskCount": _COUNTS,
@@ -121,12 +121,18 @@ class TaskRole(Model):
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, description="Part of the names of the role's pods")]
     task_number: Annotated[
-        int, Field(ge=0, le=LARGEST_ROLE, json_schema_extra=Int32, description="How many tasks; may change at any time")
+        int, Field(ge=0, le=LARGEST_JOB, json_schema_extra=Int32, description="How many tasks; may change at any time")
     ] = 0
     framework_attempt_completion_policy: Annotated[
         CompletionPolicy, Field(description="When the tasks of this role decide about the whole attempt")
     ] = CompletionPolicy()
     task: Annotated[Task, Field(description="What every task of the role is made of")] = Task()
+
+
+def _is_not_too_large(roles: list[TaskRole]) -> list[TaskRole]:
+    if wrong := too_many(sum(role.task_number for role in roles)):
+        raise ValueError(wrong)
+    return roles
 
 
 class Spec(Model):
@@ -141,10 +147,21 @@ class Spec(Model):
         ),
     ] = "Start"
     retry_policy: Annotated[RetryPolicy, Field(description="Whether the whole is tried again")] = RetryPolicy()
-    task_roles: list[TaskRole] = Field(
+    task_roles: Annotated[list[TaskRole], AfterValidator(_is_not_too_large)] = Field(
         [],
-        description="The roles of the application; none, or none with tasks, means paused",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        max_length=LARGEST_JOB,
+        description=f"The roles of the application, of at most {LARGEST_JOB} tasks in all; no tasks means paused",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "x-kubernetes-validations": [
+                {
+                    "rule": within_limit("(has(r.taskNumber) ? r.taskNumber : 0)"),
+                    "message": WITHIN_LIMIT,
+                    "reason": "FieldValueInvalid",
+                }
+            ],
+        },
     )
 
 
@@ -195,12 +212,15 @@ def _bad_name(path: str, name: str, *, longest: int = 63) -> Cause:
 
 def _repeated_roles(spec: Any) -> list[Cause]:
     """At the path the API server itself names for entries of one key."""
-    names = [role.get("name") for _, role in _roles(spec)]
-    return [
-        duplicate(f"spec.taskRoles[{index}]", {"name": name}, "give every role a name of its own")
-        for place, (index, _) in enumerate(_roles(spec))
-        if isinstance(name := names[place], str) and name in names[:place]
-    ]
+    seen: set[str] = set()
+    found: list[Cause] = []
+    for index, role in _roles(spec):
+        name = role.get("name")
+        if isinstance(name, str) and name in seen:
+            found.append(duplicate(f"spec.taskRoles[{index}]", {"name": name}, "give every role a name of its own"))
+        elif isinstance(name, str):
+            seen.add(name)
+    return found
 
 
 def default(manifest: Obj) -> Obj:

@@ -2,7 +2,7 @@
 
 Codes of a pod's own failure come from `failures`. The type of an end and the engine's word for it say the same:
 attributes refine "Failed", and the retry policy reads nothing else. Two codes mean that somebody deleted an object
-of ours; three are final, which no retry policy may answer.
+of ours; four are final, which no retry policy may answer.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ POD_DELETED = -101
 STOPPED = -210
 CUT = -220
 DROPPED = -230
+OVERSIZE = -240
 _LOST = frozenset({CONFIGMAP_DELETED, POD_DELETED})
-_FINAL = frozenset({STOPPED, CUT, DROPPED})
+_FINAL = frozenset({STOPPED, CUT, DROPPED, OVERSIZE})
 
 
 def nature_of(attributes: Iterable[str], code: int = 1, *, succeeded: bool = False) -> Nature:
@@ -65,6 +66,9 @@ STOP_REQUESTED = _failed(STOPPED, "StopFrameworkRequested", "User has requested 
 CUT_OFF = _failed(CUT, "FrameworkAttemptCompletion", "Stop to complete current FrameworkAttempt", PERMANENT)
 SCALED_AWAY = _failed(
     DROPPED, "DeleteTaskRequested", "User has requested to delete the Task by Framework ScaleDown", PERMANENT
+)
+TOO_LARGE = _failed(
+    OVERSIZE, "FrameworkStatusTooLarge", "The status of the Framework is too large to be stored", PERMANENT
 )
 NO_FAILED_CONTAINER = _failed(-300, "PodFailedWithoutFailedContainer")
 POD_REFUSED_UNKNOWN = _failed(-310, "PodCreationUnknownError")

@@ -207,6 +207,7 @@ def _completion(spec: Spec) -> Completion:
         verdicts=(Earliest(tuple(counts)), _ALL_DONE),
         order=(Source.STOP, Source.COMPLETION),
         stop=outcomes.STOP_REQUESTED,
+        too_large=outcomes.TOO_LARGE,
         stop_finish=Finish.DRAINED,
     )
 

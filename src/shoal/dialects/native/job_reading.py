@@ -10,6 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from shoal.dialects.dialect import ManifestInvalid
+from shoal.dialects.limits import LARGEST_INDEXED, too_many
 from shoal.dialects.native import failing
 from shoal.dialects.native.pods import mistakes_of
 from shoal.dialects.native.settings import Settings
@@ -43,8 +44,10 @@ from shoal.engine.policies import (
     When,
     WhenEmpty,
 )
+from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.validation.fields import invalid
 from shoal.kube.validation.succeeding import size_of, spans_of
 
 ROLE = "pod"
@@ -69,7 +72,12 @@ def _complete(job: Obj) -> Obj:
     return job
 
 
-admit = mistakes_of(JOB, _complete)
+_mistakes = mistakes_of(JOB, _complete)
+
+
+def admit(manifest: Obj) -> list[Cause]:
+    """What the API server refuses; and more pods than are made or remembered, which it does not."""
+    return _mistakes(manifest) or _too_large(manifest["spec"])
 
 
 def read(manifest: Obj, settings: Settings) -> Job | None:
@@ -127,6 +135,16 @@ def _policies(manifest: Obj) -> Policies:
         ),
         teardown=_TEARDOWN,
     )
+
+
+def _too_large(spec: Obj) -> list[Cause]:
+    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+    at_once = parallelism if completions is None else min(parallelism, int(completions))
+    if wrong := too_many(at_once):
+        return [invalid("spec.parallelism", parallelism, wrong)]
+    if is_indexed(spec) and int(completions or 0) > LARGEST_INDEXED:
+        return [invalid("spec.completions", completions, f"a Job by index has at most {LARGEST_INDEXED} completions")]
+    return []
 
 
 def _ending(spec: Obj) -> Ending:

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from shoal.dialects.dialect import Lookup
 from shoal.dialects.gangs import QUEUE
+from shoal.dialects.limits import LARGEST_JOB
 from shoal.dialects.volcano import lifecycle, names, plugins
-from shoal.dialects.volcano.manifest import DEFAULT_QUEUE, LARGEST_TASK, Spec, Task, Topology, default, spec_of
+from shoal.dialects.volcano.manifest import DEFAULT_QUEUE, Spec, Task, Topology, default, spec_of
 from shoal.dialects.volcano.rules import MUTABLE, NO_TASK, SAME_TASKS
 from shoal.dialects.volcano.salvaging import is_doubtful, salvaged
 from shoal.dialects.volcano.stages import NoOrder, stages
@@ -29,7 +30,7 @@ LONGEST_POD_NAME = 63
 ROOT_QUEUE = "root"
 _MADE_CLAIM = re.compile(r".+-pvc-[0-9a-z]{12}", re.ASCII)
 _RIGHT = {
-    "replicas": f"a task has from 0 to {LARGEST_TASK} pods",
+    "replicas": f"a task has from 0 to {LARGEST_JOB} pods",
     "maxRetry": "how many runs there may be, or for a task how many restarts of containers",
     "ttlSecondsAfterFinished": "seconds after the end, or null for never",
 }

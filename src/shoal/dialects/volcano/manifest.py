@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
+from shoal.dialects.limits import LARGEST_JOB, too_many
 from shoal.dialects.mistakes import Model
 from shoal.dialects.schemas import PRESERVED
 from shoal.dialects.volcano import rules
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.patching.values import clone
 
-LARGEST_TASK = 10_000
 MAX_RETRY = 3
 DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
@@ -123,7 +123,7 @@ class Task(Model):
     name: Annotated[
         str, Field(description="Part of the names of its pods", json_schema_extra={"maxLength": rules.LONGEST_NAME})
     ] = ""
-    replicas: Annotated[int, _number("How many pods; may change at any time", high=LARGEST_TASK)] = 0
+    replicas: Annotated[int, _number("How many pods; may change at any time", high=LARGEST_JOB)] = 0
     min_available: Annotated[int | None, _number("How many must be placeable together; all where it is not said")] = (
         None
     )
@@ -162,6 +162,12 @@ class Volume(Model):
     ] = None
 
 
+def _is_not_too_large(tasks: list[Task]) -> list[Task]:
+    if wrong := too_many(sum(task.replicas for task in tasks)):
+        raise ValueError(wrong)
+    return tasks
+
+
 class Spec(Model):
     """What the user wants."""
 
@@ -169,10 +175,10 @@ class Spec(Model):
 
     scheduler_name: Annotated[str, Field(description="Who places the pods")] = DEFAULT_SCHEDULER
     min_available: Annotated[int, _number("Pods that must be placeable together; 0: the sum over the tasks")] = 0
-    tasks: list[Task] = Field(
+    tasks: Annotated[list[Task], AfterValidator(_is_not_too_large)] = Field(
         default_factory=list,
         max_length=rules.MOST_TASKS,
-        description="The groups of pods",
+        description=f"The groups of pods, of at most {LARGEST_JOB} in all",
         json_schema_extra=_ruled(rules.of_tasks()),
     )
     policies: Annotated[list[Policy], Field(description="What happens when something happens")] = Field(

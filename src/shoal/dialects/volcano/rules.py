@@ -7,6 +7,7 @@ are bounded, because an API server counts what a rule may cost before it takes i
 
 from __future__ import annotations
 
+from shoal.dialects.limits import WITHIN_LIMIT, within_limit
 from shoal.kube.objects import Obj
 
 MOST_TASKS, MOST_POLICIES, MOST_EVENTS, LONGEST_NAME = 200, 64, 16, 63
@@ -80,14 +81,15 @@ def of_job() -> list[Obj]:
 
 
 def of_tasks() -> list[Obj]:
-    """Of the list: no two of one name."""
+    """Of the list: no two of one name, and not too many pods in all."""
     alone = "self.exists_one(o, has(o.name) && o.name == t.name)"
     return [
+        _rule(within_limit(_or("replicas", "0", "r")), WITHIN_LIMIT),
         _rule(
             f"self.all(t, {_or('name', repr(''), 't')} == '' || {alone})",
             "duplicated task name: give every task its own",
             reason="FieldValueDuplicate",
-        )
+        ),
     ]
 
 

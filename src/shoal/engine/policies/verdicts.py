@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from shoal.engine.policies.outcomes import BAD
+from shoal.engine.policies.outcomes import BAD, TOO_LARGE
 from shoal.engine.words import Outcome
 
 
@@ -98,6 +98,7 @@ class Completion:
     )
     needs_ready: bool = False
     stop: Outcome = BAD  # the outcome of Job.stop
+    too_large: Outcome = TOO_LARGE  # where the server does not store the state
     stop_finish: Finish = Finish.DRAINED
     limit_finish: Finish = Finish.AT_ONCE
 

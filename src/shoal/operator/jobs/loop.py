@@ -38,6 +38,8 @@ from shoal.engine import (
     bare,
 )
 from shoal.engine.advance import advance
+from shoal.engine.closing import give_up
+from shoal.kube.errors import ApiError, is_too_large
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
@@ -269,7 +271,13 @@ class JobLoop:
         observed = await self._look_closer(known, self._observe(key, known))  # 2. what is there
         step = self.advance(job, known.state, observed, now)  # 3. what it means
         self._tell_history(known, job, observed, step, now)  # 4. history, then the ledger
-        await self._store(known, job, step, now)
+        try:
+            await self._store(known, job, step, now)
+        except ApiError as refused:
+            if not is_too_large(refused):
+                raise
+            await self._give_up(key, known, job, refused, now)
+            return
         writes = [
             write
             for write in step.writes
@@ -453,6 +461,17 @@ class JobLoop:
         else:
             await self._write_ledger(known, job, step.state)
         known.state, known.receipts, known.went = step.state, (), known.went - known.heard
+
+    async def _give_up(self, key: Key, known: Known, job: Job, refused: ApiError, now: datetime) -> None:
+        """The server does not store a state of this size, today or after a pause: the job ends, and says why."""
+        outcome = job.policies.completion.too_large
+        state = give_up(known.state, outcome, now)
+        await self._write_ledger(known, job, state)
+        known.state, known.receipts, known.unsaid = state, (), ()
+        self._count(known, word_for(state))
+        text = f"{outcome.text}: {refused.message}. Use fewer tasks, or split the job."
+        self._teller.say(known.manifest, (Sentence("", "StateTooLarge", text, warning=True),))
+        self._work.add(key)  # its objects go, and the status says so
 
     def _count(self, known: Known, word: str) -> None:
         self._metrics.moved(self._kind, known.word, word)
