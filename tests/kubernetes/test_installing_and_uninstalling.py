@@ -62,10 +62,11 @@ async def test_from_the_command_line_and_off_again(ground: Ground) -> None:
     assert (tried.code, tried.err, tried.out.splitlines()[-1]) == (0, "", "Nothing was changed.")
     assert await missing(ground, NAMESPACE, ground.own)
     put = await shoal("install", *where, "--watch-namespace", ground.jobs)
-    assert (put.code, put.err) == (0, "")
+    cluster = f"Cluster: context test at {ground.plane.url}\n"
+    assert (put.code, put.err) == (0, cluster)
     assert f"Deployment {ground.options.name} created" in put.out.splitlines()
     taken = await shoal("uninstall", *where)
-    assert (taken.code, taken.err) == (0, "")
+    assert (taken.code, taken.err) == (0, cluster)
     assert taken.out.splitlines()[0] == f"Deployment {ground.options.name} deleted"
     assert taken.out.splitlines()[-2:] == [f"Namespace {ground.own} deleted", "Uninstalled; kinds and jobs are kept."]
     kept = await ground.admin.get(FRAMEWORK, "stays", ground.jobs)
