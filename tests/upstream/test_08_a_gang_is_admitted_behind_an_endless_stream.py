@@ -79,6 +79,13 @@ def test_08_admission_is_looked_at_again_when_a_group_has_waited_too_long() -> N
     assert board.view.groups[key("big")].group.phase is Phase.INQUEUE
 
 
+def test_08_a_group_that_can_never_be_admitted_wakes_nothing() -> None:
+    board = Board()
+    board.node("n", cpu=4)
+    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=Phase.PENDING)
+    assert board.cycle().wake_at is None
+
+
 def test_08_one_group_per_queue_is_admitted_beyond_the_limits() -> None:
     board = Board(starving_seconds=RESERVE_AFTER)
     board.node("n", cpu=4)

@@ -103,7 +103,8 @@ class Cycle:
         return members.group.phase if found is None else found.phase
 
     def wake(self, at: float) -> None:
-        if at > self.now and (self.wake_at is None or at < self.wake_at):
+        """Plan again then; `at` may be infinite, for what never comes."""
+        if self.now < at < float("inf") and (self.wake_at is None or at < self.wake_at):
             self.wake_at = at
 
     def deadline(self, members: Members) -> float:

@@ -191,8 +191,11 @@ class _Promised:
                 self.add(members)
 
     def add(self, members: Members) -> None:
-        group = members.group
-        still = {r: max(a - members.allocated.get(r, 0), 0) for r, a in (group.min_resources or {}).items()}
+        """Gated pods ask for nothing before their gates are removed, so their part keeps nothing from others."""
+        group, found = members.group, dict(members.allocated)
+        for pod in members.gated.values():
+            _add(found, pod.requests if pod.gated else {})
+        still = {r: max(a - found.get(r, 0), 0) for r, a in (group.min_resources or {}).items()}
         line = self._cycle.shares.standings.get(group.queue)
         for above in line.line if line else ():
             _add(self._queues.setdefault(above.queue.name, {}), still)

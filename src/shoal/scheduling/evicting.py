@@ -80,7 +80,7 @@ class Searches:
                 self._prospects.forget()
                 self._prospects_without_budgets.forget()
                 return
-        self._hopeless[alike] = self._keepers(members)
+        self._hopeless[alike] = self._keepers(members) or self._too_little(members)
         self._tell(members, self._hopeless[alike])
 
     def _keepers(self, members: Members) -> str:
@@ -94,6 +94,11 @@ class Searches:
             found = (_enough(cycle, members, steps) for steps, _ in ways)
             chosen = next((steps for steps in found if steps), [])
         return cycle.allowance.keepers({pod.key: pod for step in chosen for pod in step.pods}.values())
+
+    def _too_little(self, members: Members) -> str:
+        if not self._cycle.settings.preempt or not self._prospects.has_weaker(members):
+            return ""
+        return "evicting every pod of lower priority in its queue would not make enough room"
 
     def _tell(self, members: Members, kept: str) -> None:
         if kept:

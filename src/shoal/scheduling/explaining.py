@@ -83,7 +83,7 @@ class Explainer:
 
     def _is_held_back_by_nodes(self, still: Standstill, refusal: Refusal) -> bool:
         """Whether its queue would be allowed as much, if there were so much."""
-        return not still.words and _way_past_queue(refusal, self._cycle.shares) == MORE_NODES
+        return not still.words and not refusal.guaranteed and _way_past_queue(refusal, self._cycle.shares) == MORE_NODES
 
     def _shared(self, members: Members, still: Standstill) -> object:
         """Groups that say the same here wait for the same; None where a group is not like any other."""
@@ -221,6 +221,8 @@ def _quota(still: Standstill, refusal: Refusal, shares: Shares) -> str:
         return f"needs {need} {name}, and the cluster lets in {limit} at once, so {MORE_NODES}"
     if still.over_cluster:
         return f"needs {need} {name}; the cluster lets in {limit} at once, and groups before it already ask for {used}"
+    if refusal.guaranteed:
+        return f"needs {need} {name}, and of the {used} that are free {limit} are guaranteed to queue {refusal.queue}"
     if still.words and refusal.need > refusal.limit:
         return f"needs {need} {name}, and {still.words} allows {limit} in all, so make it smaller or have that raised"
     if still.words:

@@ -252,6 +252,10 @@ class Members:
         group = self.group
         # Counted before they are put in order: the pods of a large gang come one by one, and each is asked about.
         exist = sum(pod.generation <= group.generation for pod in self.waiting.values()) + self.ready
+        gated = [pod for pod in self.gated.values() if pod.gated]
+        if exist < group.min_member <= exist + len(gated):
+            words = f"{exist} of the {group.min_member} pods it needs at once are free of scheduling gates"
+            return "NotEnoughTasks", f"{words}; {len(gated)} {'has' if len(gated) == 1 else 'have'} some"
         if exist < group.min_member:
             return "NotEnoughTasks", f"{exist} of the {group.min_member} pods it needs at once exist"
         pods = self.minimum().pods

@@ -18,18 +18,20 @@ from shoal.scheduling.cycle import Cycle, asked_at_least
 from shoal.scheduling.members import Members
 from shoal.scheduling.shapes import Shape
 from shoal.scheduling.snapshot import Pod
-from shoal.scheduling.victims import Step, held, is_losable, steps_of_queue, steps_within
+from shoal.scheduling.victims import Step, has_weaker, held, is_losable, steps_of_queue, steps_within
 
 
 class Prospects:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._freed: dict[object, Ints] = {}  # what would become free, per resource and row
+        self._is_weaker: dict[object, bool] = {}  # whether anybody could be preempted, by queue and priority
         self._most: dict[object, int] = {}  # how many pods of a shape would fit then
 
     def forget(self) -> None:
         """Somebody gave way: there is less to be had, and others may have come to hold too much."""
         self._freed.clear()
+        self._is_weaker.clear()
         self._most.clear()
 
     def within(self, members: Members) -> bool:
@@ -41,6 +43,13 @@ class Prospects:
         if of not in self._freed:
             self._freed[of] = self._sum(pod for step in steps_within(self._cycle, members) for pod in step.pods)
         return self._could_hold(members, shape, of)
+
+    def has_weaker(self, members: Members) -> bool:
+        """Whether anything at all could be preempted for it."""
+        of = (members.group.queue, members.group.priority)
+        if of not in self._is_weaker:
+            self._is_weaker[of] = has_weaker(self._cycle, members) and bool(steps_within(self._cycle, members))
+        return self._is_weaker[of]
 
     def beyond(self, members: Members) -> bool:
         """Whether there would be room with everything gone that other queues hold beyond what they deserve."""

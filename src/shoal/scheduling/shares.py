@@ -35,6 +35,7 @@ class Refusal:
     used: int
     limit: float
     by_weight: bool = False  # it may hold more when others need less
+    guaranteed: bool = False  # to that queue: `used` is what is free and `limit` what of it is kept
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Standing:
 
     queue: Queue
     allocated: Amounts = field(default_factory=dict)
+    kept: Amounts = field(default_factory=dict)  # what of it is never reclaimed
     asked: Amounts = field(default_factory=dict)
     claimed: Amounts = field(default_factory=dict)  # by groups that waited too long for the ceiling to have room
     ceiling: dict[str, float] = field(default_factory=dict)  # absent: none
@@ -64,7 +66,13 @@ class Shares:
             if name in self.standings:
                 for above in self.standings[name].line:
                     _add(above.allocated, account.allocated.items())
+                    _add(above.kept, account.kept.amounts.items())
                     _add(above.asked, account.asked.items())
+        self._cluster = Standing(Queue(""), ceiling={name: float(amount) for name, amount in self.total.items()})
+        self._guaranteed = [standing for standing in self.standings.values() if standing.queue.guarantee]
+        if self._guaranteed:
+            for account in view.accounts.values():
+                _add(self._cluster.allocated, account.allocated.items())
         self._holders = [s for n, s in self.standings.items() if n in view.accounts]
         active = [s for s in self._holders if view.accounts[s.queue.name].groups]
         self._weights = sum(standing.queue.weight for standing in active)
@@ -181,7 +189,8 @@ class Shares:
                 continue
             part = self.part(queue.name)
             beyond = {
-                r: held - max(part.get(r, 0.0), queue.guarantee.get(r, 0)) for r, held in standing.allocated.items()
+                r: held - standing.kept.get(r, 0) - max(part.get(r, 0.0), queue.guarantee.get(r, 0))
+                for r, held in standing.allocated.items()
             }
             if any(beyond[r] > SLACK for r in [r for r in beyond if r in part] or beyond):
                 most = could_give(queue.name) if could_give is not None else beyond
@@ -221,6 +230,22 @@ class Shares:
                 if need and held.get(resource, 0) + need > limit:
                     by_weight = self.by_weight and limit < standing.hard_limits.get(resource, float("inf"))
                     return Refusal(standing.queue.name, resource, need, held.get(resource, 0), limit, by_weight)
+        return None if reclaims or not self._guaranteed else self._kept_for_others(name, asked)
+
+    def _kept_for_others(self, name: str, asked: Mapping[str, int]) -> Refusal | None:
+        """Whether so much is free only because other queues do not use what is guaranteed to them."""
+        line = self.standings[name].line
+        for standing, above in zip(line, (*line[1:], self._cluster), strict=True):
+            siblings = [s for s in self._guaranteed if s is not standing and _above(s) == _above(standing)]
+            for resource, need in asked.items():
+                free = above.ceiling.get(resource, float("inf")) - above.allocated.get(resource, 0)
+                unused = {
+                    s.queue.name: s.queue.guarantee.get(resource, 0) - s.allocated.get(resource, 0) for s in siblings
+                }
+                kept = sum(amount for amount in unused.values() if amount > 0)
+                if need and free - kept + SLACK < need <= free + SLACK:
+                    most = max(unused, key=lambda other: (unused[other], other))
+                    return Refusal(most, resource, need, int(free), kept, guaranteed=True)
         return None
 
     def _set_limits(self, standing: Standing) -> None:
@@ -257,8 +282,14 @@ class Shares:
         standing = self.standings.get(name)
         if standing is None or not standing.queue.reclaimable:
             return False
+        # Pods that are never reclaimed are no debt of the others in their queue.
         held, deserved = standing.allocated, standing.deserved
-        if any(amount and held.get(r, 0) - amount < standing.queue.guarantee.get(r, 0) for r, amount in used.items()):
+        if standing.kept:
+            held = {r: amount - standing.kept.get(r, 0) for r, amount in held.items()}
+        if any(
+            amount and standing.allocated.get(r, 0) - amount < standing.queue.guarantee.get(r, 0)
+            for r, amount in used.items()
+        ):
             return False
         has = [r for r, amount in used.items() if amount]
         named = [r for r in has if r in deserved]
@@ -274,6 +305,8 @@ class Shares:
         """Counted as held by the queue and everybody above it, until the room is rolled back."""
         pairs = tuple(asked)
         line = self.standings[name].line if name in self.standings else ()
+        if line and self._guaranteed:
+            line = (*line, self._cluster)
         for standing in line:
             _add(standing.allocated, pairs, sign)
         if line:

@@ -33,9 +33,15 @@ class Account:
 
     def __init__(self) -> None:
         self.held = Tally()
+        self.kept = Tally()  # the part of it that no other queue may reclaim: pods outside any group
         self.wanted = Tally()
         self.groups: dict[Key, Members] = {}
         self.priorities: dict[int, int] = {}  # of its groups, and how many have each
+
+    def hold(self, members: Members, vector: Vector, count: int) -> None:
+        self.held.add(vector, count)
+        if not members.is_reclaimable:
+            self.kept.add(vector, count)
 
     @property
     def allocated(self) -> Amounts:
@@ -144,6 +150,8 @@ class ClusterView:
         priority = members.group.priority
         account.priorities[priority] = account.priorities.get(priority, 0) + 1
         account.held.merge(members.held, 1)
+        if not members.is_reclaimable:
+            account.kept.merge(members.held, 1)
         account.wanted.merge(members.wanted, 1)
 
     def _close_account(self, members: Members) -> None:
@@ -153,6 +161,8 @@ class ClusterView:
         if not account.priorities[members.group.priority]:
             del account.priorities[members.group.priority]
         account.held.merge(members.held, -1)
+        if not members.is_reclaimable:
+            account.kept.merge(members.held, -1)
         account.wanted.merge(members.wanted, -1)
 
     def _drop_if_empty(self, members: Members) -> None:
@@ -213,7 +223,7 @@ class ClusterView:
                 self._sit(pod, row, 1)
             if pod.state is not RELEASING:
                 members.held.add(vector, 1)
-                account.held.add(vector, 1)
+                account.hold(members, vector, 1)
         elif place is members.waiting:
             self._shape_of.pop(pod.key, None)
             members.wanted.add(vector, 1)
@@ -272,7 +282,7 @@ class ClusterView:
                 self._sit(pod, row, -1)
             if pod.state is not RELEASING:
                 members.held.add(vector, -1)
-                account.held.add(vector, -1)
+                account.hold(members, vector, -1)
         elif place is members.waiting:
             self._shape_of.pop(pod.key, None)
             members.wanted.add(vector, -1)
@@ -373,8 +383,10 @@ class ClusterView:
             self._shape_of.pop(key, None)
             vector = self._vector_of[key]
             seated[vector] = seated.get(vector, 0) + 1
-        for books in (members, self.accounts[members.group.queue]):
-            for vector, count in seated.items():
-                books.wanted.add(vector, -count)
-                books.held.add(vector, count)
+        account = self.accounts[members.group.queue]
+        for vector, count in seated.items():
+            members.wanted.add(vector, -count)
+            account.wanted.add(vector, -count)
+            members.held.add(vector, count)
+            account.hold(members, vector, count)
         self._changed(members)

@@ -241,6 +241,8 @@ class Feed:
         if pod != known:
             self.view.set_pod(pod)
             self._on_queue(self.view.members_of(pod).group.queue)
+        if known is not None and known.gated and not pod.gated:
+            self._gates_removed(pod)
         if pod.group is not None:
             if pod != known:
                 self._show_group(pod.group)
@@ -251,6 +253,12 @@ class Feed:
             self.claims.forget(pod.key)
         if known is None or (pod != known and not _is_the_same_to_others(known, pod)):
             self._on_news()
+
+    def _gates_removed(self, pod: Pod) -> None:
+        """The group's time in the queue starts now: before, it could not use it."""
+        members = self.view.members_of(pod)
+        if members.known and not members.lone and members.group.inqueue_since is not None:
+            self.view.set_group(replace(members.group, inqueue_since=self.now))
 
     def _meet(self, group: Key, obj: Obj) -> None:
         if not self._scope.places(obj):
