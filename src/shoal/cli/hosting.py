@@ -40,6 +40,7 @@ from shoal.node.host import Host
 from shoal.node.images import Images
 from shoal.node.log_archive import Budget, LogArchive
 from shoal.node.machine import measure
+from shoal.node.projects import Projects
 from shoal.node.sandbox import linux
 from shoal.node.sandbox.keepers import Keepers
 from shoal.node.sandbox.port import Network
@@ -147,7 +148,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             await found_queues(cluster)
             nodes = _nodes(data, config, await _known_nodes(cluster), pod_range)
             await _forget_other_nodes(cluster, {node.name for node in nodes})
-            shared = Host(cluster, sandboxes, archive=LogArchive(data.path, config.logs))
+            shared = Host(cluster, sandboxes, archive=LogArchive(data.path, config.logs), projects=Projects(data.path))
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()

@@ -97,12 +97,14 @@ def command(
     from rich.console import Console
 
     from shoal.cli.progress import face
+    from shoal.cli.project import warn_of_images
     from shoal.cli.validating import refuse_mistakes
     from shoal.cli.views import printed
 
     manifests = load(files, changes)
     refuse_mistakes(manifests)
     config = configured({**options, **_FIXED}, beside=beside(files))
+    warn_of_images(manifests, config.images)
     shown = face(Console(file=cast("IO[str]", HangupProof(sys.stderr))), plain=plain, logs=logs)
     _hear_as_interrupts()
     data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.manifests import files_argument, load, set_option
-from shoal.cli.reaching import Choice, cluster_options, with_cluster
+from shoal.cli.manifests import beside, files_argument, load, set_option
+from shoal.cli.reaching import Choice, cluster_options, local_folder, with_cluster
 
 if TYPE_CHECKING:
     from shoal.cluster.kubernetes import KubernetesCluster
@@ -19,20 +19,39 @@ if TYPE_CHECKING:
 @files_argument
 @set_option
 @click.option("--dry-run", is_flag=True, help="Let the cluster judge everything and keep nothing.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file with the `images:` of these jobs, on a cluster of this machine.  [default: ./shoal.yaml, "
+    "then shoal.yaml beside the first FILE, then ~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print what the cluster stored.")
 @cluster_options
 def command(
-    choice: Choice, files: tuple[Path, ...], changes: tuple[str, ...], dry_run: bool, output: str | None
+    choice: Choice,
+    files: tuple[Path, ...],
+    changes: tuple[str, ...],
+    dry_run: bool,
+    file: Path | None,
+    output: str | None,
 ) -> None:
     """Submit jobs to a cluster.
 
     Jobs are created; other objects in the files (Services, ConfigMaps) are brought to what the files say. Stops at
-    the first object that is refused, with every mistake in it.
+    the first object that is refused, with every mistake in it. On a cluster of this machine jobs run as with
+    `shoal run`: in the folder this command is called in, with its PATH and Python environment, and with the `images:`
+    of the shoal.yaml found from here; one without `images:` leaves the cluster's own in force.
     """
+    from shoal.cli.project import load_images, project_here, warn_of_images, with_project
     from shoal.cli.submitting import submit
     from shoal.cli.views import printed
+    from shoal.node.projects import Projects
 
     manifests = load(files, changes)
+    if (folder := local_folder(choice)) is not None:
+        images = load_images(file, beside(files))
+        warn_of_images(manifests, images)
+        if not dry_run:
+            manifests = with_project(manifests, Projects(folder.path).store(project_here(images)))
 
     async def work(cluster: KubernetesCluster, namespace: str) -> list[Obj]:
         return [stored for stored, _ in await submit(cluster, manifests, namespace, dry_run=dry_run)]

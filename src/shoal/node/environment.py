@@ -80,7 +80,10 @@ def environment(
 
 
 def command_line(container: Obj, image_command: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The entry's command stands where an image's entrypoint would: `command` replaces it, `args` follow it."""
+    """The entry's command stands where an image's entrypoint would: `command` replaces it, `args` follow it.
+
+    Where there is neither, `args` are the command: `kubectl run x --image=busybox -- echo hi` writes them alone.
+    """
     command = container.get("command") or list(image_command)
     return tuple(expand(part, variables) for part in [*command, *(container.get("args") or ())])
 

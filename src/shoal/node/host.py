@@ -13,6 +13,7 @@ from shoal.logs import Logger
 from shoal.node.accounts import Accounts
 from shoal.node.log_archive import LogArchive
 from shoal.node.naming import Names
+from shoal.node.projects import Projects
 from shoal.node.records import PodFolder, PodRecord
 from shoal.node.referring import References
 from shoal.node.sandbox.port import LostSandbox, Sandbox, Sandboxes
@@ -43,6 +44,7 @@ class Host:
         accounts: Accounts | None = None,
         api: tuple[str, int] | None = None,
         archive: LogArchive | None = None,
+        projects: Projects | None = None,
     ) -> None:
         self.cluster = cluster
         self.sandboxes = sandboxes
@@ -51,6 +53,7 @@ class Host:
         self.references = References(cluster)
         self.accounts = accounts  # None where the cluster issues no tokens
         self.archive = archive  # None: logs go with their pods, as on Kubernetes
+        self.projects = projects  # None: pods name none
         self._adopting = asyncio.Lock()
         self._found: dict[str, Found] | None = None
 

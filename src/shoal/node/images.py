@@ -97,6 +97,7 @@ class Images:
     entries: Mapping[str, ImageEntry] = field(default_factory=dict)
     config_file: str = "shoal.yaml"
     base: Path = field(default_factory=Path)
+    again: str = ""  # what has a corrected file read, where that is not a new start of the cluster
 
     def entry(self, image: str) -> ImageEntry | None:
         matching = [pattern for pattern in self.entries if fnmatch.fnmatchcase(image, pattern)]
@@ -143,7 +144,8 @@ class Images:
         return (
             f'image "{image}" stands for programs in the Python environment {self.python(image)}, which is not there: '
             f"it has no folder bin. Make it, for example with `python3 -m venv {self.python(image)}`, and the "
-            f"container starts; or correct `python:` under `images:` in {self.config_file} and start the cluster again"
+            f"container starts; or correct `python:` under `images:` in {self.config_file} and "
+            f"{self.again or 'start the cluster again'}"
         )
 
     def absent(self) -> list[str]:
@@ -165,7 +167,7 @@ class Images:
             f'container {container} names no command and image "{image}" has none here. '
             f"Set `command` in the pod, or add {add} under `images:` in {self.config_file}, "
             f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}; "
-            "then stop the cluster and start it again"
+            f"then {self.again or 'stop the cluster and start it again'}"
         )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from shoal.kube.objects import Obj
+from shoal.kube.job_annotations import PROJECT
+from shoal.kube.objects import Obj, annotations_of
 from shoal.kube.quantity import Quantity
 from shoal.node import volumes
 from shoal.node.adoption import process_id
@@ -19,6 +20,7 @@ from shoal.node.config import NodeConfig
 from shoal.node.environment import Surroundings, command_line, declared, environment
 from shoal.node.images import Images
 from shoal.node.lifecycle import Waiting
+from shoal.node.projects import Projects
 from shoal.node.records import PodFolder, PodRecord
 from shoal.node.references import Lookup, NotThere
 from shoal.node.resolving import hostname_of
@@ -45,6 +47,25 @@ class Premises:
     services: tuple[Obj, ...] = ()
     lookup: Lookup = field(default_factory=Lookup)
     offered_env: Mapping[str, str] = field(default_factory=dict)  # by the sandboxes
+    projects: Projects | None = None  # None: pods bring none, as on Kubernetes
+
+    def of_project(self, pod: Obj) -> Premises:
+        """With the working folder, environment and images of the project that the pod names; raises CannotStart."""
+        name = annotations_of(pod).get(PROJECT)
+        if name is None or self.projects is None:
+            return self
+        project = self.projects.load(name)
+        if project is None:
+            missing = f"annotation {PROJECT}: this cluster has not stored the project {name!r}; submit the job again"
+            raise CannotStart(Waiting("CreateContainerConfigError", missing))
+        config = self.config
+        of_project = replace(
+            config,
+            working_dir=project.working_dir,
+            caller_env=project.environment(config.caller_env),
+            images=project.read_images(config.images),
+        )
+        return replace(self, config=of_project)
 
 
 def surroundings(pod: Obj, record: PodRecord, premises: Premises, container: str = "") -> Surroundings:
@@ -78,6 +99,7 @@ def process_spec(
 ) -> ProcessSpec:
     """The process for one start of the container; raises CannotStart."""
     prepared = prepare_volumes(pod, record, folder, premises)
+    premises = premises.of_project(pod)
     try:
         _check_probes(container)
         return _spec(pod, container, record, folder, premises, attempt, prepared)
@@ -107,7 +129,7 @@ def _spec(
     around = surroundings(pod, record, premises, name)
     variables = declared(pod, container, around)
     argv = command_line(container, config.images.command(image), variables)
-    if not container.get("command") and not config.images.command(image):
+    if not argv:
         raise CannotStart(Waiting("ImageNotConfigured", config.images.missing_command(image, name)))
     caller = {**config.caller_env, **premises.offered_env}  # the caller's own proxy is out of a pod's reach
     image_env = config.images.env(image, caller.get("PATH", os.defpath))

@@ -74,7 +74,7 @@ class PodWorker:
         self._listeners: set[Callable[[], None]] = set()
         self.runs = Runs(lambda: self.pod, record, folder, config=config, events=events, wake=self.wake)
         self._publisher = Publisher(host.cluster, pod)
-        self._premises = Premises(config, offered_env=host.environment())
+        self._premises = Premises(config, offered_env=host.environment(), projects=host.projects)
         self._blocked: dict[str, Waiting] = {}
         self._pod_blocked: Waiting | None = None
         self._last_block: Waiting | None = None
@@ -326,7 +326,12 @@ class PodWorker:
         if self._host.accounts is not None:
             issued = await self._host.accounts.issue(self.pod, self._config.clock())
             lookup, self._retry_at = replace(lookup, issued=issued), issued.again_at
-        self._premises = Premises(self._config, names.services(self.record.namespace), lookup, self._host.environment())
+        self._premises = replace(
+            self._premises,
+            services=names.services(self.record.namespace),
+            lookup=lookup,
+            offered_env=self._host.environment(),
+        )
         if self.runs.sandbox is not None and any(is_written(v) for v in self.pod["spec"].get("volumes") or ()):
             volumes.refresh(self.pod, self.folder, surroundings(self.pod, self.record, self._premises))
 

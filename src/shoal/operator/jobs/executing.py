@@ -45,7 +45,7 @@ from shoal.engine import (
 )
 from shoal.kube import names
 from shoal.kube.errors import ApiError
-from shoal.kube.job_annotations import JOB, JOB_UID, TASK
+from shoal.kube.job_annotations import JOB, JOB_UID, PROJECT, TASK
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
 from shoal.operator.jobs.children import Children
@@ -244,10 +244,12 @@ class Executor:
     def _annotate(self, pod: Obj, manifest: Obj, ref: TaskRef) -> None:
         """Name the job and the task on the pod: its node keeps their logs together when the pod is gone."""
         kind, called = self._dialect.kind, self._dialect.called
+        project = annotations_of(manifest).get(PROJECT)
         pod["metadata"]["annotations"] = {
             **annotations_of(pod),
             JOB: f"{'.'.join(filter(None, (kind.kind, kind.group)))}/{key_of(manifest).name}",
             JOB_UID: uid_of(manifest),
+            **({PROJECT: project} if project is not None else {}),
             TASK: (called(pod, manifest) if called is not None else "") or str(ref),
         }
 

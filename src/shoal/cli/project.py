@@ -1,0 +1,88 @@
+"""The project that a command is called in: the working folder, the environment and the configuration beside a job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shoal.kube.job_annotations import PROJECT
+
+if TYPE_CHECKING:
+    from shoal.cli.manifests import Manifest
+    from shoal.kube.objects import Obj
+    from shoal.node.images import Images
+    from shoal.node.projects import Project
+
+
+def load_images(file: Path | None, beside: Path | None) -> Images:
+    """The `images:` that hold for a job file, with a warning for what they name and this machine does not have."""
+    from shoal.cli.config import default_file, load
+
+    images = load(file or default_file(beside)).images
+    for line in images.absent():
+        click.echo(f"Warning: {images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
+    return images
+
+
+def project_here(images: Images) -> Project:
+    from shoal.node.projects import VARIABLES, Project
+
+    entries = {name: entry.model_dump(exclude_defaults=True) for name, entry in images.entries.items()}
+    env = {name: os.environ.get(name) for name in VARIABLES}
+    return Project(str(Path.cwd()), env, entries or None, images.config_file if entries else "")
+
+
+def with_project(manifests: Sequence[Manifest], name: str) -> list[Manifest]:
+    """Jobs and Pods with an annotation that names the project."""
+    return [replace(each, obj=_annotated(each.obj, name)) if _runs_pods(each) else each for each in manifests]
+
+
+def _runs_pods(manifest: Manifest) -> bool:
+    from shoal.dialects import dialect_of
+
+    is_pod = (manifest.api_version, manifest.kind) == ("v1", "Pod")
+    has_metadata = isinstance(manifest.obj.get("metadata"), dict)  # else it is refused, with every other mistake
+    return has_metadata and (is_pod or dialect_of(manifest.api_version, manifest.kind) is not None)
+
+
+def _annotated(obj: Obj, name: str) -> Obj:
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict | None):
+        return obj  # refused by the cluster, with the path
+    return {**obj, "metadata": {**metadata, "annotations": {**(annotations or {}), PROJECT: name}}}
+
+
+def warn_of_images(manifests: Sequence[Manifest], images: Images) -> None:
+    """A warning for every image without an entry, where there are entries: a misspelt name runs without its mounts."""
+    if not images.entries:
+        return
+    for manifest in manifests:
+        for image in dict.fromkeys(_images_in(manifest.obj)):
+            if images.entry(image) is None:
+                near = get_close_matches(image, list(images.entries), n=1, cutoff=0.5)
+                meant = f'; did you mean "{near[0]}"?' if near else f"; there are: {', '.join(images.entries)}."
+                click.echo(
+                    f'{manifest.where}: warning: image "{image}" has no entry under `images:` in '
+                    f"{images.config_file}{meant} Its command runs in your own environment.",
+                    err=True,
+                )
+
+
+def _images_in(node: Any) -> Iterator[str]:
+    """Of every list of containers, however deep a job language keeps it."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in ("containers", "initContainers") and isinstance(value, list):
+                yield from (str(each["image"]) for each in value if isinstance(each, dict) and each.get("image"))
+            else:
+                yield from _images_in(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _images_in(item)
