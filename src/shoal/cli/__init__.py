@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 
 
 def main() -> None:
@@ -12,4 +14,25 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from shoal.cli.main import HEARS_INTERRUPTS, shoal
 
-    shoal(obj=HEARS_INTERRUPTS if is_heard else None)
+    try:
+        shoal(obj=HEARS_INTERRUPTS if is_heard else None)
+    except OSError as failed:
+        sys.exit(f"Error: {sentence_of_system(failed)}")
+    finally:
+        discard_unwritable_output()
+
+
+def sentence_of_system(failed: OSError) -> str:
+    """What the system refused, such as a full disk, or standard output on one."""
+    why = failed.strerror or str(failed)
+    return f"{failed.filename}: {why}." if failed.filename else f"a file or the output cannot be written: {why}."
+
+
+def discard_unwritable_output() -> None:
+    """What standard output does not take goes to /dev/null: Python would try it again at its end, with a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (AttributeError, ValueError):
+        pass  # there is no standard output, or it is closed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import click
 
 from shoal.cli.asking import NoAnswer, items
 from shoal.cli.folders import DataFolder, Running, data_option
+from shoal.cli.orphans import end_pods, end_throwaways
 
 
 @click.command("down")
@@ -22,12 +24,14 @@ def command(folder: Path, timeout: float) -> None:
     """Stop a cluster; what it stores stays.
 
     The processes of its pods are stopped with their grace periods, as when a machine is shut down. After the next
-    `shoal up` each pod's restartPolicy decides whether it starts again.
+    `shoal up` each pod's restartPolicy decides whether it starts again. Pods that a killed cluster left running are
+    stopped as well.
     """
+    end_throwaways()
     data = DataFolder(folder)
     running = data.running()
     if running is None:
-        click.echo(f"No cluster runs in {data.path}.{left_behind(data)}")
+        _end_orphans(data)
         return
     try:
         process = os.pidfd_open(running.pid)
@@ -41,6 +45,8 @@ def command(folder: Path, timeout: float) -> None:
         stopped = _pods(data, running)
         signal.pidfd_send_signal(process, signal.SIGTERM)
         click.echo(f"Stopping the cluster in {data.path}; each pod has its grace period to end ...")
+        if ending := jobs_that_end(stopped or ()):
+            click.echo(f"Pods of these end for good, and their retry policies decide what follows: {ending}.")
         ended, _, _ = select.select([process], [], [], timeout)
     finally:
         os.close(process)
@@ -51,6 +57,33 @@ def command(folder: Path, timeout: float) -> None:
             f"or kill -9 {running.pid}: nothing is lost, the next `shoal up` finds what is left."
         )
     click.echo(f"Stopped. {afterwards(data, stopped)}")
+
+
+def _end_orphans(data: DataFolder) -> None:
+    if not data.kept_pods():
+        click.echo(f"No cluster runs in {data.path}.")
+        return
+    with data.held():
+        click.echo(f"No cluster runs in {data.path}. Ending the pods it left running when it was killed ...")
+        count, pods = end_pods(data)
+    click.echo(f"Ended {_so_many(count, 'pod', 'pods')}. {afterwards(data, pods)}")
+
+
+def jobs_that_end(pods: Iterable[Mapping[str, Any]]) -> str:
+    """Jobs and single pods with running pods that are not started again: `Framework pet (2 pods), Pod x`."""
+    from shoal.dialects import dialects
+
+    counts: Counter[str] = Counter()
+    for pod in pods:
+        if (pod.get("status") or {}).get("phase") != "Running" or pod["spec"].get("restartPolicy") != "Never":
+            continue
+        owners = ((dialect.kind.kind, dialect.owner(dict(pod))) for dialect in dialects())
+        name = next((f"{kind} {owner.key.name}" for kind, owner in owners if owner is not None), "")
+        counts[name or f"Pod {pod['metadata']['name']}"] += 1
+    return ", ".join(
+        name if name.startswith("Pod ") else f"{name} ({_so_many(count, 'pod', 'pods')})"
+        for name, count in sorted(counts.items())
+    )
 
 
 def _pods(data: DataFolder, running: Running) -> list[dict[str, Any]] | None:
@@ -88,4 +121,5 @@ def left_behind(data: DataFolder) -> str:
     if not count:
         return ""
     pods = "1 pod" if count == 1 else f"{count} pods"
-    return f" {pods} of it may still run: `{data.command('up')}` finds them again."
+    up, down = data.command("up"), data.command("down")
+    return f" {pods} of it may still run: `{up}` finds them again, `{down}` ends them."

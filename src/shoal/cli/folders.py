@@ -203,6 +203,13 @@ class DataFolder:
         draft.write_text(json.dumps(asdict(running)))
         draft.replace(self.path / "running.json")
 
+    def last_holder(self) -> str:
+        """The id of the process that holds or held the lock; '' where none did."""
+        try:
+            return self._lock.read_text()
+        except OSError:
+            return ""
+
     def last_port(self) -> int:
         """The port of the last run, so that kubeconfigs handed out keep working; 0 where there was none."""
         known = self._announced()

@@ -8,16 +8,16 @@ from the last line that was told. Whoever may not watch is told so, as is one wh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 from shoal.cli.fitting import Fit, fit_of_group, fit_of_pod
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_taken, why_waiting
-from shoal.cli.waiting import NOT_ALLOWED
+from shoal.cli.waiting import MOST_FAILURES, NOT_ALLOWED
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.reflecting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
@@ -164,8 +164,9 @@ class Follower:
     async def _keep_jobs(self, like: Found) -> None:
         """The jobs of one kind in one namespace. One that went before anybody looked is in no copy: it is over."""
         copy = Reflector(
-            self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, gives_up_on=NOT_ALLOWED
-        )
+            self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, gives_up_on=NOT_ALLOWED,
+            most_failures=MOST_FAILURES,
+        )  # fmt: skip
         running = self._kept(copy.run())
         try:
             await copy.synced.wait()
@@ -240,7 +241,9 @@ class Follower:
         def changed(change: Change) -> None:
             self._pod_changed(change, is_late=copy.synced.is_set())
 
-        copy = Reflector(self._cluster, POD, namespace, on_change=changed, gives_up_on=NOT_ALLOWED)
+        copy = Reflector(
+            self._cluster, POD, namespace, on_change=changed, gives_up_on=NOT_ALLOWED, most_failures=MOST_FAILURES
+        )
         return copy
 
     def _pod_changed(self, change: Change, *, is_late: bool) -> None:
@@ -333,18 +336,24 @@ class Follower:
         mark = self._heard.get(uid, _Mark())
         known = mark.lines
         stamped = replace(options, timestamps=True)
-        async for line in lines(self._cluster.logs(key.name, key.namespace, stamped), stamped):
-            if line.stamp < mark.stamp:
-                continue
-            if line.stamp == mark.stamp and known:
-                known -= line.is_whole
-                continue
-            text = line.stamped if options.timestamps else line.text
-            if not line.is_whole:
-                self._on_progress(job, voice, text)
-                continue
-            self._heard[uid] = self._heard.get(uid, _Mark()).after(line.stamp)
-            self._on_line(job, voice, text)
+        logs = cast("AsyncGenerator[bytes]", self._cluster.logs(key.name, key.namespace, stamped))
+        async with aclosing(logs) as chunks:
+            async for line in lines(chunks, stamped):
+                if line.stamp < mark.stamp:
+                    continue
+                if line.stamp == mark.stamp and known:
+                    known -= line.is_whole
+                    continue
+                text = line.stamped if options.timestamps else line.text
+                try:
+                    if not line.is_whole:
+                        self._on_progress(job, voice, text)
+                        continue
+                    self._heard[uid] = self._heard.get(uid, _Mark()).after(line.stamp)
+                    self._on_line(job, voice, text)
+                except OSError as unwritable:  # of the output, not of the log: asking again would not help
+                    self._break(unwritable)
+                    return
 
 
 def _gates(found: Found) -> tuple[Gate, ...]:

@@ -7,10 +7,11 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -436,9 +437,10 @@ async def _one(
     from shoal.kube.errors import ApiError
 
     options = replace(wanted.options, follow=False)
-    chunks = attempt.read(cluster, options)
     try:
-        await _echo(lines(chunks, options), wanted, head)
+        # Closed here also where the output cannot be written, not by the event loop at its end.
+        async with aclosing(cast("AsyncGenerator[bytes]", attempt.read(cluster, options))) as chunks:
+            await _echo(lines(chunks, options), wanted, head)
     except ApiError as refused:
         file = gone(attempt) if refused.code == 404 else None
         if file is None:

@@ -9,6 +9,8 @@ and exit code 1. Commands that change something print which cluster they changed
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import os
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ import click
 from click.core import ParameterSource
 
 from shoal.cli.folders import VARIABLE, DataFolder, data_option
+from shoal.cli.orphans import end_throwaways
 from shoal.cli.programs import kubeconfig_options
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from shoal.cluster.kubernetes import KubernetesCluster
 
 KUBECONFIG = "KUBECONFIG"
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EPIPE)  # of files of this machine, not of a cluster
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -138,6 +142,9 @@ def with_cluster(
     """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence."""
     from shoal.cluster.kubernetes import opened
 
+    # The command ends with one sentence; without a handler Python would print each retry of a watch before it.
+    logging.getLogger("shoal").addHandler(logging.NullHandler())
+    end_throwaways()
     connection = connection_of(choice)
 
     async def run() -> T:
@@ -173,6 +180,8 @@ def told_in_sentences() -> Iterator[None]:
     except ApiError as refused:
         raise click.ClickException(sentence_of(refused)) from None
     except (OutcomeUnknown, OSError, LedgerUnreadable) as broken:
+        if isinstance(broken, OSError) and broken.errno in _NOT_WRITTEN:
+            raise
         raise click.ClickException(ended(broken)) from None
 
 

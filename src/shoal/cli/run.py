@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ import click
 from shoal.cli import tidying
 from shoal.cli.folders import DataFolder
 from shoal.cli.manifests import Manifest, beside, files_argument, load, set_option
+from shoal.cli.orphans import end_throwaways, make_throwaway
 from shoal.cli.terminal import HangupProof, ending_signals
 from shoal.cli.up import capacity_of, configured
 from shoal.kube.objects import uid_of
@@ -107,7 +107,8 @@ def command(
     warn_of_images(manifests, config.images)
     shown = face(Console(file=cast("IO[str]", HangupProof(sys.stderr))), plain=plain, logs=logs)
     _hear_as_interrupts()
-    data = DataFolder(Path(tempfile.mkdtemp(prefix="shoal-run-")))
+    end_throwaways()
+    data = make_throwaway(is_kept=keep)
     try:
         parent = None if no_out else out or Path("shoal-out")
         code, ended = _hosted(data, config, manifests, namespace, shown, Output(parent))

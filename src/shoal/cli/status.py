@@ -12,6 +12,7 @@ import click
 from shoal.cli.asking import NoAnswer, items
 from shoal.cli.down import left_behind
 from shoal.cli.folders import DataFolder, data_option
+from shoal.cli.orphans import end_throwaways
 
 
 @click.command("status")
@@ -22,6 +23,7 @@ def command(folder: Path, output: str) -> None:
 
     Ends with code 3 where no cluster runs in the folder.
     """
+    end_throwaways()
     data = DataFolder(folder)
     running = data.running()
     if running is None:

@@ -6,14 +6,17 @@ import os
 import shlex
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from shoal.cli import tidying
 from shoal.cli.down import afterwards
-from shoal.cli.folders import DataFolder, data_option
+from shoal.cli.folders import DataFolder, Running, data_option
+from shoal.cli.orphans import end_throwaways
 
 if TYPE_CHECKING:
     from shoal.apiserver.certificates import Certificate
@@ -65,7 +68,7 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     """Start a cluster on this machine.
 
     It speaks the Kubernetes API and runs pods as processes. What it stores stays in the folder: a cluster that was
-    stopped or killed goes on where it was.
+    stopped or killed goes on where it was. Where it runs already, that is said, and the command succeeds.
 
     \b
     shoal up --detach
@@ -75,6 +78,10 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     began = time.monotonic()
     data = DataFolder(folder)
     data.make()
+    end_throwaways()
+    if ready_fd is None and (running := data.running()) is not None:
+        _print_running(data, running)
+        return
     with tidying.starting():
         config = configured(options)
     if detach:
@@ -195,6 +202,25 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
         click.echo(f"Stopped. {afterwards(data, stopped) if has_stopped_pods else still}")
 
 
+def _print_running(data: DataFolder, running: Running) -> None:
+    """The second `shoal up` has what it wants. Options for another cluster than the one that runs are not applied."""
+    click.echo(f"The cluster in {data.path} is up already at {running.url} (pid {running.pid})")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
+    click.echo(f"Stop it with `{data.command('down')}`.")
+    context = click.get_current_context()
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in ("folder", "detach")
+        and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        click.echo(
+            f"Warning: {', '.join(given)} has no effect on a cluster that runs. Stop it first, and start it with that.",
+            err=True,
+        )
+
+
 def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
     from shoal.cli.amounts import spoken
 
@@ -210,19 +236,25 @@ def _detached(data: DataFolder, config: HostConfig, began: float) -> None:
     """Go on in a process of its own, and wait here for its word or its end."""
     click.echo(f"Starting a cluster in {data.path} ...", err=True)
     with data.held():
-        said_before = data.log.stat().st_size if data.log.exists() else 0
+        pass  # another cluster there is reported before a process is made
     reading, writing = os.pipe()
     cluster = os.fork()
     if cluster == 0:
-        _leave_the_terminal(data.log, keep=writing)
-        _foreground(data, config, writing, began)
+        try:
+            _leave_the_terminal(data.log, keep=writing)
+            _foreground(data, config, writing, began)
+        except (click.ClickException, OSError) as failed:
+            why = failed.format_message() if isinstance(failed, click.ClickException) else str(failed)
+            with suppress(OSError):  # it is closed once the cluster was ready
+                os.write(writing, why.encode())
+            raise
         return
     os.close(writing)
-    with os.fdopen(reading, "rb") as word:
-        is_ready = word.read() == READY
-    if not is_ready:
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read()
+    if answer != READY:
         status = os.waitpid(cluster, 0)[1]
-        click.echo(f"Error: {_last_words(data.log, said_before)}", err=True)
+        click.echo(f"Error: {answer.decode() or f'the cluster did not start. Its log is {data.log}.'}", err=True)
         sys.exit(os.waitstatus_to_exitcode(status))
     running = data.running()
     where = running.url if running else "its address"
@@ -240,9 +272,3 @@ def _leave_the_terminal(log: Path, *, keep: int) -> None:
         os.dup2(place, number)
     os.closerange(3, keep)
     os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-
-
-def _last_words(log: Path, offset: int) -> str:
-    """What the other process said before it gave up: the error a person would have seen, or where to look."""
-    _, found, error = log.read_bytes()[offset:].decode(errors="replace").rpartition("Error: ")
-    return error.strip() if found else f"the cluster did not start. Its log is {log}."

@@ -15,6 +15,9 @@ from shoal.dialects.dialect import LedgerUnreadable
 from shoal.kube.objects import uid_of
 
 NOT_ALLOWED = (401, 403)
+# A cluster that restarts answers again within a few retries. Their pauses double from 0.2 s, so a command ends within
+# six seconds of the loss of its cluster.
+MOST_FAILURES = 6
 
 
 async def until(cluster: Cluster, job: Found, is_so: Callable[[Found | None], bool]) -> Found | None:
@@ -37,6 +40,7 @@ async def until(cluster: Cluster, job: Found, is_so: Callable[[Found | None], bo
     copy = Reflector(
         cluster, job.dialect.kind, job.namespace,
         fields=f"metadata.name={job.name}", on_change=changed, gives_up_on=NOT_ALLOWED,
+        most_failures=MOST_FAILURES,
     )  # fmt: skip
     running = asyncio.create_task(copy.run())
     synced = asyncio.create_task(copy.synced.wait())

@@ -4,8 +4,8 @@ A `Reflector` opens a streaming list, then follows changes from there. A watch t
 from the last version seen. A version that is no longer kept (410) means listing again, and what the list no
 longer holds is reported as deleted, so that nobody downstream misses a deletion. Failures are retried with
 growing, jittered pauses; a success resets them. A command that a person waits for names the refusals that end it
-instead. Several programs of one process can share a copy, and a copy can be trimmed to what its readers look at:
-a decoded object costs several times its JSON.
+instead, and how many failures in a row. Several programs of one process can share a copy, and a copy can be trimmed to
+what its readers look at: a decoded object costs several times its JSON.
 """
 
 from __future__ import annotations
@@ -61,10 +61,12 @@ class Reflector:
         on_change: Subscriber | None = None,
         trim: Trim | None = None,
         gives_up_on: Container[int] = (),
+        most_failures: int | None = None,
         clock: Clock | None = None,
         jitter: random.Random | None = None,
     ) -> None:
-        """`gives_up_on` are the codes of refusals that `run` raises; with all others it asks again for ever."""
+        """`run` retries for ever, but for refusals with the codes of `gives_up_on`, and after `most_failures` in a row
+        without anything received between them: those it raises."""
         self.kind = kind
         self.objects: dict[Key, Obj] = {}
         self.synced = asyncio.Event()
@@ -75,6 +77,8 @@ class Reflector:
         self._subscribers: list[Subscriber] = [on_change] if on_change else []
         self._trim = trim
         self._gives_up_on = gives_up_on
+        self._most_failures = most_failures
+        self._failures = 0  # in a row
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._version = ""
@@ -115,13 +119,19 @@ class Reflector:
                 if refused.code == 410:
                     self._version = ""
                     continue
-                if refused.code in self._gives_up_on:
+                if refused.code in self._gives_up_on or self._is_last_failure():
                     raise
                 log.warning("watch refused", kind=str(self.kind), code=refused.code, message=refused.message)
             except (OutcomeUnknown, OSError) as broken:
+                if self._is_last_failure():
+                    raise
                 log.warning("watch broken", kind=str(self.kind), error=str(broken))
             await pause(self._clock, seconds * self._jitter.uniform(0.5, 1.0))
             seconds = min(seconds * 2, LONGEST_PAUSE_SECONDS)
+
+    def _is_last_failure(self) -> bool:
+        self._failures += 1
+        return self._most_failures is not None and self._failures >= self._most_failures
 
     async def _follow(self) -> None:
         starting = not self._version
@@ -138,6 +148,7 @@ class Reflector:
             self._take(event)
 
     def _take(self, event: WatchEvent) -> None:
+        self._failures = 0
         obj = event.object
         if self._trim and event.type not in (EventType.BOOKMARK, EventType.DELETED):
             obj = self._trim(event)

@@ -162,7 +162,7 @@ class Runs:
         if self.sandbox is None:
             return
         with suppress(KeeperLost):
-            await _stop_all(self.sandbox, grace_seconds)
+            await stop_all(self.sandbox, grace_seconds)
             adoption.recall_from_sandbox(self._record, self.sandbox.processes())
             self._note()
         await self.close()
@@ -327,7 +327,8 @@ def _log_end(path: Path) -> str:
     return ("\n".join(shown).rstrip("\n") + "\n").encode()[-FALLBACK_BYTES:].decode(errors="replace")
 
 
-async def _stop_all(sandbox: Sandbox, grace_seconds: float) -> None:
+async def stop_all(sandbox: Sandbox, grace_seconds: float) -> None:
+    """TERM to every process, KILL to those that outlive the grace period."""
     going = [name for name, state in sandbox.processes().items() if state.started and not state.exited]
     ends = [asyncio.ensure_future(sandbox.wait(name)) for name in going]
     for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, None)):

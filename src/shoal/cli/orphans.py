@@ -1,0 +1,75 @@
+"""What a process that was killed left behind: pods of a cluster, and whole clusters of `shoal run`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.folders import DataFolder, InUse
+
+if TYPE_CHECKING:
+    from shoal.kube.objects import Obj
+
+THROWAWAY, KEPT = "shoal-run-", "shoal-kept-"  # how the folders of `shoal run` begin
+
+
+def make_throwaway(*, is_kept: bool) -> DataFolder:
+    return DataFolder(Path(tempfile.mkdtemp(prefix=KEPT if is_kept else THROWAWAY)))
+
+
+def end_throwaways() -> None:
+    """End and remove the clusters of `shoal run` that were killed. Those whose process lives hold their lock."""
+    for folder in _throwaways():
+        with suppress(InUse, click.ClickException), folder.held():
+            if count := folder.kept_pods():
+                left = "1 pod" if count == 1 else f"{count} pods"
+                click.echo(f"Ending {left} of a `shoal run` that was killed ...", err=True)
+                end_pods(folder)
+            shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _throwaways() -> Iterator[DataFolder]:
+    """Folders of this user in which a cluster was started. A new one has no process in its lock yet."""
+    with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if not entry.name.startswith(THROWAWAY) or entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+                continue
+            folder = DataFolder(Path(entry.path))
+            if folder.last_holder():
+                yield folder
+
+
+def end_pods(folder: DataFolder) -> tuple[int, list[Obj]]:
+    """Stop the pods of a cluster that does not run; how many there were, and the pods it has stored. The caller holds
+    the folder."""
+    import asyncio
+
+    from shoal.node.lifecycle import DEFAULT_GRACE_SECONDS, spec_grace
+    from shoal.node.orphans import stop_orphans
+
+    stored = {pod["metadata"]["uid"]: pod for pod in _stored_pods(folder)}
+
+    def grace_of(uid: str) -> float:
+        return spec_grace(stored[uid]) if uid in stored else DEFAULT_GRACE_SECONDS
+
+    count = asyncio.run(stop_orphans(folder.path, folder.sandboxes, grace_of))
+    return count, list(stored.values())
+
+
+def _stored_pods(folder: DataFolder) -> list[Obj]:
+    from contextlib import closing
+
+    from shoal.cluster.machinery import Machinery
+    from shoal.kube.kinds import POD
+
+    if not folder.store.exists():
+        return []
+    with closing(Machinery.open(folder.store)) as known:
+        return [stored.obj() for stored in known.list(POD).items]
