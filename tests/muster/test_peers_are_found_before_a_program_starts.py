@@ -69,15 +69,15 @@ def test_a_trainer_waits_for_everybody_and_a_server_for_servers():
     assert gathered(TRAINER, ALL).is_complete
 
 
-def test_numbers_in_names_order_the_members():
+def test_names_order_the_members_as_text():
     assert settings(SERVER, ALL) == {
-        "PADDLE_PSERVERS": "10.0.0.9:30236,10.0.0.10:30237",
-        "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.9:30236,10.0.0.10:30237",
+        "PADDLE_PSERVERS": "10.0.0.10:30236,10.0.0.9:30237",
+        "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.10:30236,10.0.0.9:30237",
         "PADDLE_TRAINER_IPS": "10.0.1.0,10.0.1.1",
-        "PADDLE_TRAINER_ID": "1",
-        "PADDLE_PSERVER_ID": "1",
+        "PADDLE_TRAINER_ID": "0",
+        "PADDLE_PSERVER_ID": "0",
         "TRAINING_ROLE": "PSERVER",
-        "PADDLE_PORT": "30237",
+        "PADDLE_PORT": "30236",
         "POD_IP": "10.0.0.10",
     }
     assert settings(TRAINER, ALL)["PADDLE_TRAINER_ID"] == "1"

@@ -2,20 +2,18 @@
 
 A member counts once its pod runs and nobody has told it to go, and a trainer that has done its part still does: nobody
 comes in its place, and the others may not have seen it run. Failures count for as long as their pods stay. Members are
-numbered by the names of their pods, numbers within names as numbers: whoever looks at the same pods gives each of
-them the same place. Servers have addresses that differ in their ports too, so that two of them may share a host.
+numbered by the names of their pods sorted as text (trainer-10 before trainer-2), as Paddle's own start script numbers
+them, so that members agree also where some of them run that script. Servers have addresses that differ in their ports
+too, so that two of them may share a host.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shoal.kube.objects import Obj, is_leaving, labels_of, name_of
 from shoal.muster.environment import PSERVER, Orders
-
-_NUMBER = re.compile(r"(\d+)")
 
 
 class TooManyFailed(Exception):
@@ -57,7 +55,7 @@ def trainers(orders: Orders, pods: Iterable[Obj]) -> list[Obj]:
 
 def _in_order(pods: Iterable[Obj], label: str, *phases: str) -> list[Obj]:
     found = [pod for pod in pods if _wears(pod, label) and _stays_in(pod, *phases)]
-    return sorted(found, key=lambda pod: _by_number(name_of(pod)))
+    return sorted(found, key=name_of)
 
 
 def settings(orders: Orders, pods: Iterable[Obj]) -> dict[str, str]:
@@ -102,8 +100,3 @@ def _stays_in(pod: Obj, *phases: str) -> bool:
 
 def _address(pod: Obj) -> str:
     return str((pod.get("status") or {}).get("podIP") or "")
-
-
-def _by_number(name: str) -> list[tuple[int, int, str]]:
-    parts = _NUMBER.split(name)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part]
