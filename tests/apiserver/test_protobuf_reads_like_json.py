@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.apiserver import protobuf
+from shoal.kube import kinds
 
 
 def number(value: int) -> bytes:
@@ -161,3 +162,9 @@ def test_every_message_named_is_there_to_be_read() -> None:
     known = set(protobuf._messages())
     named = {field.shape for name in known for field in protobuf._fields_of(name).values()}
     assert named - shapes <= known
+
+
+@pytest.mark.parametrize("kind", kinds.BUILT_IN, ids=lambda kind: f"{kind.api_version} {kind.kind}")
+def test_every_kind_that_is_served_can_be_read(kind: kinds.Kind) -> None:
+    named = envelope(kind.api_version, kind.kind, message((1, message((1, "x")))))
+    assert protobuf.decode(named)["metadata"] == {"name": "x"}
