@@ -16,7 +16,7 @@ from shoal.apiserver import executing, negotiation, paths, podparts, query, repl
 from shoal.apiserver.auth import Gate
 from shoal.apiserver.fixed import Exposition, FixedPaths
 from shoal.apiserver.paths import Place
-from shoal.apiserver.replies import Receive, Reply, Scope, Send, Stream
+from shoal.apiserver.replies import Impatience, LongReply, Receive, Reply, Scope, Send, Stream
 from shoal.apiserver.request import Request
 from shoal.apiserver.unstored import Unstored
 from shoal.apiserver.verbs import Verbs, key_of
@@ -26,7 +26,7 @@ from shoal.kube.kinds import NAMESPACE, POD, Kind
 
 log = logging.getLogger(__name__)
 
-Answer = Reply | Stream
+Answer = Reply | LongReply | Stream
 Verb = Callable[[Request, Kind, Place], Awaitable[Answer]]
 
 
@@ -60,7 +60,7 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._http(Request(scope, receive), send)
+            await self._http(Request(scope, receive), send, Impatience(send, scope))
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
         else:
@@ -73,7 +73,7 @@ class Application:
 
     # One HTTP request
 
-    async def _http(self, request: Request, send: Send) -> None:
+    async def _http(self, request: Request, send: Send, impatient: Send) -> None:
         try:
             answer = await self.answer(request)
         except Exception as error:
@@ -81,9 +81,15 @@ class Application:
         if isinstance(answer, Stream) and request.method == "HEAD":
             answer = await replies.head_of(answer)
         if isinstance(answer, Stream):
-            await self._streaming(replies.write_stream(answer, request.receive, send))
+            writing = impatient if answer.must_be_read else send
+            await self._streaming(replies.write_stream(answer, request.receive, writing))
             return
-        await replies.write(_for_reader(answer, request), send, request.headers, without_body=request.method == "HEAD")
+        without_body = request.method == "HEAD"
+        answer = _for_reader(answer, request)
+        if isinstance(answer, LongReply):
+            await replies.write_long(answer, impatient, request.headers, without_body=without_body)
+        else:
+            await replies.write(answer, impatient, request.headers, without_body=without_body)
 
     async def answer(self, request: Request) -> Answer:
         self._gate.check(request.path, request.headers)
@@ -178,8 +184,15 @@ def _refusal(error: Exception, request: Request) -> Reply:
     return replies.of_error(ApiError(500, "InternalError", told))
 
 
-def _for_reader(reply: Reply, request: Request) -> Reply:
+def _for_reader(answer: Reply | LongReply, request: Request) -> Reply | LongReply:
     """YAML or indented, for those who ask. An Accept header we cannot serve gets its refusal as JSON."""
+    if isinstance(answer, LongReply):
+        is_reshaped = b"yaml" in request.headers.get(b"accept", b"") or request.is_for_people()
+        return _reshaped(answer.joined(), request) if is_reshaped else answer
+    return _reshaped(answer, request)
+
+
+def _reshaped(reply: Reply, request: Request) -> Reply:
     accept = request.headers.get(b"accept", b"")
     if b"yaml" in accept:
         try:

@@ -8,7 +8,8 @@ will look for for hours: it is found here and reported as `fieldValidation` asks
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +23,8 @@ from shoal.kube.objects import Obj
 
 LIMIT_BYTES = 3 * 1024 * 1024
 _MAX_DEPTH = 128
+_MAX_DUPLICATES = 100  # of which paths are kept
+_MAX_SHOWN = 100  # characters of a key in a message
 
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
@@ -203,38 +206,47 @@ def _summary(data: bytes, length: int = 30) -> str:
     return (start.decode("utf-8", "replace") if data.startswith(b"{") else start.hex()) + rest
 
 
+class _Doubled(dict[str, Any]):
+    """An object in which keys stand twice."""
+
+    keys_twice: list[str]
+
+
 def _json_duplicates(data: bytes) -> tuple[str, ...]:
-    """Paths of keys that stand twice. Objects are seen inside out, so each notes its own and its children's."""
-    below: dict[int, list[str]] = {}
-    kept: list[Any] = []  # keeps ids of noted objects from being used again
+    """Paths of the first keys that stand twice: noted in the objects themselves, and found from the root."""
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(found)
-        paths: list[str] = []
-        if len(result) != len(found):
-            seen: set[str] = set()
-            paths += [key for key, _ in found if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-        for key, value in result.items():
-            paths += [f"{key}{path}" for path in _paths_below(value, below)]
-        if paths:
-            below[id(result)] = paths
-            kept.append(result)
-        return result
+        if len(result) == len(found):
+            return result
+        doubled = _Doubled(result)
+        seen: set[str] = set()
+        doubled.keys_twice = [key for key, _ in found if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+        del doubled.keys_twice[_MAX_DUPLICATES:]
+        return doubled
 
-    root = json.loads(data, object_pairs_hook=pairs)
-    return tuple(path.removeprefix(".") for path in dict.fromkeys(_rooted(root, below)))
-
-
-def _rooted(root: Any, below: dict[int, list[str]]) -> list[str]:
-    return below.get(id(root), [])
+    root = json.loads(data, object_pairs_hook=pairs, parse_int=str)
+    if not isinstance(root, dict | list):
+        return ()
+    return tuple(dict.fromkeys(islice(_duplicates_below(root, ()), _MAX_DUPLICATES)))
 
 
-def _paths_below(value: Any, below: dict[int, list[str]]) -> list[str]:
-    if isinstance(value, dict):
-        return [f".{path}" for path in below.get(id(value), ())]
-    if isinstance(value, list):
-        return [f"[{index}]{path}" for index, item in enumerate(value) for path in _paths_below(item, below)]
-    return []
+def _duplicates_below(value: Any, steps: tuple[Any, ...]) -> Iterator[str]:
+    """`steps` is the last step and the steps before it: paths are written only where something is found."""
+    if isinstance(value, _Doubled):
+        yield from (_path((key, steps)) for key in value.keys_twice)
+    children = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, child in children:
+        if isinstance(child, dict | list):
+            yield from _duplicates_below(child, (step, steps))
+
+
+def _path(steps: tuple[Any, ...]) -> str:
+    path = ""
+    while steps:
+        step, steps = steps
+        path = (f"[{step}]" if isinstance(step, int) else f".{step[:_MAX_SHOWN]}") + path
+    return path.removeprefix(".")
 
 
 def refuse_duplicates(duplicates: tuple[str, ...], kind: Kind) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any
@@ -36,6 +37,12 @@ encode = msgspec.json.Encoder().encode
 _GZIP_FROM_BYTES = 128 * 1024
 _THREAD_FROM_BYTES = 1024 * 1024
 
+# What leaves at once; the next piece leaves when the connection has room. An answer nobody reads costs no more.
+PIECE_BYTES = 64 * 1024
+# An answer of which nothing is read for this long ends, and its connection.
+STALL_SECONDS = 60.0
+ABORT = "shoal.abort"  # the extension of the ASGI scope that ends the connection at once
+
 # The limits of kube-apiserver: of all warnings together, and of each where together they are longer.
 _WARNINGS_CHARACTERS = 4096
 _WARNING_CHARACTERS = 256
@@ -50,16 +57,63 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class LongReply:
+    """A JSON answer made of parts that are shared with the store: it is never joined unless it is reshaped."""
+
+    parts: tuple[bytes | memoryview, ...]
+
+    def joined(self) -> Reply:
+        return Reply(b"".join(self.parts))
+
+
+@dataclass(frozen=True, slots=True)
 class Stream:
     """An answer without an end known in advance; `close` is called once nobody reads any more.
 
-    A source that `may_refuse` does so at its first chunk: the answer is then the refusal and no stream.
+    A source that `may_refuse` does so at its first chunk: the answer is then the refusal and no stream. One that
+    `must_be_read` ends where its reader stalls.
     """
 
     chunks: AsyncIterator[bytes]
     close: Callable[[], Awaitable[None] | None]
     content_type: bytes = JSON
     may_refuse: bool = False
+    must_be_read: bool = False
+
+
+def pieces(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """The same bytes in pieces of at most PIECE_BYTES; small parts are joined, large ones are cut."""
+    small: list[bytes | memoryview] = []
+    size = 0
+    for part in parts:
+        if size + len(part) > PIECE_BYTES and small:
+            yield b"".join(small)
+            small, size = [], 0
+        if len(part) > PIECE_BYTES:
+            view = memoryview(part)
+            for start in range(0, len(part), PIECE_BYTES):
+                yield bytes(view[start : start + PIECE_BYTES])
+            continue
+        small.append(part)
+        size += len(part)
+    if small:
+        yield b"".join(small)
+
+
+class Impatience:
+    """Ends a connection when one write takes longer than STALL_SECONDS."""
+
+    def __init__(self, send: Send, scope: Scope) -> None:
+        self._send = send
+        self._abort: Callable[[], None] = scope.get("extensions", {}).get(ABORT, lambda: None)
+        self._call_later = asyncio.get_running_loop().call_later
+
+    async def __call__(self, message: Message) -> None:
+        timer = self._call_later(STALL_SECONDS, self._abort)
+        try:
+            await self._send(message)
+        finally:
+            timer.cancel()
 
 
 def of_object(obj: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Reply:
@@ -71,6 +125,8 @@ def of_error(error: ApiError) -> Reply:
     wait = (error.details or {}).get("retryAfterSeconds")
     if wait:
         headers = ((b"retry-after", str(wait).encode()),)
+    if error.code == 401:
+        headers += ((b"connection", b"close"),)  # who is not known keeps no connection
     return Reply(encode(error.status()), error.code, headers=headers)
 
 
@@ -118,7 +174,41 @@ async def write(reply: Reply, send: Send, asked: Mapping[bytes, bytes], *, witho
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
     headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if without_body else body})
+    if without_body or len(body) <= PIECE_BYTES:
+        await send({"type": "http.response.body", "body": b"" if without_body else body})
+        return
+    await _send_pieces(pieces((body,)), send)
+
+
+async def write_long(reply: LongReply, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False) -> None:
+    headers: Headers = [(b"date", _date()), (b"content-type", JSON)]
+    size = sum(map(len, reply.parts)) + 1
+    bodies = pieces((*reply.parts, b"\n"))
+    if size >= _GZIP_FROM_BYTES and b"gzip" in asked.get(b"accept-encoding", b""):
+        headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+        bodies = _compressed_pieces(bodies)
+    else:
+        headers.append((b"content-length", b"%d" % size))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if without_body:
+        await send({"type": "http.response.body", "body": b""})
+        return
+    await _send_pieces(bodies, send)
+
+
+async def _send_pieces(bodies: Iterator[bytes], send: Send) -> None:
+    for body in bodies:
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        await asyncio.sleep(0)  # other requests have their turn
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _compressed_pieces(bodies: Iterator[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, wbits=31)
+    for body in bodies:
+        if packed := packer.compress(body):
+            yield packed
+    yield packer.flush()
 
 
 async def _compressed(body: bytes) -> bytes:

@@ -12,6 +12,7 @@ import ipaddress
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from shoal.apiserver.app import Application
+from shoal.apiserver.http_limits import MAX_CONNECTIONS, Acceptor, LimitedHttp
 
 # Longer than the 90 s after which Go clients drop an idle connection: the side that closes first must be the
 # client, else a request may meet a connection that is just being closed.
@@ -45,7 +47,13 @@ class Server:
     """`await start()`, then `url` says where; `await stop()` ends every connection."""
 
     def __init__(
-        self, app: Application, host: str = "127.0.0.1", port: int = 0, *, ssl: ssl.SSLContext | None = None
+        self,
+        app: Application,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        ssl: ssl.SSLContext | None = None,
+        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         check_address(host, encrypted=ssl is not None)
         self._app = app
@@ -53,7 +61,8 @@ class Server:
         self._port = port
         self._ssl = ssl
         self._state = ServerState()
-        self._listener: asyncio.Server | None = None
+        self._max_connections = max_connections
+        self._acceptor: Acceptor | None = None
 
     @property
     def url(self) -> str:
@@ -83,24 +92,39 @@ class Server:
         config.load()
         loop = asyncio.get_running_loop()
 
-        def connection() -> asyncio.Protocol:
-            protocol: Any = config.http_protocol_class
-            made: asyncio.Protocol = protocol(config=config, server_state=self._state, app_state={}, _loop=loop)
-            return made
+        def ended() -> None:
+            if self._acceptor is not None:
+                self._acceptor.ended()
 
+        def connection() -> asyncio.Protocol:
+            return LimitedHttp(config, self._state, {}, loop, on_end=ended)
+
+        config.ws_protocol_class = _counted(config.ws_protocol_class, ended)
         try:
-            self._listener = await loop.create_server(
-                connection, self._host, self._port, ssl=self._ssl, backlog=_BACKLOG, reuse_address=True
-            )
+            listeners = await self._listen(loop)
         except OSError as problem:
             raise ServingRefused(_why_not(self._host, self._port, problem)) from problem
-        self._port = self._listener.sockets[0].getsockname()[1]
+        self._port = listeners[0].getsockname()[1]
+        self._acceptor = Acceptor(listeners, connection, tls=self._ssl, limit=self._max_connections)
+        self._acceptor.resume()
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop) -> list[socket.socket]:
+        """asyncio resolves and binds; connections are accepted by us, who limit them."""
+        bound = await loop.create_server(
+            asyncio.Protocol, self._host, self._port, reuse_address=True, start_serving=False
+        )
+        listeners = [each.dup() for each in bound.sockets]
+        bound.close()
+        for listener in listeners:
+            listener.setblocking(False)
+            listener.listen(_BACKLOG)
+        return listeners
 
     async def stop(self) -> None:
         """Take no more requests, end streams, let what is being answered finish, then close."""
-        if self._listener is None:
+        if self._acceptor is None:
             return
-        self._listener.close()
+        self._acceptor.close()
         self._app.end_streams()
         for protocol in list(self._state.connections):
             protocol.shutdown()
@@ -113,7 +137,18 @@ class Server:
         for task in list(self._state.tasks):
             task.cancel()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
-        self._listener = None
+        self._acceptor = None
+
+
+def _counted(protocol: Any, ended: Callable[[], None]) -> Any:
+    """The websocket protocol, which takes over the connection of the request that asked for it, and its end."""
+
+    class Counted(protocol):  # type: ignore[misc]
+        def connection_lost(self, problem: Exception | None) -> None:
+            super().connection_lost(problem)
+            ended()
+
+    return Counted
 
 
 def _why_not(host: str, port: int, problem: OSError) -> str:

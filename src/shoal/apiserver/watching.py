@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 
-from shoal.apiserver import rendering, tables
+from shoal.apiserver import rendering, replies, tables
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
 from shoal.apiserver.replies import Stream, encode
@@ -26,13 +26,18 @@ async def opened(watch: Watch, kind: Kind, form: Form, asked: Query, clock: Call
     if form.shape == "Table":
         tables.included(asked)  # a wrong parameter is refused before the stream begins
     frames = _plain(watch) if not form.shape else _shaped(watch, kind, form, asked, clock)
-    return Stream(frames, watch.close)
+    return Stream(frames, watch.close, must_be_read=True)
 
 
 async def _plain(watch: Watch) -> AsyncIterator[bytes]:
     try:
         async for batch in watch:
-            yield b"".join([event.frame for event in batch]) if len(batch) > 1 else batch[0].frame
+            if sum(len(event.stored_raw) for event in batch) <= replies.PIECE_BYTES:
+                yield b"".join([event.frame for event in batch]) if len(batch) > 1 else batch[0].frame
+                continue
+            for event in batch:  # large ones leave in pieces of what is stored: a watch that is not read keeps no copy
+                for piece in replies.pieces((event.frame_head, event.stored_raw, event.frame_tail)):
+                    yield piece
     except ApiError as error:
         yield _error(error)
 

@@ -122,8 +122,14 @@ class RawEvent:
     def frame(self) -> bytes:
         """The event as one line of the watch protocol."""
         if not self._frame:
-            self._frame = b'{"type":"%b","object":%b}\n' % (self.type.value.encode(), self.stored_raw)
+            self._frame = b"".join((self.frame_head, self.stored_raw, self.frame_tail))
         return self._frame
+
+    @property
+    def frame_head(self) -> bytes:
+        return b'{"type":"%b","object":' % self.type.value.encode()
+
+    frame_tail = b"}\n"
 
     def object(self) -> Any:
         """Read only: all who watch the same change are given the same object."""
