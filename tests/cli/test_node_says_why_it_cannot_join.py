@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import LEASE, NODE
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339_micro
+from shoal.node.identity import Identity
 from shoal.node.machine import node_object
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -76,11 +77,34 @@ def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
+# Credentials and namespaces
+
+
+@pytest.mark.parametrize(
+    ("user", "groups", "node"),
+    [
+        ("system:node:n1", ("system:nodes", "system:authenticated"), "n1"),
+        ("system:node:n1", ("system:authenticated",), ""),
+        ("system:serviceaccount:a:b", ("system:nodes",), ""),
+        ("admin", ("system:masters",), ""),
+    ],
+    ids=["a node", "outside the group", "an account in the group", "an administrator"],
+)
+def test_only_a_user_of_the_group_of_nodes_is_a_node(user: str, groups: tuple[str, ...], node: str) -> None:
+    assert Identity(user, groups).node == node
+
+
+def test_no_namespace_named_is_not_every_namespace(tmp_path: Path) -> None:
+    place = ["--data", str(tmp_path / "n"), "--kubeconfig", str(kubeconfig(tmp_path, 1))]
+    code, said = run(*place, "--namespaces", "")
+    assert (code, "'' cannot be the name of a namespace" in said) == (2, True), said
+
+
 # Names that are taken
 
 
 async def taken(node: Obj | None, lease: Obj | None = None, **found: Any) -> str:
-    """What is said to a machine with the id `m1` that wants to be node `n1`."""
+    """What is said to the agent `n1_ours` that wants to be node `n1`."""
     cluster = await EmbeddedCluster.open(":memory:")
     try:
         if node is not None:
@@ -89,7 +113,7 @@ async def taken(node: Obj | None, lease: Obj | None = None, **found: Any) -> str
             await cluster.patch(NODE, "n1", patch={"status": {"nodeInfo": info}}, subresource="status")
         if lease is not None:
             await cluster.create(LEASE, lease, "kube-node-lease")
-        await check_may_join(cluster, "n1", machine(info={"machineID": "m1"}), now=NOW)
+        await check_may_join(cluster, "n1", "n1_ours", now=NOW)
     except CannotJoin as refused:
         return str(refused)
     finally:
@@ -98,25 +122,29 @@ async def taken(node: Obj | None, lease: Obj | None = None, **found: Any) -> str
 
 
 NODE_ONE = node_object("n1", machine(), {}, "")
-ALIVE = {
-    "metadata": {"name": "n1"},
-    "spec": {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": rfc3339_micro(NOW)},
-}
+
+
+def held_by(holder: str, *, ago: timedelta = timedelta()) -> Obj:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 40, "renewTime": rfc3339_micro(NOW - ago)}
+    return {"metadata": {"name": "n1"}, "spec": spec}
 
 
 async def test_a_name_that_is_free_or_was_ours_may_be_taken() -> None:
     assert await taken(None) == ""
-    assert await taken(NODE_ONE, ALIVE, machineID="m1", containerRuntimeVersion="shoal://0.1") == ""
-    assert await taken(NODE_ONE, None, machineID="m2", containerRuntimeVersion="shoal://0.1") == ""
+    assert await taken(NODE_ONE, held_by("n1_ours"), containerRuntimeVersion="shoal://0.1") == ""
+    gone = held_by("n1_theirs", ago=timedelta(seconds=41))
+    assert await taken(NODE_ONE, gone, containerRuntimeVersion="shoal://0.1") == ""
 
 
 async def test_a_node_with_containers_is_never_taken_over() -> None:
-    said = await taken(NODE_ONE, None, machineID="m1", containerRuntimeVersion="containerd://2.1")
+    said = await taken(NODE_ONE, None, containerRuntimeVersion="containerd://2.1")
     assert said == (
-        "there is a node n1 already, and it runs containers (containerd://2.1). Choose another name with --name."
+        "there is a node n1 already, and it runs containers (containerd://2.1). "
+        "Choose another name, with credentials for it."
     )
 
 
-async def test_a_node_that_another_machine_keeps_alive_is_never_taken_over() -> None:
-    said = await taken(NODE_ONE, ALIVE, machineID="m2", containerRuntimeVersion="shoal://0.1")
-    assert said == "another machine is node n1 and is alive. Choose another name with --name."
+@pytest.mark.parametrize("holder", ["n1_theirs", "n1"], ids=["of another folder", "a kubelet, or of `shoal up`"])
+async def test_a_node_that_another_agent_keeps_alive_is_never_taken_over(holder: str) -> None:
+    said = await taken(NODE_ONE, held_by(holder, ago=timedelta(seconds=39)), containerRuntimeVersion="shoal://0.1")
+    assert said.startswith(f"another agent is node n1 and is alive: it holds the Lease as {holder}. Stop it")

@@ -254,7 +254,8 @@ def apiserver_flags(folder: Path, etcd_port: int, port: int, token: str) -> list
     authentication.write_text(json.dumps(ANONYMOUS_PATHS))
     return [
         f"--etcd-servers=http://127.0.0.1:{etcd_port}", "--bind-address=127.0.0.1", f"--secure-port={port}",
-        f"--cert-dir={folder / 'certificates'}", f"--token-auth-file={tokens}", "--authorization-mode=RBAC",
+        f"--cert-dir={folder / 'certificates'}", f"--token-auth-file={tokens}", "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
         f"--authentication-config={authentication}", "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
         "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true", "--endpoint-reconciler-type=none",

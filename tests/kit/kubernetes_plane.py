@@ -14,13 +14,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+import shoal
 from kit import control_plane
 from kit.control_plane import ControlPlane
+from kit.node_credentials import apply_roles, make_authority, make_client, node_kubeconfig
+from kit.ordinary_user import NOBODY, POWERLESS
 from kit.whole_run import folder_of_the_run, needs_a_control_plane
 
 NODE = "shore"
@@ -28,6 +30,7 @@ CONFIG = "shoal.yaml"
 PROGRAMS = ("kube-controller-manager", "kube-scheduler")
 CONTROLLERS = (
     *control_plane.CONTROLLERS,
+    "certificatesigningrequest-signing-controller",
     "deployment-controller",
     "endpointslice-controller",
     "job-controller",
@@ -62,18 +65,38 @@ class NodeProcess:
         self.data = data
         words = ["node", "--kubeconfig", str(kubeconfig), "--data", str(data), "--address", "127.0.0.1", "--port", "0"]
         self._words = [*words, *options]
+        self._program = [sys.executable]
+        self._env = {name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")}
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def add(self, *options: str) -> None:
+        self._words += options
+
+    def run_as_ordinary_user(self, python: str, home: Path) -> None:
+        """Whose `python` it is; all that is in `home` is given to that user."""
+        self._program = [*POWERLESS, python]
+        site = next(path for path in sys.path if path.endswith("site-packages"))
+        found_in = f"{Path(shoal.__file__).parents[1]}:{site}"
+        self._env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": found_in, "PYTHONDONTWRITEBYTECODE": "1"}
+        for path in (home, *home.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
 
     def start(self) -> None:
         """Returns when the node says that it is ready."""
         reading, writing = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "shoal", *self._words, "--ready-fd", str(writing)],
+            [*self._program, "-m", "shoal", *self._words, "--ready-fd", str(writing)],
             pass_fds=[writing],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if not name.startswith("SHOAL_")},
+            env=self._env,
+            cwd="/",
         )
         os.close(writing)
         with os.fdopen(reading, "rb") as word:
@@ -111,13 +134,18 @@ class NodeProcess:
 
 class WorldKeeper(control_plane.Keeper):
     def start(self, programs: Sequence[str]) -> ControlPlane:
-        (self.folder / "clients").mkdir(exist_ok=True)
-        write_client_certificates(self.folder / "clients")
+        clients = self.folder / "clients"
+        clients.mkdir(exist_ok=True)
+        make_authority(clients)
+        make_client(clients, "kubelet", "kube-apiserver-kubelet-client", "system:masters")
         plane = super().start(programs)
+        apply_roles(self.bin / "kubectl", plane.kubeconfig)
         options = [option for amount in ROOM for option in ("--capacity", amount)]
         if (self.folder / CONFIG).exists():
-            options += ["--config", str(self.folder / CONFIG)]
-        node = NodeProcess(plane.kubeconfig, self.folder / "node", "--name", NODE, *options)
+            # Those images may lie in the home of the user who runs the tests, where pods with users of their own fail.
+            options += ["--config", str(self.folder / CONFIG), "--allow-root"]
+        credentials = node_kubeconfig(plane, NODE, self.folder / "credentials")
+        node = NodeProcess(credentials, self.folder / "node", *options)
         node.start()
         self.stack.callback(node.stop)
         return plane
@@ -130,39 +158,11 @@ class WorldKeeper(control_plane.Keeper):
                 f"--client-ca-file={clients / 'ca.crt'}", f"--kubelet-client-certificate={clients / 'kubelet.crt'}",
                 f"--kubelet-client-key={clients / 'kubelet.key'}",
             ],
-            "kube-controller-manager": [f"--controllers={','.join(CONTROLLERS)}", f"--root-ca-file={authority}"],
+            "kube-controller-manager": [
+                f"--controllers={','.join(CONTROLLERS)}", f"--root-ca-file={authority}",
+                f"--cluster-signing-cert-file={clients / 'ca.crt'}", f"--cluster-signing-key-file={clients / 'ca.key'}",
+            ],
         }.get(program, ())  # fmt: skip
-
-
-def write_client_certificates(folder: Path) -> None:
-    """An authority for clients, and the certificate the API server shows to nodes."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-    def named(common: str, *groups: str) -> x509.Name:
-        pairs = [(NameOID.ORGANIZATION_NAME, group) for group in groups] + [(NameOID.COMMON_NAME, common)]
-        return x509.Name([x509.NameAttribute(kind, value) for kind, value in pairs])
-
-    def signed(subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.Certificate:
-        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
-        builder = builder.serial_number(x509.random_serial_number())
-        builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=2))
-        builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-        if not ca:
-            builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
-        return builder.sign(authority, hashes.SHA256())
-
-    now, issuer = datetime.now(UTC), named("clients of the test")
-    authority, own = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    pem = serialization.Encoding.PEM
-    (folder / "ca.crt").write_bytes(signed(issuer, authority, ca=True).public_bytes(pem))
-    certificate = signed(named("kube-apiserver-kubelet-client", "system:masters"), own, ca=False)
-    (folder / "kubelet.crt").write_bytes(certificate.public_bytes(pem))
-    (folder / "kubelet.key").write_bytes(
-        own.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any
 
 from kit.control_plane import ControlPlane
 from kit.kubernetes_plane import NodeProcess
+from kit.node_credentials import node_kubeconfig
 from shoal.cluster.connecting import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.port import EventType, LogOptions
@@ -36,7 +37,8 @@ async def reached(plane: ControlPlane) -> AsyncIterator[tuple[KubernetesCluster,
 def own_node(plane: ControlPlane, data: Path, *options: str) -> tuple[NodeProcess, str]:
     """A second node, for tests that hurt it, which only pods that say so come to; and its name."""
     name = f"n-{secrets.token_hex(4)}"
-    return NodeProcess(plane.kubeconfig, data, "--name", name, "--taint", f"{KEEP_AWAY}=yes:NoSchedule", *options), name
+    credentials = node_kubeconfig(plane, name, data.with_name(f"{data.name}-credentials"))
+    return NodeProcess(credentials, data, "--taint", f"{KEEP_AWAY}=yes:NoSchedule", *options), name
 
 
 def pod(name: str, script: str, *, node: str = "", **spec: Any) -> Obj:

@@ -38,7 +38,7 @@ async def test_the_node_is_registered_with_room_labels_and_taints(
     assert {"key": "shore.example.com/mine", "value": "yes", "effect": "NoSchedule"} in node["spec"]["taints"]
     assert node["status"]["allocatable"]["example.com/lamp"] == "3"
     assert (is_true(node, "Ready"), is_true(left, "Ready")) == (True, False)
-    assert lease["spec"]["holderIdentity"] == name
+    assert lease["spec"]["holderIdentity"].startswith(f"{name}_")
     assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
 
 

@@ -77,6 +77,7 @@ def test_four_workers_then_two_then_three_succeed(tmp_path: Path, monkeypatch: p
         install(plane)
         monkeypatch.setenv("KUBECONFIG", plane.kubeconfig)
         stage = demo.Stage(str(tmp_path / "nothing"))
+        del stage.env["SHOAL_DATA"]  # which would name a cluster of this machine
         stage.type("shoal submit pet.yaml")
         demo.train(stage)
         stage.type("shoal wait pet")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,17 @@ from shoal.kube.objects import Obj
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 
 
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that pods reach and write to by its path, although they run as another user."""
+    with tempfile.TemporaryDirectory(prefix="shoal-notes-") as made:
+        folder = Path(made)
+        folder.chmod(0o777)
+        (folder / "notes").touch()
+        (folder / "notes").chmod(0o666)
+        yield folder
+
+
 def noting(notes: Path, then: str) -> str:
     return f'echo "$HOSTNAME" >> {notes}; {then}'
 
@@ -28,6 +41,7 @@ async def begin(cluster: KubernetesCluster, namespace: str, notes: Path, *, node
     """Two pods: one stays, one ends when its pipe is written to."""
     pipe = notes.with_name("pipe")
     os.mkfifo(pipe)
+    pipe.chmod(0o666)
     scripts = {"stays": "exec sleep 1000", "ends": f"read word < {pipe}; exit 0"}
     for name, then in scripts.items():
         await cluster.create(POD, pod(name, noting(notes, then), node=node), namespace)
@@ -39,10 +53,12 @@ def restarts(found: Obj) -> int:
     return int(found["status"]["containerStatuses"][0]["restartCount"])
 
 
-async def test_an_agent_killed_with_minus_nine_finds_its_pods(kubernetes_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_an_agent_killed_with_minus_nine_finds_its_pods(
+    kubernetes_plane: ControlPlane, tmp_path: Path, shared: Path
+) -> None:
     process, name = own_node(kubernetes_plane, tmp_path / "n")
     process.start()
-    notes = tmp_path / "notes"
+    notes = shared / "notes"
     try:
         async with reached(kubernetes_plane) as (cluster, namespace):
             pipe = await begin(cluster, namespace, notes, node=name)
@@ -64,8 +80,8 @@ async def test_an_agent_killed_with_minus_nine_finds_its_pods(kubernetes_plane: 
         process.stop()
 
 
-async def test_a_restarted_api_server_finds_the_node_at_work(tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
+async def test_a_restarted_api_server_finds_the_node_at_work(tmp_path: Path, shared: Path) -> None:
+    notes = shared / "notes"
     with control_plane.kept(WorldKeeper, tmp_path / "plane", PROGRAMS) as keeper:
         async with reached(keeper.plane) as (cluster, namespace):
             pipe = await begin(cluster, namespace, notes, node="")

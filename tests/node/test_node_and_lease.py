@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kit.fake_sandbox import FakeSandboxes
 from kit.pods import config, container, machine, phase_is, pod, running_agent, wait_for_pod
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import LEASE, NODE, POD, SERVICE
+from shoal.kube.times import rfc3339_micro
 from shoal.node.agent import Agent
 from shoal.node.config import split
 from shoal.node.heartbeat import NodeRefused
@@ -55,6 +57,21 @@ async def test_the_lease_is_renewed_by_the_clock(cluster: EmbeddedCluster, tmp_p
                 break
 
 
+async def test_an_agent_ends_when_another_one_holds_its_lease(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    agent = Agent(cluster, FakeSandboxes(), config(tmp_path, renew_seconds=0.01, holder="n1_own"))
+    running = asyncio.create_task(agent.run())
+    await agent.ready.wait()
+    until = rfc3339_micro(datetime.now(UTC) + timedelta(hours=1))
+    await cluster.patch(
+        LEASE, "n1", "kube-node-lease", patch={"spec": {"holderIdentity": "n1_other", "renewTime": until}}
+    )
+    with pytest.raises(ExceptionGroup) as ended:
+        await asyncio.wait_for(running, 60)
+    assert ended.group_contains(
+        NodeRefused, match="another agent is node n1 and is alive: it holds the Lease as n1_other"
+    )
+
+
 async def test_a_node_somebody_deleted_comes_back(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     async with running_agent(cluster, FakeSandboxes(), config(tmp_path)):
         first = await cluster.get(NODE, "n1")
@@ -69,7 +86,7 @@ async def test_a_node_that_will_never_be_taken_ends_with_a_sentence(cluster: Emb
     with pytest.raises(NodeRefused) as refused:
         await asyncio.wait_for(Agent(cluster, FakeSandboxes(), declared).run(), 60)
     assert str(refused.value).startswith('the API does not take node n1: Node "n1" is invalid: [status.capacity')
-    assert str(refused.value).endswith("stands in --capacity and in `capacity:` of shoal.yaml.")
+    assert str(refused.value).endswith("stands in --capacity, --label and --taint, and in `capacity:` of shoal.yaml.")
 
 
 async def test_nodes_of_one_machine_share_names_and_split_the_rest(cluster: EmbeddedCluster, tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def waited_for_first(folder: Path, *argv: str) -> tuple[Charge, list[Charge]]:
         "id": "main.0", "argv": list(argv), "env": {}, "cwd": "/", "mounts": [], "uid": None, "gid": None,
         "log_file": str(folder / "log"), "log_max_bytes": 1 << 20, "log_max_files": 1,
         "memory_bytes": None, "cpu_milli": None,
+        "hidden": [], "no_new_privs": False,
     }  # fmt: skip
     charge = Charge(process, sandbox="pod", journal=Journal(str(folder)), loop=UnwatchedLoop())  # type: ignore[arg-type]
     told: list[Charge] = []

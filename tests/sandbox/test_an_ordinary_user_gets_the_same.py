@@ -10,29 +10,11 @@ from pathlib import Path
 import pytest
 
 import shoal
+from kit.ordinary_user import NOBODY, POWERLESS, usable_python
 
 pytestmark = pytest.mark.processes
 
-NOBODY = 65534
 HERE = Path(__file__).parent
-
-
-def usable_python() -> str | None:
-    """An interpreter of this version that an ordinary user may run (root's own may lie in root's home)."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for candidate in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        command = ["setpriv", *POWERLESS, candidate, "-c", BY_ITSELF]
-        try:
-            if subprocess.run(command, capture_output=True, timeout=60, cwd="/").returncode == 0:
-                return candidate
-        except FileNotFoundError:
-            return None
-    return None
-
-
-# An interpreter counts when it has the modules we use and can be started again by the name it has for itself.
-BY_ITSELF = "import ssl, sqlite3, subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
-POWERLESS = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="these tests already run as an ordinary user")
@@ -64,7 +46,7 @@ def test_all_of_it_as_an_ordinary_user() -> None:
         f"--basetemp={home}/t",
     ]
     done = subprocess.run(
-        ["setpriv", *POWERLESS, *pytest_of_their_own], env=env, cwd=HERE.parents[1], capture_output=True, text=True
+        [*POWERLESS, *pytest_of_their_own], env=env, cwd=HERE.parents[1], capture_output=True, text=True
     )
     subprocess.run(["rm", "-rf", str(home)], check=True)
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from shoal.apiserver.certificates import Certificate, ensure
@@ -24,20 +26,21 @@ from shoal.cli.hosting import node_name, own_address
 from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.cluster.port import Cluster
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import LEASE, NODE
+from shoal.kube.kinds import LEASE, NODE, Kind
 from shoal.kube.objects import Obj, at_path
-from shoal.kube.times import parse
 from shoal.logs import Logger
+from shoal.node import lease
 from shoal.node.accounts import Accounts
 from shoal.node.agent import Agent
-from shoal.node.config import NodeConfig
-from shoal.node.heartbeat import LEASE_NAMESPACE, NodeRefused
+from shoal.node.config import Confinement, NodeConfig
+from shoal.node.heartbeat import NodeRefused
 from shoal.node.host import Host
+from shoal.node.identity import GROUP, PREFIX, review_self
 from shoal.node.images import Images
 from shoal.node.kubelet.callers import Authorities, Callers
 from shoal.node.kubelet.serving import Kubelet
-from shoal.node.machine import Machine, measure
-from shoal.node.rights import Need, missing
+from shoal.node.machine import measure
+from shoal.node.rights import NEEDS, Need, lease_need, missing
 from shoal.node.sandbox.keepers import Keepers, NetworkNotToBeHad
 from shoal.node.sandbox.port import Network
 
@@ -66,6 +69,9 @@ class JoinConfig:
     taints: tuple[Obj, ...] = ()
     certificate: Certificate | None = None  # None: one of our own
     images: Images = field(default_factory=Images)
+    namespaces: frozenset[str] = frozenset()  # whose pods run here; empty: all
+    allow_root: bool = False  # pods run as the agent's own user, root included, or as any user they name
+    hidden: tuple[Path, ...] = ()  # files with credentials of the agent, besides its data folder
     api: tuple[str, int] | None = None  # where pods find the API; None: where the cluster says
     pod_pids_limit: int | None = None  # None: a quarter of what the machine can hold; 0: no limit
 
@@ -89,10 +95,16 @@ async def join(
 ) -> bool:
     """Run until SIGTERM, which leaves the pods' processes to the next start, or SIGINT, which stops them first; a
     second SIGINT leaves them too. Whether they were stopped."""
-    await cluster.require_supported()
-    await check_rights(cluster)
+    version = await cluster.require_supported()
+    if version is not None and version.is_ours:
+        raise CannotJoin(
+            "this is a cluster of `shoal up`, which runs its pods on this machine itself; a second node here would run "
+            "each of them twice. Name a Kubernetes cluster with --kubeconfig or --context."
+        )
+    name = await find_name(cluster, config.name)
+    await check_rights(cluster, name)
     leave, stop = _signalled()
-    async with joined(data, cluster, config) as node:
+    async with joined(data, cluster, replace(config, name=name)) as node:
         log.info("node has joined", node=node.config.name)
         on_ready(node)
         await _first_of(node.broken, leave.wait(), stop.wait())
@@ -108,17 +120,21 @@ async def joined(data: DataFolder, cluster: Cluster, config: JoinConfig) -> Asyn
     """A node from the moment the cluster may place pods on it; it ends with the body, its pods' processes do not."""
     address = config.address or own_address()
     machine = measure(data.path, host_ip=address)
-    name = config.name or node_name(machine.hostname)
-    await check_may_join(cluster, name, machine, now=datetime.now(UTC))  # 1. nobody else is this node
+    name, folder = config.name or node_name(machine.hostname), data.path.resolve()
+    holder = f"{name}_{_agent_id(folder)}"
+    await check_may_join(cluster, name, holder, now=datetime.now(UTC))  # 1. no other agent is this node
     sandboxes = await _sandboxes(data, config.pod_pids_limit)  # 2. where pods can live
+    separate_users = os.geteuid() == 0 and not config.allow_root
     listener = _listen(address, config.port)
     try:
         settings = NodeConfig(
-            name, data.path, machine,
+            name, folder, machine,
             capacity=config.capacity, labels={**LABEL, **config.labels}, taints=config.taints, images=config.images,
-            kubelet_port=listener.getsockname()[1], caller_env=_shown_to_pods(), working_dir="/",
+            kubelet_port=listener.getsockname()[1], caller_env=_shown_to_pods(separate_users), working_dir="/",
+            namespaces=config.namespaces, holder=holder,
+            confinement=Confinement(hidden=(folder, *config.hidden), separate_users=separate_users),
         )  # fmt: skip
-        host = Host(cluster, sandboxes, accounts=Accounts(cluster), api=config.api)
+        host = Host(cluster, sandboxes, accounts=Accounts(cluster), api=config.api, watches_claims=False)
         agent = Agent(cluster, sandboxes, settings, host=host)
         tls = (config.certificate or ensure(data.certificates, address)).context()
         running = asyncio.create_task(_run(agent, host, cluster, listener, tls))
@@ -168,56 +184,81 @@ def _listen(address: str, port: int | None) -> socket.socket:
     raise ServingRefused(f"{problem}. Choose another --address or --port; 0 takes any free one.")
 
 
-def _shown_to_pods() -> dict[str, str]:
-    return {name: os.environ[name] for name in SHOWN_TO_PODS if name in os.environ}
+def _shown_to_pods(separate_users: bool) -> dict[str, str]:
+    shown = {name: os.environ[name] for name in SHOWN_TO_PODS if name in os.environ}
+    return {**shown, "HOME": "/"} if separate_users else shown  # root's home is of no use to other users
+
+
+def _agent_id(folder: Path) -> str:
+    """Made once per data folder: a start in the same folder goes on as the same agent."""
+    path = folder / "agent-id"
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        path.write_text(secrets.token_hex(8))
+        return path.read_text()
 
 
 # Whether the cluster takes us
 
 
-async def check_rights(cluster: KubernetesCluster) -> None:
+async def find_name(cluster: Cluster, wanted: str) -> str:
+    """The name of the node that the kubeconfig's credentials are for; CannotJoin where they are for none."""
+    identity = await review_self(cluster)
+    node = identity.node
+    if not node:
+        raise CannotJoin(
+            f"the kubeconfig authenticates as {identity.user or 'an unknown user'}, not as a node: a node needs "
+            f"credentials of its own, of user {PREFIX}NAME in group {GROUP}, which reach no more than its own pods' "
+            "objects. docs/node.md shows how to make them."
+        )
+    if wanted and wanted != node:
+        raise CannotJoin(
+            f"the kubeconfig is for node {node}, not for {wanted}. Leave --name out, or use credentials of {wanted}."
+        )
+    return node
+
+
+async def check_rights(cluster: KubernetesCluster, node: str) -> None:
     """All that is missing at once, before anything is registered."""
 
     async def may(verb: str, need: Need) -> bool:
-        return (await cluster.may(verb, need.kind, subresource=need.subresource)).is_allowed
+        return (await cluster.may(verb, need.kind, need.namespace, need.name)).is_allowed
 
-    lacking = await missing(may)
-    if lacking:
+    if await missing(may, (lease_need(node),)):
+        raise CannotJoin(
+            f"the cluster does not let user {PREFIX}{node} be a node: its API servers need "
+            "--authorization-mode=Node,RBAC and the admission plugin NodeRestriction."
+        )
+    if lacking := await missing(may, NEEDS):
         listed = "\n".join(f"  {line}" for line in lacking)
         raise CannotJoin(
             f"the user of the kubeconfig may not do what a node has to:\n{listed}\n"
-            "Bind it to the ClusterRole that docs/node.md shows, or use another kubeconfig."
+            "Apply the roles that docs/node.md shows."
         )
 
 
-async def check_may_join(cluster: Cluster, name: str, machine: Machine, *, now: datetime) -> None:
-    """A Node of that name that is another machine's, alive, or no process node, is not ours to take."""
-    try:
-        node = await cluster.get(NODE, name)
-    except ApiError as refused:
-        if refused.code == 404:
-            return
-        raise
-    info = at_path(node, "status", "nodeInfo") or {}
-    runtime = info.get("containerRuntimeVersion") or ""
+async def check_may_join(cluster: Cluster, name: str, holder: str, *, now: datetime) -> None:
+    """A Node that runs containers, or that another agent keeps alive, is not ours to take."""
+    node = await _found(cluster, NODE, name)
+    runtime = at_path(node, "status", "nodeInfo", "containerRuntimeVersion") or ""
     if runtime and not runtime.startswith(OURS):
         raise CannotJoin(
-            f"there is a node {name} already, and it runs containers ({runtime}). Choose another name with --name."
+            f"there is a node {name} already, and it runs containers ({runtime}). Choose another name, "
+            "with credentials for it."
         )
-    same = info.get("machineID") == machine.info.get("machineID")
-    if runtime and not same and await _is_alive(cluster, name, now):
-        raise CannotJoin(f"another machine is node {name} and is alive. Choose another name with --name.")
+    if other := lease.other_holder(await _found(cluster, LEASE, name, lease.NAMESPACE), holder, now):
+        raise CannotJoin(lease.is_held(name, other))
 
 
-async def _is_alive(cluster: Cluster, name: str, now: datetime) -> bool:
+async def _found(cluster: Cluster, kind: Kind, name: str, namespace: str = "") -> Obj:
+    """Empty where there is none."""
     try:
-        lease = await cluster.get(LEASE, name, LEASE_NAMESPACE)
+        return await cluster.get(kind, name, namespace)
     except ApiError as refused:
         if refused.code == 404:
-            return False
+            return {}
         raise
-    renewed, lasts = at_path(lease, "spec", "renewTime"), at_path(lease, "spec", "leaseDurationSeconds")
-    return bool(renewed) and now < parse(renewed) + timedelta(seconds=lasts or 0)
 
 
 # Waiting and ending

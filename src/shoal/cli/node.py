@@ -56,13 +56,24 @@ def _taint(text: str) -> Obj:
     return {"key": found[1], "effect": found[3], **({"value": found[2]} if found[2] else {})}
 
 
+def namespaces_of(_: click.Context, __: click.Parameter, given: str | None) -> frozenset[str]:
+    from shoal.kube import names
+
+    # An empty name is a mistake, not every namespace: it may come from a variable that is not set.
+    found = [] if given is None else [name.strip() for name in given.split(",")]
+    for name in found:
+        if problems := names.dns_label(name):
+            raise click.BadParameter(f"{name!r} cannot be the name of a namespace{_because(problems)}")
+    return frozenset(found)
+
+
 def _because(problems: list[str]) -> str:
     return f": {problems[0]}" if problems else ""
 
 
 @click.command("node")
-@kubeconfig_options("The cluster to join.  [default: KUBECONFIG, then ~/.kube/config]")
-@click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: this machine's]")
+@kubeconfig_options("The cluster to join, with the node's credentials.  [default: KUBECONFIG, then ~/.kube/config]")
+@click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: the one of the credentials]")
 @click.option(
     "--data", "folder", type=click.Path(file_okay=False, path_type=Path),
     default=lambda: default_folder().with_name("node"), show_default="~/.local/share/shoal/node",
@@ -76,6 +87,15 @@ def _because(problems: list[str]) -> str:
 @click.option(
     "--taint", "taints", multiple=True, metavar="NAME=VALUE:EFFECT", callback=taints_of,
     help="Taint of the node, set when it is registered for the first time: --taint lab=true:NoSchedule",
+)  # fmt: skip
+@click.option(
+    "--namespaces", metavar="NAME,...", callback=namespaces_of,
+    help="Run the pods of these namespaces only and fail others.  [default: all]",
+)  # fmt: skip
+@click.option(
+    "--allow-root", is_flag=True,
+    help="Where root starts the node: run pods as root unless they say otherwise, and as any user they name. "
+    "[default: as a user per namespace, and as no account of this machine]",
 )  # fmt: skip
 @click.option(
     "--address", default="", metavar="ADDRESS",
@@ -95,11 +115,13 @@ def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int |
     """Join a Kubernetes cluster as a node whose pods are processes of this machine.
 
     Runs in this terminal. SIGTERM leaves the pods running for the next start in the same folder, as the restart of a
-    kubelet does; Ctrl-C stops them first, each with its grace period. Pods run as you and without containers: whoever
-    may create pods in the cluster can run programs here. A --taint keeps pods away that are not meant for it.
+    kubelet does; Ctrl-C stops them first, each with its grace period. The kubeconfig holds credentials of the node
+    itself, user system:node:NAME in group system:nodes; docs/node.md shows how to make them. Pods run without
+    containers: everyone who may create pods in the cluster, or in --namespaces, can run programs here. Started by root
+    they run as users of their own, otherwise as you. A --taint does not keep away pods that tolerate every taint.
 
     \b
-    shoal node --kubeconfig ~/.kube/config --taint lab=true:NoSchedule
+    shoal node --kubeconfig node.kubeconfig --namespaces team-a --taint lab=true:NoSchedule
     kubectl get nodes -l shoal.dev/process-node=true
     """
     if os.environ.get(VARIABLE) and DataFolder(folder).path == DataFolder(Path(os.environ[VARIABLE])).path:
@@ -107,7 +129,8 @@ def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int |
     data = DataFolder(folder)
     data.make()
     connection = _connection(kubeconfig, context)
-    _run(data, connection, replace(configured(options), api=_place_of(connection)), ready_fd)
+    config = replace(configured(options), api=_place_of(connection), hidden=_secret_files(connection, options))
+    _run(data, connection, config, ready_fd)
 
 
 def configured(options: dict[str, Any]) -> JoinConfig:
@@ -128,6 +151,8 @@ def configured(options: dict[str, Any]) -> JoinConfig:
         capacity={**loaded.settings.capacity, **options["capacity"]},
         labels=options["labels"],
         taints=options["taints"],
+        namespaces=options["namespaces"],
+        allow_root=options["allow_root"],
         certificate=certificate_of(options["tls_cert"], options["tls_key"]),
         images=loaded.images,
         pod_pids_limit=loaded.settings.pod_pids_limit,
@@ -147,6 +172,11 @@ def _connection(kubeconfig: Path | None, context: str) -> Connection:
         return from_kubeconfig(files, context=context)
     except NoConnection as problem:
         raise click.ClickException(ended(problem)) from None
+
+
+def _secret_files(connection: Connection, options: dict[str, Any]) -> tuple[Path, ...]:
+    files = [*connection.files, *(path for path in (options["tls_key"],) if path is not None)]
+    return tuple(dict.fromkeys(path.resolve() for path in files))
 
 
 def _place_of(connection: Connection) -> tuple[str, int] | None:

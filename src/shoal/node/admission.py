@@ -6,11 +6,20 @@ the phase Failed and the reason a kubelet gives (OutOfcpu, OutOfnvidia.com/gpu, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from shoal.kube.objects import Obj
+from shoal.kube.objects import Obj, namespace_of
 from shoal.node.records import Outcome
 from shoal.scheduling.requests import Amounts, add, amounts, requests_of
+
+
+def namespace_refusal(pod: Obj, namespaces: Collection[str]) -> Outcome | None:
+    """Of a pod that is not in one of `namespaces`, where any are given."""
+    namespace = namespace_of(pod)
+    if not namespaces or namespace in namespaces:
+        return None
+    message = f"Pod was rejected: this node runs pods of {', '.join(sorted(namespaces))} only, not of {namespace}"
+    return Outcome("Failed", "NamespaceNotAllowed", message)
 
 
 def refusal(pod: Obj, held: Iterable[Amounts], allocatable: Mapping[str, str]) -> Outcome | None:

@@ -18,7 +18,7 @@ from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
 from shoal.node import adoption, gpus, volumes
 from shoal.node.addresses import NoAddressLeft, next_address, part_of
-from shoal.node.admission import refusal
+from shoal.node.admission import namespace_refusal, refusal
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
@@ -201,6 +201,8 @@ class Agent:
         uid = uid_of(pod)
         if record is None:
             record = self._admit(pod)
+        if record.outcome is None and not record.finished:  # also of an earlier start, which may have allowed more
+            record.outcome = namespace_refusal(pod, self.config.namespaces)
         folder = self._folder.pod(uid)
         folder.save(record)
         if not record.finished and record.outcome is None and (named := peer(pod, record.ip)) is not None:
@@ -270,7 +272,7 @@ class Agent:
         pod = await self._heartbeat.find_pod(key)
         if uid in self._workers:
             return False
-        return pod is None or uid_of(pod) != uid or pod["spec"].get("nodeName") != self.config.name
+        return pod is None or uid_of(pod) != uid
 
     async def _leave(self) -> None:
         tasks = list(self._tasks.values())

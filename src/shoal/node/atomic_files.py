@@ -7,6 +7,7 @@ a file of the old version open keeps reading it.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
@@ -17,8 +18,8 @@ CURRENT = "..data"
 _INCOMING = "..data_new"
 
 
-def write_all(folder: Path, files: Files) -> bool:
-    """Make the folder hold exactly these files; False where it already did."""
+def write_all(folder: Path, files: Files, *, owner: tuple[int, int] | None = None) -> bool:
+    """Make the folder hold exactly these files, owned by `owner`; False where it already did."""
     folder.mkdir(parents=True, exist_ok=True)
     current = folder / CURRENT
     old = folder / current.readlink() if current.is_symlink() else None
@@ -28,7 +29,7 @@ def write_all(folder: Path, files: Files) -> bool:
     version = Path(tempfile.mkdtemp(prefix="..", dir=folder))
     version.chmod(0o755)
     for name, file in files.items():
-        _put(version / name, file)
+        _put(version / name, file, owner)
     incoming = folder / _INCOMING
     incoming.unlink(missing_ok=True)
     incoming.symlink_to(version.name)
@@ -40,9 +41,11 @@ def write_all(folder: Path, files: Files) -> bool:
     return True
 
 
-def _put(path: Path, file: File) -> None:
+def _put(path: Path, file: File, owner: tuple[int, int] | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(file.data)
+    if owner is not None:
+        os.chown(path, *owner)
     path.chmod(file.mode)
 
 

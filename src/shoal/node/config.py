@@ -17,6 +17,14 @@ from shoal.node.sandbox.port import Network
 
 
 @dataclass(frozen=True, slots=True)
+class Confinement:
+    """What protects the machine from pods that users of another cluster create. None of a cluster of one's own."""
+
+    hidden: tuple[Path, ...] = ()  # files and folders covered in the mount namespace of every process
+    separate_users: bool = False  # pods run as users of their own (`pod_user`); needs root
+
+
+@dataclass(frozen=True, slots=True)
 class NodeConfig:
     """`data` is the cluster's data folder. `index` tells the nodes of one machine apart: it chooses their addresses."""
 
@@ -28,6 +36,9 @@ class NodeConfig:
     capacity: Mapping[str, str] = field(default_factory=dict)  # declared, besides what was found
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Obj, ...] = ()  # of a Node that is registered for the first time
+    namespaces: frozenset[str] = frozenset()  # whose pods run here; empty: those of every namespace
+    holder: str = ""  # of the Node's Lease, where another agent might hold it; '': this name can have one agent only
+    confinement: Confinement | None = None
     kubelet_port: int = 0  # where an API server may ask for logs; 0: this one asks in its own process
     images: Images = field(default_factory=Images)
     caller_env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

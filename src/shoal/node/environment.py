@@ -38,6 +38,7 @@ class Surroundings:
     services: tuple[Obj, ...] = ()  # of the pod's namespace
     lookup: Lookup = field(default_factory=Lookup)
     gpus: tuple[int, ...] | None = None  # None: the node has no GPUs at all
+    owner: tuple[int, int] | None = None  # uid and gid of the files written for the pod; None: the agent's
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:

@@ -13,22 +13,23 @@ from datetime import UTC, datetime
 from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.errors import ApiError
-from shoal.kube.kinds import LEASE, NODE, POD
+from shoal.kube.kinds import LEASE, NODE
 from shoal.kube.objects import Key, Obj
 from shoal.kube.owners import owner_reference
-from shoal.kube.times import rfc3339, rfc3339_micro
+from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.node.config import NodeConfig
+from shoal.node.lease import NAMESPACE, is_held, new_lease, other_holder, renewal
 from shoal.node.machine import node_object, node_status, stopped
+from shoal.node.publishing import find_bound_pod
 
 log = Logger(__name__)
 
-LEASE_NAMESPACE = "kube-node-lease"
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 
 Refused = (ApiError, OutcomeUnknown, OSError)
-FINAL = (400, 422)  # the object itself is wrong, and will be the next time
+FINAL = (400, 403, 422)  # the object itself is wrong or forbidden, and will be the next time
 
 
 class NodeRefused(Exception):
@@ -41,6 +42,8 @@ class Heartbeat:
         self._config = config
         self._pod_cidr = pod_cidr
         self._node: Obj = {}
+        self._holder = config.holder or config.name
+        self._lease: Obj = {}  # as written last; empty: unknown
         self._missing = asyncio.Event()
         self._own = Reflector(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._changed)
 
@@ -69,16 +72,12 @@ class Heartbeat:
             log.warning("the node could not resign", node=self._config.name, error=str(refused))
 
     async def find_pod(self, key: Key) -> Obj | None:
-        """The pod as the API has it now, whatever it takes to get an answer."""
+        """The pod as the API has it now, where it is bound to this node; retried until the API answers."""
         found: Obj | None = None
 
         async def look() -> None:
             nonlocal found
-            try:
-                found = await self._cluster.get(POD, key.name, key.namespace)
-            except ApiError as refused:
-                if refused.code != 404:
-                    raise
+            found = await find_bound_pod(self._cluster, key, self._config.name)
 
         await self._insist(look)
         return found
@@ -115,7 +114,7 @@ class Heartbeat:
                 raise
             raise NodeRefused(
                 f"the API does not take node {self._config.name}: {refused.message}. "
-                "What a node declares stands in --capacity and in `capacity:` of shoal.yaml."
+                "What a node declares stands in --capacity, --label and --taint, and in `capacity:` of shoal.yaml."
             ) from refused
 
     def _changed(self, change: Change) -> None:
@@ -131,22 +130,30 @@ class Heartbeat:
     # The Lease
 
     async def _renew(self) -> None:
-        spec = {
-            "holderIdentity": self._config.name,
-            "leaseDurationSeconds": self._config.lease_seconds,
-            "renewTime": rfc3339_micro(self._now()),
-        }
+        """Under the version seen last, so that of two agents that start at once only one gets the Lease."""
+        known = self._lease or await self._find_lease()
+        if other := other_holder(known, self._holder, self._now()):
+            raise NodeRefused(is_held(self._config.name, other))
+        spec = renewal(self._holder, self._config.lease_seconds, self._now())
+        self._lease = {}
+        if known:
+            patch = {"metadata": {"resourceVersion": known["metadata"]["resourceVersion"]}, "spec": spec}
+            self._lease = await self._cluster.patch(LEASE, self._config.name, NAMESPACE, patch=patch)
+            return
+        lease = new_lease(self._config.name, spec)
+        if self._node:
+            owner = {"apiVersion": "v1", "kind": "Node", **self._node}
+            lease["metadata"]["ownerReferences"] = [owner_reference(owner, controller=False, block=False)]
+        self._lease = await self._cluster.create(LEASE, lease, NAMESPACE)
+
+    async def _find_lease(self) -> Obj:
+        """Empty where there is none."""
         try:
-            await self._cluster.patch(LEASE, self._config.name, LEASE_NAMESPACE, patch={"spec": spec})
+            return await self._cluster.get(LEASE, self._config.name, NAMESPACE)
         except ApiError as refused:
             if refused.code != 404:
                 raise
-            lease: Obj = {"metadata": {"name": self._config.name, "namespace": LEASE_NAMESPACE}, "spec": spec}
-            lease |= {"apiVersion": LEASE.api_version, "kind": LEASE.kind}
-            if self._node:
-                owner = {"apiVersion": "v1", "kind": "Node", **self._node}
-                lease["metadata"]["ownerReferences"] = [owner_reference(owner, controller=False, block=False)]
-            await self._cluster.create(LEASE, lease, LEASE_NAMESPACE)
+            return {}
 
     # Patience
 

@@ -45,12 +45,14 @@ class Host:
         api: tuple[str, int] | None = None,
         archive: LogArchive | None = None,
         projects: Projects | None = None,
+        watches_claims: bool = True,
     ) -> None:
+        """`watches_claims` False where the cluster lets a node only get claims and volumes (the Node authorizer)."""
         self.cluster = cluster
         self.sandboxes = sandboxes
         self.nodes: set[str] = set()  # the names of the agents that share this
         self.names = Names(cluster, sandboxes, here=self.nodes, api=api)
-        self.references = References(cluster)
+        self.references = References(cluster, watches_claims=watches_claims)
         self.accounts = accounts  # None where the cluster issues no tokens
         self.archive = archive  # None: logs go with their pods, as on Kubernetes
         self.projects = projects  # None: pods name none

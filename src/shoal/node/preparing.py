@@ -10,9 +10,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from shoal.kube.job_annotations import PROJECT
-from shoal.kube.objects import Obj, annotations_of
+from shoal.kube.objects import Obj, annotations_of, namespace_of
 from shoal.kube.quantity import Quantity
 from shoal.node import volumes
 from shoal.node.adoption import process_id
@@ -20,6 +21,7 @@ from shoal.node.config import NodeConfig
 from shoal.node.environment import Surroundings, command_line, declared, environment
 from shoal.node.images import Images
 from shoal.node.lifecycle import Waiting
+from shoal.node.pod_user import chosen_user
 from shoal.node.projects import Projects
 from shoal.node.records import PodFolder, PodRecord
 from shoal.node.references import Lookup, NotThere
@@ -80,6 +82,7 @@ def surroundings(pod: Obj, record: PodRecord, premises: Premises, container: str
         services=premises.services,
         lookup=premises.lookup,
         gpus=gpus,
+        owner=_files_owner(pod, config),
     )
 
 
@@ -133,11 +136,13 @@ def _spec(
         raise CannotStart(Waiting("ImageNotConfigured", config.images.missing_command(image, name)))
     caller = {**config.caller_env, **premises.offered_env}  # the caller's own proxy is out of a pod's reach
     image_env = config.images.env(image, caller.get("PATH", os.defpath))
-    uid, gid = _user(pod, container)
+    uid, gid = _user(pod, container, config)
     folder.path.mkdir(parents=True, exist_ok=True)
     cwd = container.get("workingDir") or config.images.working_dir(image) or config.working_dir
     mounts = (*config.images.mounts(image), *volumes.mounts_for(container, prepared, variables))
     _check_python(config.images, image, mounts)
+    hidden = config.confinement.hidden if config.confinement else ()
+    _check_sources(mounts, hidden, folder)
     return ProcessSpec(
         id=process_id(name, attempt),
         argv=argv,
@@ -149,7 +154,19 @@ def _spec(
         gid=gid,
         memory_bytes=_limit(container, "memory", Quantity.value),
         cpu_milli=_limit(container, "cpu", Quantity.milli),
+        hidden=hidden,
+        no_new_privs=config.confinement is not None or _forbids_escalation(container),
     )
+
+
+def _check_sources(mounts: tuple[Mount, ...], hidden: tuple[Path, ...], folder: PodFolder) -> None:
+    """A process is shown what it mounts from a hidden folder, which must be its own pod's part of it."""
+    for mount in mounts:
+        source = mount.source
+        if source is None or not any(source.is_relative_to(place) for place in hidden):
+            continue
+        if ".." in source.parts or not source.is_relative_to(folder.path):
+            raise NotThere(f"{source} belongs to the node and cannot be mounted")
 
 
 def _check_python(images: Images, image: str, mounts: tuple[Mount, ...]) -> None:
@@ -188,9 +205,30 @@ def _limit(container: Obj, resource: str, amount: Callable[[Quantity], int]) -> 
     return amount(Quantity.parse(str(limit))) or None if limit is not None else None
 
 
-def _user(pod: Obj, container: Obj) -> tuple[int | None, int | None]:
-    """Whom to run as: the container's word before the pod's; the caller where neither says."""
+def _forbids_escalation(container: Obj) -> bool:
+    return (container.get("securityContext") or {}).get("allowPrivilegeEscalation") is False
+
+
+def _files_owner(pod: Obj, config: NodeConfig) -> tuple[int, int] | None:
+    """The pod's user where it is not the agent's: a file of mode 0400 has to be readable for the pod."""
+    if config.confinement is None or not config.confinement.separate_users:
+        return None
+    try:
+        return _separate_user(pod, pod["spec"].get("securityContext") or {})
+    except NotThere:  # no container of the pod will start as that user
+        return chosen_user(namespace_of(pod), None, None)
+
+
+def _separate_user(pod: Obj, wanted: Mapping[str, Any]) -> tuple[int, int]:
+    return chosen_user(namespace_of(pod), wanted.get("runAsUser"), wanted.get("runAsGroup"))
+
+
+def _user(pod: Obj, container: Obj, config: NodeConfig) -> tuple[int | None, int | None]:
+    """Uid and gid: the container's `securityContext` before the pod's; where neither has them, the namespace's own
+    on a node with separate users and the agent's (None) elsewhere."""
     wanted = {**(pod["spec"].get("securityContext") or {}), **(container.get("securityContext") or {})}
+    if config.confinement is not None and config.confinement.separate_users:
+        return _separate_user(pod, wanted)
     uid, gid = wanted.get("runAsUser"), wanted.get("runAsGroup")
     effective = os.geteuid() if uid is None else int(uid)
     if wanted.get("runAsNonRoot") and effective == 0:

@@ -21,6 +21,13 @@ FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
 
 
+async def find_bound_pod(cluster: Cluster, key: Key, node: str) -> Obj | None:
+    """The pod of that name as the API has it now, where it is bound to `node`. A list with a selector, because the Node
+    authorizer answers a `get` of a pod that is gone with 403 instead of 404."""
+    fields = f"metadata.name={key.name},spec.nodeName={node}"
+    return next(iter((await cluster.list(POD, key.namespace, fields=fields)).items), None)
+
+
 class Answered(Enum):
     DONE = auto()
     GONE = auto()  # there seems to be no such pod any more: look
@@ -53,6 +60,7 @@ class Publisher:
         self._cluster = cluster
         self._key = Key(pod["metadata"]["namespace"], pod["metadata"]["name"])
         self._uid = uid_of(pod)
+        self._node = str(pod["spec"].get("nodeName") or "")
         self._told: Obj = dict(pod.get("status") or {})
         self._failures = 0
 
@@ -100,10 +108,10 @@ class Publisher:
     async def look(self) -> tuple[Answered, Obj | None]:
         """The pod as the API has it now. A list may be old: nothing is torn down on its word alone."""
         try:
-            pod = await self._cluster.get(POD, self._key.name, self._key.namespace)
+            pod = await find_bound_pod(self._cluster, self._key, self._node)
         except (ApiError, OutcomeUnknown, OSError) as refused:
             return self._judge(refused), None
-        return (Answered.DONE, pod) if uid_of(pod) == self._uid else (Answered.GONE, None)
+        return (Answered.DONE, pod) if pod is not None and uid_of(pod) == self._uid else (Answered.GONE, None)
 
     def _judge(self, refused: Exception) -> Answered:
         if isinstance(refused, ApiError) and refused.code == 404:

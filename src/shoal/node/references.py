@@ -75,6 +75,10 @@ def volume_behind(claim: Obj) -> Reference | None:
     return Reference(PERSISTENT_VOLUME, Key("", name)) if name else None
 
 
+def is_bound(claim: Obj) -> bool:
+    return volume_behind(claim) is not None and (claim.get("status") or {}).get("phase") == "Bound"
+
+
 def _references(spec: Mapping[str, Any], namespace: str) -> Iterator[Reference]:
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         for source in container.get("envFrom") or ():

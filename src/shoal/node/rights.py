@@ -1,4 +1,8 @@
-"""What a node must be allowed to do in a cluster that runs elsewhere, each right with the reason it is needed for."""
+"""What a node needs in a cluster that runs elsewhere, beyond what the Node authorizer allows every node.
+
+The Node authorizer lets a node register itself, renew its Lease, and read and update what belongs to its own pods. It
+does what kube-proxy does too, and verifies client certificates, for which RBAC has to allow two reads (docs/node.md).
+"""
 
 from __future__ import annotations
 
@@ -6,62 +10,43 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from shoal.kube.kinds import (
-    CONFIG_MAP,
-    ENDPOINT_SLICE,
-    EVENT,
-    LEASE,
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    SECRET,
-    SERVICE,
-    SERVICE_ACCOUNT,
-    Kind,
-)
-from shoal.node.kubelet.callers import ACCESS_REVIEW, TOKEN_REVIEW
+from shoal.kube.kinds import CONFIG_MAP, ENDPOINT_SLICE, LEASE, Kind
+from shoal.node import lease
+from shoal.node.kubelet.callers import AUTHORITIES
 
 
 class Need(NamedTuple):
     kind: Kind
     verbs: tuple[str, ...]
     why: str
-    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
 
-    @property
-    def resource(self) -> str:
-        return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+    def __str__(self) -> str:
+        named = f" {self.name}" if self.name else ""
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{', '.join(self.verbs)} {self.kind.plural}{named}{place}, {self.why}"
 
 
-SEE = ("list", "watch")
 NEEDS = (
-    Need(NODE, ("get", *SEE, "create", "patch"), "to register this machine"),
-    Need(NODE, ("patch",), "to tell what it has and that it is ready", "status"),
-    Need(LEASE, ("get", "create", "patch"), "to tell that it is alive"),
-    Need(POD, ("get", *SEE, "delete"), "to see which pods are to run here, and let go those that have ended"),
-    Need(POD, ("patch",), "to tell how they are", "status"),
-    Need(SERVICE, SEE, "for names and addresses"),
-    Need(ENDPOINT_SLICE, SEE, "for names and addresses"),
-    Need(CONFIG_MAP, SEE, "for volumes and variables"),
-    Need(SECRET, SEE, "for volumes and variables"),
-    Need(PERSISTENT_VOLUME_CLAIM, SEE, "for volumes"),
-    Need(PERSISTENT_VOLUME, SEE, "for volumes"),
-    Need(SERVICE_ACCOUNT, ("create",), "for the tokens of pods", "token"),
-    Need(EVENT, ("create", "patch"), "to say what happens"),
-    Need(TOKEN_REVIEW, ("create",), "to know who asks for logs"),
-    Need(ACCESS_REVIEW, ("create",), "to know whether he may"),
+    Need(ENDPOINT_SLICE, ("list", "watch"), "for names and addresses"),
+    Need(CONFIG_MAP, ("list", "watch"), "to verify the client certificates of API servers", *AUTHORITIES),
 )
 
 May = Callable[[str, Need], Awaitable[bool]]
 
 
-async def missing(may: May) -> list[str]:
-    """A line for each thing that is not allowed: the verbs, the resource, the reason."""
-    asked = [(verb, need) for need in NEEDS for verb in need.verbs]
+def lease_need(node: str) -> Need:
+    """Of the rights that the Node authorizer gives, the one to recognize it by."""
+    return Need(LEASE, ("get", "patch"), "to report that the node is alive", lease.NAMESPACE, node)
+
+
+async def missing(may: May, needs: tuple[Need, ...] = NEEDS) -> list[str]:
+    """A line for each need of which a verb is not allowed, with those verbs."""
+    asked = [(verb, need) for need in needs for verb in need.verbs]
     answers = await asyncio.gather(*(may(verb, need) for verb, need in asked))
     refused: dict[Need, list[str]] = {}
     for (verb, need), allowed in zip(asked, answers, strict=True):
         if not allowed:
             refused.setdefault(need, []).append(verb)
-    return [f"{', '.join(verbs)} {need.resource}, {need.why}" for need, verbs in refused.items()]
+    return [str(need._replace(verbs=tuple(verbs))) for need, verbs in refused.items()]

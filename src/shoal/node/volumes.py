@@ -28,7 +28,7 @@ from shoal.node.contents import files_of, is_written
 from shoal.node.environment import Surroundings, expand, unknown_names
 from shoal.node.lifecycle import all_containers
 from shoal.node.records import PodFolder
-from shoal.node.references import NotThere, volume_behind
+from shoal.node.references import NotThere, is_bound, volume_behind
 from shoal.node.sandbox.beneath import LeadsOut, open_beneath
 from shoal.node.sandbox.port import Mount
 
@@ -65,7 +65,7 @@ def refresh(pod: Obj, folder: PodFolder, around: Surroundings) -> bool:
             files = files_of(pod, volume, around)
         except NotThere:
             continue
-        changed |= atomic_files.write_all(folder.volumes / volume["name"], files)
+        changed |= atomic_files.write_all(folder.volumes / volume["name"], files, owner=around.owner)
     return changed
 
 
@@ -81,12 +81,13 @@ def _shared_memory_of(uid: str) -> Path:
 def _prepare_one(pod: Obj, volume: Obj, folder: PodFolder, around: Surroundings) -> Prepared:
     place = folder.volumes / volume["name"]
     if is_written(volume):
-        atomic_files.write_all(place, files_of(pod, volume, around))
+        atomic_files.write_all(place, files_of(pod, volume, around), owner=around.owner)
         return Prepared(place, read_only=True)
     if "emptyDir" in volume:
         return _empty_dir(pod, volume, place)
     if source := volume.get("hostPath"):
-        return Prepared(_host_path(Path(source["path"]), source.get("type") or ""))
+        may_make = around.owner is None  # else a pod without rights here would have root make it
+        return Prepared(_host_path(Path(source["path"]), source.get("type") or "", may_make=may_make))
     if source := volume.get("persistentVolumeClaim"):
         return _claimed(pod, source, around)
     kinds = [key for key in volume if key != "name"]
@@ -139,8 +140,8 @@ def _claimed(pod: Obj, source: Obj, around: Surroundings) -> Prepared:
     if claim is None:
         raise NotThere(f'persistentvolumeclaim "{name}" not found')
     behind = volume_behind(claim)
-    phase = (claim.get("status") or {}).get("phase")
-    if behind is None or phase != "Bound":
+    if behind is None or not is_bound(claim):
+        phase = (claim.get("status") or {}).get("phase")
         raise NotThere(f'persistentvolumeclaim "{name}" is {phase or "Pending"}: it has no volume yet')
     volume = around.lookup.objects.get(behind)
     if volume is None:
@@ -186,8 +187,10 @@ _CHECKS: Mapping[str, tuple[Callable[[int], bool], str]] = {
 }
 
 
-def _host_path(path: Path, kind: str) -> Path:
+def _host_path(path: Path, kind: str, *, may_make: bool) -> Path:
     if not path.exists():
+        if not may_make:
+            raise NotThere(f"hostPath {path} does not exist, and this node does not create it for pods", path)
         if kind in ("", "DirectoryOrCreate"):
             _make_folder(path, 0o755)
         elif kind == "FileOrCreate":

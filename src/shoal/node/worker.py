@@ -316,8 +316,8 @@ class PodWorker:
         self._references_stale = False
         self._blocked.clear()
         self._pod_blocked = self._retry_at = None
-        if self.record.finished:
-            return
+        if self.record.finished or self.record.outcome is not None:
+            return  # no container starts any more: nothing is read, and no token requested, for a rejected pod
         names, references = self._host.names, self._host.references
         await names.synced()
         if self.runs.sandbox is not None:

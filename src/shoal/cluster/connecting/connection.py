@@ -10,6 +10,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 
@@ -64,6 +65,7 @@ class Connection:
     who: str = field(default="", compare=False)  # for sentences: the user and the file that names it
     name: str = field(default="", compare=False)  # the context, for sentences
     certificate: bytes = field(default=b"", compare=False, repr=False)  # shown to the server, where that is one
+    files: tuple[Path, ...] = field(default=(), compare=False)  # that hold the credentials
 
     def shown(self) -> Shown:
         """Headers and trust for a request made now. May block, see `Credentials.fetch`."""

@@ -62,7 +62,14 @@ def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: 
         who=f"user {user_name} of {user.file}" if user_name else f"nobody: context {name} of {chosen.file} has no user",
         name=name,
         certificate=user.content("client-certificate"),
+        files=(*(entry.file for entry in config.entries), *_files_of(user)),
     )
+
+
+def _files_of(user: Entry) -> Iterator[Path]:
+    for name in ("client-certificate", "client-key", "tokenFile"):
+        if (path := user.file_named(name)) is not None:
+            yield path
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ def _process_as_json(process: ProcessSpec) -> dict[str, Any]:
         "env": dict(process.env),
         "log_file": str(process.log_file),
         "mounts": mounts,
+        "hidden": [str(path) for path in process.hidden],
     }
 
 

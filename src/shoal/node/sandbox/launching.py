@@ -47,8 +47,8 @@ def run_process(
         _leave_the_keeper(stdio)
         if group is not None:
             group.enter()
-        _mount(process["mounts"], mounts, scratch)
-        _become(process["uid"], process["gid"], stdio)
+        _mount(process["mounts"], mounts, scratch, process["hidden"])
+        _become(process, stdio)
         linux.die_with_parent(_KEEPER)
         _execute(process["argv"], process["env"], process["cwd"])
     except Failed as failed:
@@ -82,7 +82,7 @@ def run_beside(
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         if os.readlink(f"/proc/self/fd/{view}") != os.readlink("/proc/self/ns/mnt"):
             linux.setns(view, linux.NEW_NS)
-        _become(process["uid"], process["gid"], stdio)
+        _become(process, stdio)
         linux.die_with_parent(_KEEPER)
         _execute(argv, env, process["cwd"])
     except Failed as failed:
@@ -120,8 +120,10 @@ def _leave_the_keeper(stdio: tuple[int, int, int]) -> None:
     os.umask(0o022)
 
 
-def _mount(wanted: list[dict[str, Any]], usual: list[dict[str, Any]] | None, scratch: str) -> None:
+def _mount(wanted: list[dict[str, Any]], usual: list[dict[str, Any]] | None, scratch: str, hidden: list[str]) -> None:
     if usual is None:
+        if hidden:
+            raise Failed(NOT_PREPARED, "this machine allows no private mounts, so the node's files cannot be hidden")
         for mount in wanted:
             if mount["source"] is None or os.path.realpath(mount["target"]) != _real_source(mount):
                 raise Failed(
@@ -130,7 +132,7 @@ def _mount(wanted: list[dict[str, Any]], usual: list[dict[str, Any]] | None, scr
                 )
         return
     try:
-        mounting.arrange(usual + wanted, scratch=scratch)
+        mounting.arrange(usual + wanted, scratch=scratch, hidden=hidden)
     except mounting.MountFailed as failed:
         raise Failed(NOT_PREPARED, str(failed)) from failed
 
@@ -140,7 +142,10 @@ def _real_source(mount: dict[str, Any]) -> str:
     return os.path.realpath(os.path.join(source, mount.get("sub_path", "")))
 
 
-def _become(uid: int | None, gid: int | None, stdio: tuple[int, int, int]) -> None:
+def _become(process: dict[str, Any], stdio: tuple[int, int, int]) -> None:
+    if process["no_new_privs"]:
+        linux.set_no_new_privs()
+    uid, gid = process["uid"], process["gid"]
     if uid in (None, os.getuid()) and gid in (None, os.getgid()):
         return
     user = os.getuid() if uid is None else uid

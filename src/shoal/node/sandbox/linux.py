@@ -36,6 +36,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -98,6 +99,11 @@ def die_with_parent(parent: int) -> None:
 def become_subreaper() -> None:
     """Orphans below this process come to it instead of to the machine's init."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def set_no_new_privs() -> None:
+    """No exec of this process or its children grants privileges: neither setuid programs nor file capabilities."""
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
 
 
 def be_dumpable() -> None:

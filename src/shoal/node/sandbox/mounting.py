@@ -28,25 +28,31 @@ class MountFailed(Exception):
     """Says which path and why."""
 
 
-def arrange(mounts: list[dict[str, Any]], *, scratch: str) -> None:
-    """Leave the machine's mount namespace for one with these mounts. `scratch` is an empty folder to build on."""
+def arrange(mounts: list[dict[str, Any]], *, scratch: str, hidden: list[str]) -> None:
+    """Leave the machine's mount namespace for one with these mounts. `scratch` is an empty folder to build on.
+    `hidden` files and folders are covered; a mount whose source lies inside one shows that source."""
     linux.unshare(linux.NEW_NS)
     # Slave: what the machine mounts or unmounts later is followed, what happens here stays here.
     linux.mount(None, "/", flags=linux.MS_REC | linux.MS_SLAVE)
-    _View(scratch).show(sorted(mounts, key=lambda mount: mount["target"].rstrip("/").count("/")))
+    _View(scratch, hidden).show(sorted(mounts, key=lambda mount: mount["target"].rstrip("/").count("/")))
 
 
 class _View:
     """The file system as it grows."""
 
-    def __init__(self, scratch: str) -> None:
+    def __init__(self, scratch: str, hidden: list[str]) -> None:
         self._scratch = scratch
+        self._hidden = hidden
         self._mounted: list[str] = []  # targets done: inside them folders may be made
         self._made: set[str] = set()  # folders of our own tmpfs mirrors
 
     def show(self, mounts: list[dict[str, Any]]) -> None:
         # Sources first: a mount may cover the place another one comes from.
-        sources = [self._open_source(mount) for mount in mounts]
+        # Those inside hidden folders are the pod's own and are opened before the covers are mounted, all others after:
+        # a symbolic link, or a bind mount of `/`, then leads to the cover.
+        own = {id(mount): self._open_source(mount) for mount in mounts if self._is_hidden(mount["source"])}
+        self._hide()
+        sources = [own[id(mount)] if id(mount) in own else self._open_source(mount) for mount in mounts]
         root_is_mirrored = any(self._needs_new_root(mount["target"]) for mount in mounts)
         if root_is_mirrored:
             self._mirror_root()
@@ -61,6 +67,25 @@ class _View:
         if root_is_mirrored:
             linux.unmount(_OLD_ROOT)
             os.rmdir(_OLD_ROOT)
+
+    def _is_hidden(self, path: str | None) -> bool:
+        return path is not None and any(path == place or path.startswith(place + "/") for place in self._hidden)
+
+    def _hide(self) -> None:
+        """Cover folders with an empty tmpfs and files with /dev/null. The scratch folder exists again on its cover."""
+        for place in self._hidden:
+            try:
+                if os.path.isdir(place):
+                    options = "mode=0700,size=64k"
+                    linux.mount(
+                        "tmpfs", place, fs_type="tmpfs", flags=linux.MS_NOSUID | linux.MS_NODEV, options=options
+                    )
+                elif os.path.exists(place):
+                    linux.mount("/dev/null", place, flags=linux.MS_BIND)
+            except OSError as error:
+                raise MountFailed(f"hide {place}: {_words(error)}") from error
+        if self._is_hidden(self._scratch):
+            os.makedirs(self._scratch, exist_ok=True)
 
     def _open_source(self, mount: dict[str, Any]) -> int | None:
         if mount["source"] is None:

@@ -55,6 +55,8 @@ class ProcessSpec:
     gid: int | None = None
     memory_bytes: int | None = None  # a limit, enforced where control groups can be had
     cpu_milli: int | None = None  # the same, in thousandths of a processor
+    hidden: tuple[Path, ...] = ()  # covered for the process; only mounts whose source lies inside show parts of it
+    no_new_privs: bool = False  # setuid programs and file capabilities give the process nothing
     log_max_bytes: int = 10 << 20
     log_max_files: int = 5
 

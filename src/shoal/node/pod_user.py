@@ -1,0 +1,53 @@
+"""The user a pod's processes run as on a node that root started and whose pods are not trusted.
+
+Every namespace has a user and a group of its own, outside the ranges that Linux systems hand out, so that pods of
+different namespaces cannot read each other's memory, files or environment. A pod may choose another user and group
+(`runAsUser`, `runAsGroup`), but none that is an account of this machine: not root, and no person's or service's.
+"""
+
+from __future__ import annotations
+
+import grp
+import hashlib
+import pwd
+from collections.abc import Callable
+from typing import Any
+
+from shoal.node.references import NotThere
+
+# 0x70000000 to 0x7fffffff: assigned to nothing by Debian, Fedora and systemd.
+FIRST = 0x70000000
+COUNT = 1 << 28
+
+
+def own_user(namespace: str) -> int:
+    """Uid and gid of the namespace: the same on every node, so that files on shared storage stay accessible."""
+    digest = hashlib.sha256(namespace.encode()).digest()
+    return FIRST + int.from_bytes(digest[:4], "big") % COUNT
+
+
+def chosen_user(namespace: str, uid: int | None, gid: int | None) -> tuple[int, int]:
+    """Uid and gid for a process of the namespace; NotThere where it asks for an account of this machine."""
+    own = own_user(namespace)
+    if uid is not None and _exists(pwd.getpwuid, uid):
+        raise NotThere(_refusal("runAsUser", uid, "a user"))
+    if gid is not None and _exists(grp.getgrgid, gid):
+        raise NotThere(_refusal("runAsGroup", gid, "a group"))
+    return own if uid is None else uid, own if gid is None else gid
+
+
+def _exists(find: Callable[[int], Any], number: int) -> bool:
+    if number == 0:
+        return True
+    try:
+        find(number)
+    except KeyError:
+        return False
+    return True
+
+
+def _refusal(field: str, number: int, what: str) -> str:
+    return (
+        f"{field} {number} is {what} of this machine, which pods of this node may not be: leave {field} out, choose a "
+        f"number without an account here, or start the node with --allow-root"
+    )
