@@ -45,7 +45,7 @@ helm: ## build the program that renders the chart in tests (once); without it th
 deploy: setup ## write the chart and the kustomize base anew from their one source
 	@$(BIN)/python tools/render-deploy
 
-audit: setup ## look for known weaknesses in the packages Shoal uses (needs the network; says so where it cannot)
+audit: setup ## look for known weaknesses in the packages Shoal uses (needs the network, and fails without it)
 	@$(BIN)/python tools/audit $(VENV)
 
 bench: setup control-plane ## measure; a table here, JSON under out/bench

@@ -31,7 +31,7 @@ JOB = "apiVersion: frameworkcontroller.microsoft.com/v1\nkind: Framework\nmetada
 # {folder} is the folder of the test.
 COMMANDS = {
     "operator": "operator --metrics-address off --health-address off",
-    "install": "install",
+    "install": "install --image i",
     "uninstall": "uninstall",
     "node": "node --data {folder}/node",
     "submit": "submit {folder}/job.yaml",

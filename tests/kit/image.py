@@ -31,13 +31,15 @@ class Line:
 
 
 def stages() -> list[list[Line]]:
-    """The instructions of each stage; lines that go on are joined."""
+    """The instructions of each stage; lines that go on are joined, and arguments before the first are left out."""
     text = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^#.*\n", "", DOCKERFILE.read_text()))
     found: list[list[Line]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         word, _, rest = line.partition(" ")
         if word == "FROM":
             found.append([])
+        elif not found:
+            continue
         found[-1].append(Line(word, rest.strip()))
     return found
 
@@ -61,7 +63,7 @@ def checkout(folder: Path) -> Path:
         if (ROOT / source).is_dir():
             shutil.copytree(ROOT / source, place, ignore=shutil.ignore_patterns("__pycache__"))
         else:
-            shutil.copy(ROOT / source, place / source)
+            shutil.copy(ROOT / source, place / Path(source).name)
     return made
 
 

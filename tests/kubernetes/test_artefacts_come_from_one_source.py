@@ -25,7 +25,7 @@ from shoal.operator.deployment import Options, definitions, render
 CHART = ROOT / "deploy/helm/shoal"
 CHOICES = {
     "as it comes": {},
-    "with a webhook": {"webhook": True, "failurePolicy": "Fail"},
+    "with a webhook": {"webhook": True, "failurePolicy": "Fail", "apiServers": ("10.0.0.0/24", "fd00::1/128")},
     "for one namespace and class": {"watchNamespace": "team-a", "jobClass": "fast", "webhook": True},
     "sharded": {"replicas": 3, "shards": 3, "name": "fleet"},
     "with the scheduler": {"scheduler": True},
@@ -55,6 +55,13 @@ def test_the_committed_files_are_what_the_drawing_makes() -> None:
     check = [sys.executable, str(ROOT / "tools/render-deploy"), "--check"]
     found = subprocess.run(check, stdout=subprocess.PIPE, text=True, check=False)
     assert (found.stdout, found.returncode) == ("", 0)
+
+
+def test_the_chart_asks_for_an_image(helm: str) -> None:
+    command = [helm, "template", "x", str(CHART), "--kube-version", "1.36.0"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert made.returncode != 0
+    assert "image: build it from deploy/Dockerfile and name it here" in made.stderr
 
 
 @pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)

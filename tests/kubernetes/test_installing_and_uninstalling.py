@@ -58,10 +58,10 @@ async def test_installing_again_changes_only_what_was_changed(ground: Ground) ->
 async def test_from_the_command_line_and_off_again(ground: Ground) -> None:
     job = await ground.submit(fw("stays", role(fate=runs())))
     where = ["--kubeconfig", ground.plane.kubeconfig, "-n", ground.own, "--name", ground.options.name]
-    tried = await shoal("install", *where, "--watch-namespace", ground.jobs, "--dry-run")
+    tried = await shoal("install", "--image", "i", *where, "--watch-namespace", ground.jobs, "--dry-run")
     assert (tried.code, tried.err, tried.out.splitlines()[-1]) == (0, "", "Nothing was changed.")
     assert await missing(ground, NAMESPACE, ground.own)
-    put = await shoal("install", *where, "--watch-namespace", ground.jobs)
+    put = await shoal("install", "--image", "i", *where, "--watch-namespace", ground.jobs)
     cluster = f"Cluster: context test at {ground.plane.url}\n"
     assert (put.code, put.err) == (0, cluster)
     assert f"Deployment {ground.options.name} created" in put.out.splitlines()
@@ -78,11 +78,11 @@ async def test_from_the_command_line_and_off_again(ground: Ground) -> None:
 
 async def test_a_namespace_of_others_or_with_jobs_is_kept(ground: Ground) -> None:
     where = ["--kubeconfig", ground.plane.kubeconfig, "--name", ground.options.name]
-    put = await shoal("install", *where, "-n", ground.jobs)
+    put = await shoal("install", "--image", "i", *where, "-n", ground.jobs)
     assert f"Namespace {ground.jobs} left alone: it was there before" in put.out.splitlines()
     taken = await shoal("uninstall", *where, "-n", ground.jobs)
     assert "Namespace" not in taken.out
-    await shoal("install", *where, "-n", ground.own)
+    await shoal("install", "--image", "i", *where, "-n", ground.own)
     await ground.admin.create(FRAMEWORK, fw("lives", role(fate=runs())), ground.own)
     kept = await shoal("uninstall", *where, "-n", ground.own)
     assert f"Namespace {ground.own} kept: there are frameworks in it" in kept.out.splitlines()

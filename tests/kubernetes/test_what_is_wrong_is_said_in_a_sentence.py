@@ -20,7 +20,7 @@ from shoal.cli.main import shoal as shoal_command
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT
 
 OPERATOR = ("operator", "--metrics-address", "off", "--health-address", "off")
-COMMANDS = {"operator": OPERATOR, "install": ("install",), "uninstall": ("uninstall",)}
+COMMANDS = {"operator": OPERATOR, "install": ("install", "--image", "i"), "uninstall": ("uninstall",)}
 
 
 @pytest.fixture(params=COMMANDS.values(), ids=COMMANDS)
@@ -81,7 +81,7 @@ async def test_an_account_that_may_not_install_is_told_so(ground: Ground) -> Non
     await ground.admin.create(NAMESPACE, {"metadata": {"name": ground.own}})
     await ground.admin.create(SERVICE_ACCOUNT, {"metadata": {"name": "nobody"}}, ground.own)
     file = str(kubeconfig_of(ground.plane, ground.folder, "nobody", ground.own))
-    told = sentence(await shoal("install", "--kubeconfig", file))
+    told = sentence(await shoal("install", "--image", "i", "--kubeconfig", file))
     assert told.startswith("customresourcedefinitions.apiextensions.k8s.io ")
     assert told.endswith(" at the cluster scope. Ask for a role that allows it.")
 

@@ -46,7 +46,7 @@ def operator_image() -> dict[str, Any]:
 
 def install(plane: ControlPlane) -> None:
     """And wait until the operator says that it is ready."""
-    shoal = [sys.executable, "-m", "shoal", "install", "--replicas", "1"]
+    shoal = [sys.executable, "-m", "shoal", "install", "--image", "shoal:test", "--replicas", "1"]
     kubectl = [str(control_plane.binaries(["kubectl"]) / "kubectl"), "rollout", "status", "deployment/shoal"]
     for command in (shoal, [*kubectl, "-n", "shoal-system", "--timeout=900s"]):
         done = subprocess.run([*command, f"--kubeconfig={plane.kubeconfig}"], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""`tools/audit` fails for known weaknesses alone, and never calls sound what it could not look at."""
+"""`tools/audit` fails for known weaknesses, and where it audited nothing."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ CASES: dict[str, tuple[Any, int, int, str]] = {
     "none is known": (
         [unknown("a"), unknown("b")],
         0,
-        0,
+        2,
         UNSEEN + "the service knows none of these 2 packages\n",
     ),
-    "no answer": (None, 1, 0, UNSEEN + "pip-audit says: ConnectionError: nobody is there\n"),
+    "no package": ([], 0, 2, UNSEEN + "the service knows none of these 0 packages\n"),
+    "no answer": (None, 1, 2, UNSEEN + "pip-audit says: ConnectionError: nobody is there\n"),
 }
 
 

@@ -23,7 +23,10 @@ def _ranges(_: click.Context, parameter: click.Parameter, said: tuple[str, ...])
 
 @click.command("install")
 @installation_options
-@click.option("--image", metavar="IMAGE", help="Image of the operator.  [default: shoal:VERSION]")
+@click.option(
+    "--image", metavar="IMAGE", required=True, envvar="SHOAL_IMAGE", show_envvar=True,
+    help="Image of the operator, in a registry of yours.",
+)  # fmt: skip
 @click.option("--replicas", type=click.IntRange(1), help="How many operators; one leads.  [default: 2]")
 @click.option("--shards", type=click.IntRange(1, 64), help="Share jobs out over the replicas.  [default: 1]")
 @click.option("--watch-namespace", metavar="NAME", help="Serve this namespace alone.  [default: all]")
@@ -61,12 +64,16 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
     """Put the operator on a Kubernetes cluster, or upgrade it.
 
     \b
+    export SHOAL_IMAGE=registry.example.com/shoal:VERSION
     shoal install                            # the current context of your kubeconfig
     shoal install --webhook --replicas 3
     shoal install --dry-run -o yaml | less   # without a cluster
 
+    There is no public image: build it from deploy/Dockerfile and push it to a registry of yours.
+
     Applies the kinds of jobs, a service account with the rights the operator needs and no others, and the operator
     itself. Running it again upgrades in place: jobs go on. Kinds that somebody else defined stay as they are.
+
     An installation is called shoal, or shoal-NAMESPACE-CLASS where it serves those alone; --name calls it otherwise.
     """
     options = _options(said)

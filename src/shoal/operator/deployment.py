@@ -52,6 +52,8 @@ _SCHEDULER_LABELS = {**_LABELS, **_SCHEDULER_SELECTION}
 SCHEDULERS = f"{PART_OF}=shoal,app.kubernetes.io/name=shoal-scheduler"  # chooses those of all installations
 # One for all installations of a namespace: the scheduler of each places pods of the whole cluster, so one may lead.
 SCHEDULER_LEASE = "shoal-scheduler"
+# There is no public image. The name stands for one in the kustomize base; nothing can be pulled from .invalid.
+NO_IMAGE = f"image.invalid/shoal:{__version__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Options:
 
     name: str = "shoal"
     namespace: str = "shoal-system"
-    image: str = f"shoal:{__version__}"
+    image: str = NO_IMAGE
     replicas: int = 2
     shards: int = 1
     dialects: tuple[str, ...] = field(default=UNASKED)
