@@ -57,6 +57,14 @@ def test_every_attempt_is_printed_after_the_end_a_restart_and_a_deletion(
     )
     cluster.stop()
     assert terminal("logs", "thrice", "worker-1", "--all-attempts").endswith(ALL)
+    by_default = Terminal(cluster.data.parent)  # with neither --data nor SHOAL_DATA nor any kubeconfig
+    home = cluster.data.parent / "home" / ".local" / "share" / "shoal"
+    home.mkdir(parents=True)
+    (home / "default").symlink_to(cluster.data)
+    for name in ("SHOAL_DATA", "KUBECONFIG", "XDG_DATA_HOME"):
+        by_default.env.pop(name, None)
+    by_default.env["HOME"] = str(cluster.data.parent / "home")
+    assert by_default("logs", "thrice", "worker-1").endswith("loss 0.2 of attempt 2\n")
     cluster.start()
     assert terminal("logs", "thrice", "worker-1", "--all-attempts") == ALL
     terminal("delete", "thrice")
@@ -95,3 +103,25 @@ def test_the_object_as_it_ended_is_in_the_history_whatever_its_language(terminal
     assert (ended["kind"], ended["status"]["succeeded"]) == ("Job", 1)
     terminal("delete", "plain")
     assert terminal("logs", "plain") == "done\n"
+
+
+def test_many_short_pods_leave_at_most_the_budget_and_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "shoal.yaml").write_text("logs: {keep: 200Ki}\n")
+    cluster = LocalCluster(tmp_path / "data", "--config", str(tmp_path / "shoal.yaml"))
+    cluster.start()
+    terminal = Terminal(tmp_path)
+    try:
+        job = fw("many", role("worker", 40, 1, 40))
+        words = "seq 1 2000; echo the last line of $FC_TASK_INDEX"
+        job["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]["command"] = ["sh", "-c", words]
+        terminal.submit(job)
+        terminal("wait", "many")
+        lines = terminal("logs", "many", "--tail", "1").splitlines()
+        terminal("delete", "many")
+    finally:
+        cluster.stop()
+    kept = [path for path in (cluster.data / "logs").rglob("*") if path.is_file()]
+    assert 0 < sum(path.stat().st_blocks * 512 for path in kept) <= 200 << 10
+    assert 0 < len(lines) < 40
+    assert all("the last line of" in line for line in lines)
+    assert list((cluster.data / "nodes").glob("*/pods/*")) == []

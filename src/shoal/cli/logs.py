@@ -17,7 +17,7 @@ import click
 
 from shoal.cli.folders import DataFolder
 from shoal.cli.jobs import complete_tasks, job_argument
-from shoal.cli.reaching import Choice, cluster_options, local_folder, with_cluster
+from shoal.cli.reaching import Choice, cluster_options, connection_of, local_folder, with_cluster
 
 if TYPE_CHECKING:
     from shoal.cli.attempts import Attempt
@@ -106,7 +106,7 @@ def command(
             await while_heard(_follow(cluster, job, wanted))
 
     try:
-        if choice.names_folder and (stopped := _stopped(choice, name)) is not None:
+        if (stopped := _stopped(choice, name)) is not None:
             asyncio.run(while_heard(_print_archived(stopped, wanted)))
         else:
             with_cluster(choice, work)
@@ -115,7 +115,15 @@ def command(
 
 
 def _stopped(choice: Choice, name: str) -> Archive | None:
-    """What a cluster that does not run has kept of the job."""
+    """What the cluster of the data folder has kept of the job, where that is the one chosen and it does not run."""
+    try:
+        connection_of(choice)
+    except click.ClickException:
+        is_there = False
+    else:
+        is_there = True
+    if is_there or choice.kubeconfig is not None or choice.context:
+        return None
     folder = DataFolder(choice.folder)
     archive = Archive(folder.path, choice.namespace or "default", name)
     if folder.running() is not None or not archive.jobs():
