@@ -11,7 +11,8 @@ import pytest
 
 from kit.frameworks import framework, pod_of, role
 from shoal.cli.jobs import Found
-from shoal.cli.logs import _print
+from shoal.cli.line_filter import LineFilter
+from shoal.cli.logs import Archive, Wanted, _print
 from shoal.cli.reaching import told_in_sentences
 from shoal.cli.run import Interruption, _make_namespace
 from shoal.cli.stories import World, story
@@ -82,11 +83,14 @@ class Speaking:
         yield b"hello\n"
 
 
+EVERYTHING = Wanted((), LogOptions(), LineFilter(None), prefix=True, is_previous=False, is_all=False)
+
+
 async def test_a_log_that_breaks_off_takes_no_other_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     job = framework(role("worker", 2))
     cluster: Any = Speaking(job)
     with pytest.raises(OutcomeUnknown, match="the log broke off"):
-        await _print(cluster, Found(job, DIALECT), (), LogOptions(), prefix=True)
+        await _print(cluster, Found(job, DIALECT), Archive(None, "default", "any"), EVERYTHING, is_followed=False)
     assert capsys.readouterr().out == "worker-1 | hello\n"
 
 
