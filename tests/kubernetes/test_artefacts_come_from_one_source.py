@@ -27,6 +27,7 @@ CHOICES = {
     "as it comes": {},
     "with a webhook": {"webhook": True, "failurePolicy": "Fail", "apiServers": ("10.0.0.0/24", "fd00::1/128")},
     "for one namespace and class": {"watchNamespace": "team-a", "jobClass": "fast", "webhook": True},
+    "with plugin ssh": {"dialects": NAMES, "sshPlugin": True},
     "sharded": {"replicas": 3, "shards": 3, "name": "fleet"},
     "with the scheduler": {"scheduler": True},
     "with a scheduler that is told and watched": {

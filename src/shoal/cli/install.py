@@ -43,6 +43,7 @@ def _ranges(_: click.Context, parameter: click.Parameter, said: tuple[str, ...])
     help="Who places gangs; auto: who is there.",
 )
 @click.option("--gang-scheduler-name", metavar="NAME", help="schedulerName of pods in gangs.")
+@click.option("--ssh-plugin", is_flag=True, help="Serve plugin ssh of Volcano Jobs: grants a right to Secrets.")
 @click.option("--service-monitor", is_flag=True, help="For the Prometheus operator.")
 @click.option("--scheduler", is_flag=True, help="Shoal's own gang scheduler too.")
 @click.option(
@@ -131,6 +132,7 @@ def _options(said: dict[str, Any]) -> Any:
         "failure_policy": "failurePolicy",
         "api_servers": "apiServers",
         "service_monitor": "serviceMonitor",
+        "ssh_plugin": "sshPlugin",
         "scheduler_sharing": "schedulerSharing",
         "scheduler_tiers": "schedulerTiers",
         "scheduler_volcano": "schedulerVolcano",

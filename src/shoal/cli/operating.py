@@ -21,6 +21,7 @@ from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, 
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.kubernetes.shapes import Nameplate, Ordinary
 from shoal.dialects import load
+from shoal.dialects.without_secrets import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import JsonLines, KeyValues, Logger
 from shoal.operator.health import Address, Answer, Readiness, answering, health_pages, metrics_pages, serving
@@ -51,6 +52,7 @@ class Orders:
     lease_duration: int = 15
     gang_scheduler: str = "auto"
     gang_scheduler_name: str = ""
+    ssh_plugin: bool = False
     history: str = "covered"
     metrics_address: Address | None = None
     health_address: Address | None = None
@@ -121,7 +123,7 @@ def _opened(orders: Orders, connection: Connection, metrics: Metrics) -> Abstrac
 
 def _duties(orders: Orders) -> Duties:
     return Duties(
-        {name: load(name) for name in orders.dialects},
+        {name: load(name) if orders.ssh_plugin else without_secrets(load(name)) for name in orders.dialects},
         name=orders.name,
         namespace=orders.namespace or None,
         job_class=orders.job_class,

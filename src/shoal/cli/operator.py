@@ -71,6 +71,11 @@ def read_dialects(_: click.Context, __: click.Parameter, text: str) -> tuple[str
     metavar="NAME",
     help="schedulerName of pods in gangs.  [default: as that scheduler is usually called]",
 )
+@_option(
+    "--ssh-plugin",
+    is_flag=True,
+    help="Serve plugin ssh of Volcano Jobs: needs a right to Secrets, which keep its keys.",
+)
 @_option("--config", type=click.Path(dir_okay=False, path_type=Path), help="Settings: the `dialects` of a shoal.yaml.")
 @_option(
     "--history",

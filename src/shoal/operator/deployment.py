@@ -19,6 +19,7 @@ from shoal.dialects.backends import backend
 from shoal.dialects.backends.handing import handed, has_gangs, without_groups
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.dialects.hypernodes import hypernode_definition
+from shoal.dialects.without_secrets import without_secrets
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.operator.drawing import filled
@@ -71,6 +72,7 @@ class Options:
     webhook: bool = False
     failurePolicy: str = "Ignore"  # noqa: N815
     apiServers: tuple[str, ...] = ()  # noqa: N815 - ranges of addresses from which it calls the webhook; (): any
+    sshPlugin: bool = False  # noqa: N815 - of Volcano Jobs, whose keys are in Secrets
     serviceMonitor: bool = False  # noqa: N815
     scheduler: bool = False  # Shoal's own, beside the operator
     schedulerSharing: str = "proportion"  # noqa: N815
@@ -187,7 +189,10 @@ def _job_rules() -> list[Any]:
     found: list[Any] = []
     for name in NAMES:
         dialect = load(name)
-        found.append({f"$if dialects={name}": [*rules(job_rights([without_groups(dialect)])), *_group_rules(dialect)]})
+        secretless = job_rights([without_secrets(without_groups(dialect))])
+        keys = [right for right in job_rights([without_groups(dialect)]) if right not in secretless]
+        wanted = [*rules(secretless), *([{"$if sshPlugin": rules(keys)}] if keys else []), *_group_rules(dialect)]
+        found.append({f"$if dialects={name}": wanted})
         plain = {"apiGroups": [dialect.kind.group], "resources": [dialect.kind.plural], "verbs": ["patch"]}
         found.append({f"$if plainStatus={name}": plain})
     return found
@@ -329,9 +334,11 @@ def _environment() -> list[Any]:
         "GANG_SCHEDULER": "${gangScheduler}",
         "GANG_SCHEDULER_NAME": "${gangSchedulerName}",
     }
+    keeping = {"name": f"{_VARIABLES}SSH_PLUGIN", "value": "true"}
     serving = {"name": f"{_VARIABLES}WEBHOOK_ADDRESS", "value": f":{WEBHOOK_PORT}"}
     return [
         *({"name": f"{_VARIABLES}{key}", "value": value} for key, value in said.items()),
+        {"$if sshPlugin": keeping},
         {"$if webhook": serving},
     ]
 

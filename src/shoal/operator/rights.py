@@ -2,7 +2,7 @@
 
 The roles that `shoal install` makes are these rights and nothing else; the operator asks for the same list when it
 starts, so that a missing one is a sentence instead of a surprise. Nothing here starts shells in pods or touches nodes;
-Secrets are touched for languages alone that keep a key of the job's own in one.
+Secrets are touched for languages alone that keep a key of the job's own in one, and where plugin ssh is on.
 """
 
 from __future__ import annotations
