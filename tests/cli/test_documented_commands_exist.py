@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from shoal.cli.config import load
-from shoal.cli.main import COMMANDS, shoal
+from shoal.cli.main import ALIASES, COMMANDS, shoal
 from shoal.cli.manifests import Manifest
 from shoal.cli.validating import Verdict, judge, judge_room
 
@@ -42,7 +42,7 @@ def commands() -> list[str]:
 @pytest.mark.parametrize("line", commands())
 def test_a_command_is_understood(line: str) -> None:
     words = shlex.split(line.partition("|")[0], comments=True)
-    assert words[1] in COMMANDS
+    assert words[1] in (*COMMANDS, *ALIASES)
     command = shoal.get_command(click.Context(shoal), words[1])
     assert command is not None
     known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)} | {"-h", "--help"}

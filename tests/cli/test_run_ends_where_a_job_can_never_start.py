@@ -112,12 +112,14 @@ async def test_a_job_goes_on_as_long_as_a_part_of_it_has_a_place(
     writing = os.open(pipe, os.O_RDWR)  # which waits for no reader
     process = await begun("run", stored(tmp_path, pair(pipe, needs_both=needs_both)), *CLUSTER)
     assert process.stderr is not None
+    assert process.stdout is not None
     lines: list[str] = []
     async for line in process.stderr:
         lines.append(line.decode().rstrip())
         if lines[-1].startswith(ONE_PART):
             os.write(writing, b"done\n")
     os.close(writing)
+    lines += (await process.stdout.read()).decode().splitlines()
     said = [line for line in lines if line.endswith(WAY_OUT)]
     wanted = [line for line, note in zip(said, notes, strict=False) if line.startswith(note)]
     found = await process.wait(), said, f" pair: {end}" in "\n".join(lines), "small-0 | done" in lines

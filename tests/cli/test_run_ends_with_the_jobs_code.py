@@ -27,14 +27,16 @@ def manifest(folder: Path, script: str, number: int = 2) -> str:
     return str(file)
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """Temporary folders of the run lie below `folder`, so that what is left can be seen."""
+def started(folder: Path, *words: str, together: bool = False) -> subprocess.Popen[str]:
+    """Both outputs in one where they are `together`.
+
+    Temporary folders of the run lie below `folder`, so that what is left can be seen."""
     (folder / "tmp").mkdir()
     return subprocess.Popen(
         [sys.executable, "-m", "shoal", "run", *words],
         env={**os.environ, "TMPDIR": str(folder / "tmp")},
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT if together else subprocess.PIPE,
         text=True,
     )
 
@@ -83,10 +85,10 @@ def test_a_namespace_that_every_cluster_has_can_be_used(tmp_path: Path) -> None:
 
 def interrupted(folder: Path, script: str, times: int) -> tuple[int, str]:
     """Ctrl-C once all tasks have spoken, and again when the first one was heard."""
-    process = started(folder, manifest(folder, script), "--plain")
-    assert process.stderr is not None
+    process = started(folder, manifest(folder, script), "--plain", together=True)
+    assert process.stdout is not None
     said, spoken = [], 0
-    for line in process.stderr:
+    for line in process.stdout:
         said.append(line)
         spoken += line.endswith("| ready\n")
         if line.endswith("| ready\n") and spoken == 2:

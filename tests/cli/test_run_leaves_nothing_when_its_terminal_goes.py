@@ -63,9 +63,9 @@ def left_in(folder: Path) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_the_job_and_waits_for_it(tmp_path: Path, note: Path, number: signal.Signals) -> None:
     words = [sys.executable, "-m", "shoal", "run", manifest(tmp_path, SAYS_GOODBYE.format(note=note)), "--plain"]
-    with subprocess.Popen(words, env=environment(tmp_path), stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
+    with subprocess.Popen(words, env=environment(tmp_path), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
             if line.endswith("| ready\n"):
                 process.send_signal(number)
     assert (process.returncode, note.read_text(), left_in(tmp_path)) == (130, "left\n", [])
@@ -107,11 +107,11 @@ def test_a_run_that_is_to_ignore_a_hangup_goes_on(tmp_path: Path, note: Path) ->
     os.mkfifo(note)
     words = ["nohup", sys.executable, "-m", "shoal", "run", manifest(tmp_path, f"echo ready; read word < {note}")]
     with subprocess.Popen(
-        words, env=environment(tmp_path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        words, env=environment(tmp_path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True,
     ) as process:  # fmt: skip
-        assert process.stderr is not None
-        for line in process.stderr:
+        assert process.stdout is not None
+        for line in process.stdout:
             if line.endswith("| ready\n"):
                 process.send_signal(signal.SIGHUP)
                 note.write_text("go on\n")

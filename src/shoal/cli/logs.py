@@ -292,6 +292,7 @@ class _Waits:
         self._tasks = tasks
         self._board = Board()
         self._told: set[tuple[str, str]] = set()
+        self._reasons: set[str] = set()  # of tasks
 
     def change(self, found: Found) -> None:
         self._board.put(found)
@@ -310,10 +311,18 @@ class _Waits:
         self.change(found)
 
     def _tell(self) -> None:
+        """One line per reason, with the tasks that wait for it now."""
+        from shoal.cli.members import grouped_tasks
+
+        waiting: dict[str, list[str]] = {}
         for _, view, _, why in self._board.rows():
             is_meant = not self._tasks or view.name in self._tasks or view.role in self._tasks
             if why and is_meant and view.role:
-                self._say(view.name, why)
+                waiting.setdefault(why, []).append(view.name)
+        for why, names in waiting.items():
+            if why not in self._reasons:
+                self._reasons.add(why)
+                click.echo(f"{', '.join(name for name, _ in grouped_tasks(names))} waits: {why}", err=True)
 
     def _say(self, who: str, why: str) -> None:
         if (who, why) not in self._told:

@@ -21,6 +21,8 @@ COMMANDS = {
     "get": "List jobs, whatever language they are written in.",
     "describe": "Tell the story of a job: what happened, when, why, and what is next.",
     "logs": "Print the logs of a job's tasks.",
+    "events": "List Events, the latest last.",
+    "top": "Show the processor time and memory that the tasks of jobs use now.",
     "scale": "Change the number of tasks of a role.",
     "stop": "Stop a job; the object stays.",
     "start": "Start a job that waits for its start.",
@@ -44,6 +46,10 @@ COMMANDS = {
 }
 
 
+# The words of kubectl, docker, ps and Slurm for the same.
+ALIASES = {"ls": "get", "ps": "get", "apply": "submit", "cancel": "stop", "rm": "delete"}
+
+
 class Overview(click.Group):
     """Lists commands without importing them, so that `shoal --help` stays quick.
 
@@ -62,20 +68,24 @@ class Overview(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"shoal.cli.{cmd_name}").command
+        command: click.Command = import_module(f"shoal.cli.{name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section("Other names"):
+            formatter.write_dl([(alias, f"The same as `shoal {name}`.") for alias, name in ALIASES.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.UsageError(f"There is no command {args[0]!r}.{_nearest(args[0], list(COMMANDS))}", ctx)
+        known = [*COMMANDS, *ALIASES]
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.UsageError(f"There is no command {args[0]!r}.{_nearest(args[0], known)}", ctx)
         return super().resolve_command(ctx, args)
 
 

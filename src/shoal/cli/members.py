@@ -6,12 +6,13 @@ have, and above them stands how many of the successes that are wanted have come 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_taken, why_waiting, word_with
 from shoal.cli.views import counted, tasks_of
 from shoal.engine import Body, JobState, Phase, TaskRef
+from shoal.engine.ledger import named
 from shoal.kube.objects import Obj, name_of, uid_of
 
 _PHASES = {
@@ -22,6 +23,7 @@ _PHASES = {
     Phase.UNKNOWN: "out of reach",
 }
 _NOT_PLACED = ("preparing", "created", "waiting")
+_URGENT = ("failed", "waiting", "out of reach")
 _Row = tuple[str, list[str]]  # a name and what is said of it
 
 
@@ -30,9 +32,38 @@ def members(found: Found, state: JobState, pods: list[Obj]) -> Iterator[str]:
     if (counts := found.counts) is not None:
         yield f"{counted(counts)}."
     rows = list(_by_pods(found, sorted(pods, key=_age))) or list(_by_tasks(found, state, pods))
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, words in rows:
-        yield f"{name.ljust(width)}  {', '.join(word for word in words if word)}"
+    lines = [(name, ", ".join(word for word in words if word)) for name, words in rows]
+    shown = sorted(grouped(lines), key=lambda line: urgency(line[1]))
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, text in shown:
+        yield f"{name.ljust(width)}  {text}"
+
+
+def urgency(text: str) -> int:
+    """Where a line about tasks stands in a table: failed ones, then waiting ones, then all others."""
+    return next((rank for rank, word in enumerate(_URGENT) if text.startswith(word)), len(_URGENT))
+
+
+def grouped(lines: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Tasks that wait for the same reason as one line: `worker-0..7`, in the place of the first of them."""
+    members: dict[tuple[str, str], list[str]] = {}
+    for name, text in lines:
+        role, _, index = name.rpartition("-")
+        is_task = bool(role) and index.isdecimal() and text.startswith("waiting,")
+        members.setdefault((role if is_task else name, text), []).append(name)
+    return [(_named_together(names), text) for (_, text), names in members.items()]
+
+
+def grouped_tasks(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Tasks by role, as `named` lists them."""
+    return grouped((name, "waiting,") for name in names)
+
+
+def _named_together(names: list[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    role = names[0].rpartition("-")[0]
+    return named(role, sorted(int(name.rpartition("-")[2]) for name in names))
 
 
 def _age(pod: Obj) -> tuple[str, str]:

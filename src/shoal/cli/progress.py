@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from shoal.cli.following import Sight, Voice
 from shoal.cli.jobs import Found
+from shoal.cli.members import grouped_tasks, urgency
 from shoal.cli.reasons import why_at_rest, word_with
 from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
 from shoal.kube.objects import uid_of
@@ -122,11 +123,13 @@ class Pacer:
 
 
 class Lines:
-    """Plain output: a line per change and per log line."""
+    """Plain output: a line per change on the console, a line per log line on the output."""
 
-    def __init__(self, console: Console, *, logs: bool) -> None:
+    def __init__(self, console: Console, output: Console | None = None, *, logs: bool) -> None:
         self._console = console
+        self._output = output or console
         self._logs = logs
+        self._reasons: set[tuple[str, str]] = set()  # printed, by job
         self._words: dict[tuple[str, str], str] = {}
         self._board = Board()
         self._widest = 0
@@ -154,12 +157,26 @@ class Lines:
         self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {self._board.name(found)}: {why}")
 
     def _say_tasks(self) -> None:
-        for job, view, _, why in self._board.rows():
+        rows = list(self._board.rows())
+        for job, view, _, why in rows:
             if view is NOBODY:
                 continue  # said of the job
+            if why:
+                self._say_reason(job, why, rows)
+                self._words[uid_of(job.manifest), view.name] = f"{view.word}: {why}"
+                continue
             code = f" (code {view.code})" if view.word == "failed" else ""
             again = f", attempt {view.retries}" if view.retries and view.word in ("waiting", "running") else ""
-            self._say(job, view.name, f"{view.word}{code}{again}{f': {why}' if why else ''}")
+            self._say(job, view.name, f"{view.word}{code}{again}")
+
+    def _say_reason(self, job: Found, why: str, rows: list[tuple[Found, TaskView, Pace, str]]) -> None:
+        """Once for all tasks of a job that wait for the same."""
+        key = uid_of(job.manifest), why
+        if key not in self._reasons:
+            self._reasons.add(key)
+            tasks = [view.name for other, view, _, its in rows if other is job and its == why]
+            who = f"{self._board.name(job)} {', '.join(name for name, _ in grouped_tasks(tasks))}"
+            self._print(f"{datetime.now(UTC).astimezone():%H:%M:%S} {who}: waiting: {why}")
 
     def _say(self, job: Found, task: str, word: str) -> None:
         key = uid_of(job.manifest), task
@@ -171,12 +188,12 @@ class Lines:
     def line(self, found: Found, voice: Voice, line: str) -> None:  # noqa: ARG002 - the same face as Screen
         self._widest = max(self._widest, len(voice.head))
         if self._pacer.is_news(voice.head, line) and self._logs:
-            self._print(f"{voice.head.ljust(self._widest)} | {line}")
+            self._print(f"{voice.head.ljust(self._widest)} | {line}", self._output)
 
     def progress(self, found: Found, voice: Voice, text: str) -> None:  # noqa: ARG002 - the same face as Screen
         self._widest = max(self._widest, len(voice.head))
         if self._logs and self._pacer.is_due(voice.head, text, time.monotonic()):
-            self._print(f"{voice.head.ljust(self._widest)} | {plain(text)}")
+            self._print(f"{voice.head.ljust(self._widest)} | {plain(text)}", self._output)
 
     def trouble(self, task: str, why: str) -> None:
         if self._logs:
@@ -185,15 +202,16 @@ class Lines:
     def note(self, sentence: str) -> None:
         self._print(sentence)
 
-    def _print(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+    def _print(self, text: str, console: Console | None = None) -> None:
+        (console or self._console).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class Screen:
-    """A terminal: log lines scroll above a table that stays."""
+    """A terminal: log lines scroll above a table that stays, or go to an output that is no terminal."""
 
-    def __init__(self, console: Console, *, logs: bool) -> None:
+    def __init__(self, console: Console, output: Console | None = None, *, logs: bool) -> None:
         self._console = console
+        self._output = console if output is None or output.is_terminal else output
         self._logs = logs
         self._board = Board()
         self._colours: dict[str, str] = {}
@@ -221,7 +239,7 @@ class Screen:
         if self._logs:
             role = voice.task.rpartition("-")[0]
             colour = self._colours.setdefault(role, COLOURS[len(self._colours) % len(COLOURS)])
-            self._console.print(Text.assemble((f"{voice.head} | ", colour), line), soft_wrap=True)
+            self._output.print(Text.assemble((f"{voice.head} | ", colour), line), soft_wrap=True)
 
     def progress(self, found: Found, voice: Voice, text: str) -> None:
         self._board.hear(found, voice.task, text)
@@ -281,6 +299,18 @@ class Screen:
         return table
 
     def rows(self) -> Iterator[tuple[Found, TaskView, Pace, str]]:
+        """Failed tasks, waiting ones, then the others; tasks that wait for the same are one row."""
+        grouped: dict[object, list[tuple[Found, TaskView, Pace, str]]] = {}
+        for number, row in enumerate(self._reasoned()):
+            job, view, _, why = row
+            key = (uid_of(job.manifest), view.role, why) if why and view is not NOBODY else number
+            grouped.setdefault(key, []).append(row)
+        rows = [(several[0], [view.name for _, view, _, _ in several]) for several in grouped.values()]
+        for (job, view, pace, why), names in sorted(rows, key=lambda row: urgency(row[0][1].word)):
+            together = ", ".join(name for name, _ in grouped_tasks(names)) if len(names) > 1 else view.name
+            yield job, replace(view, name=together), pace, why
+
+    def _reasoned(self) -> Iterator[tuple[Found, TaskView, Pace, str]]:
         """Why a whole job waits stands beside the first of its tasks that do."""
         said: set[str] = set()
         for job, view, pace, why in self._board.rows():
@@ -299,6 +329,7 @@ def _state_cell(view: TaskView) -> Text:
     return Text(word, STYLES.get(view.word, "default"))
 
 
-def face(console: Console, *, plain: bool, logs: bool) -> Lines | Screen:
+def face(console: Console, output: Console, *, plain: bool, logs: bool) -> Lines | Screen:
     """A screen where there is one and nobody asked for plain lines."""
-    return Lines(console, logs=logs) if plain or not console.is_terminal else Screen(console, logs=logs)
+    made = Lines if plain or not console.is_terminal else Screen
+    return made(console, output, logs=logs)

@@ -87,8 +87,9 @@ def command(
     with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
     has none, its start, the opening of a queue, a command for an image) is stopped with that reason, and the code is 1;
     as long as another part of it has a place, it goes on. Mistakes that `shoal validate` reports end the command before
-    anything starts. The table and the logs go to stderr. What is left of each job is a folder
-    ./shoal-out/JOB-TIME with a log per task and attempt, the job as it ended, its story and its metrics.
+    anything starts. What tasks print goes to stdout (with -o, to stderr), the table and all that is said about jobs to
+    stderr. What is left of each job is a folder ./shoal-out/JOB-TIME with a log per task and attempt, the job as it
+    ended, its story and its metrics.
 
     \b
     shoal run pet.yaml
@@ -105,7 +106,10 @@ def command(
     refuse_mistakes(manifests)
     config = configured({**options, **_FIXED}, beside=beside(files))
     warn_of_images(manifests, config.images)
-    shown = face(Console(file=cast("IO[str]", HangupProof(sys.stderr))), plain=plain, logs=logs)
+    console = Console(file=cast("IO[str]", HangupProof(sys.stderr)))
+    # With -o standard output holds the job alone.
+    printed_lines = console if output else Console(file=cast("IO[str]", HangupProof(sys.stdout)))
+    shown = face(console, printed_lines, plain=plain, logs=logs)
     _hear_as_interrupts()
     end_throwaways()
     data = make_throwaway(is_kept=keep)
