@@ -41,6 +41,23 @@ async def test_13_a_pod_that_its_own_controller_deletes_is_not_lost() -> None:
         assert await it.phase("a") == "Running"
 
 
+async def test_13_a_gang_that_lost_all_its_pods_keeps_its_room_from_groups_that_wait() -> None:
+    async with scheduled() as it:
+        await it.node("node-1", cpu=4)
+        await it.group("a", 4, minResources={"cpu": "4"})
+        await it.pods("a", 4)
+        await it.group("b", 4, minResources={"cpu": "4"})
+        await it.rest(2)
+        assert (await it.phase("a"), await it.phase("b")) == ("Running", "Pending")
+        for number in range(4):
+            await it.cluster.delete(POD, f"a-{number}", NS)
+            await it.rest(2)
+        assert (await it.phase("a"), await it.phase("b")) == ("Inqueue", "Pending")
+        await it.pods("a", 4, first=4)
+        await it.rest(2)
+        assert (await it.phase("a"), await it.phase("b")) == ("Running", "Pending")
+
+
 async def test_13_a_pod_beyond_the_minimum_is_not_lost() -> None:
     async with scheduled() as it:
         await it.node("node-1")

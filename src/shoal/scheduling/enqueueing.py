@@ -17,7 +17,7 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
-from shoal.scheduling.groups import INQUEUE, PENDING
+from shoal.scheduling.groups import INQUEUE, PENDING, UNKNOWN
 from shoal.scheduling.members import Members
 from shoal.scheduling.possible import could_ever_run
 from shoal.scheduling.quotas import asked_of_cluster, asked_of_namespace
@@ -187,7 +187,7 @@ class _Promised:
         self._kept: dict[object, str] = {}  # by which budgets, for all who ask alike
         self._unkept: _Promised | None = None
         for members in cycle.view.unsettled.values():
-            if not members.lone and cycle.phase(members) is INQUEUE:
+            if not members.lone and cycle.phase(members) in (INQUEUE, UNKNOWN):
                 self.add(members)
 
     def add(self, members: Members) -> None:

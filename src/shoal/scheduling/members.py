@@ -280,7 +280,7 @@ class Members:
             return COMPLETED if over else RUNNING
         if unplaced and self.sitting:
             return UNKNOWN
-        if group.phase in (INQUEUE, UNKNOWN):
+        if group.phase is INQUEUE or (group.phase is UNKNOWN and self.sitting):
             return group.phase
         return INQUEUE if self.sitting else PENDING
 
