@@ -28,6 +28,7 @@ from shoal.scheduling.view import ClusterView
 
 CYCLES = 100
 RETOLD_EVERY = 7
+REPEATED_EVERY = 5
 REST_CYCLES = 60
 STREAM_ROUNDS = 200
 STREAM_SECONDS = 200
@@ -146,6 +147,8 @@ class Life:
             assert plan(retold(view, self.chance), self.board.now) == made, "the same cluster gave another plan"
         self.check_binds(made)
         view.assume(made, self.board.now)
+        if self.cycles % REPEATED_EVERY == 0:
+            self.check_wakes(made)
         self.check_gangs(made, before)
         self.check_closeness()
         self.check_room()
@@ -154,6 +157,15 @@ class Life:
         self.whole |= {k for k, m in view.groups.items() if m.ready >= m.group.min_member and all_run(m)}
         self.cycles += 1
         return made
+
+    def check_wakes(self, made: Plan) -> None:
+        """What asks for no other plan, at once or at a moment, would get none that decides anything."""
+        if made.again:
+            return
+        now = plan(self.view, self.board.now)
+        assert not decides(now, made), "a plan that follows another decides something, and nothing asks for it"
+        until = min(now.wake_at or float("inf"), self.board.now + 7200)
+        assert not decides(plan(self.view, until - 0.001), now), "the mere time decides something, and nothing wakes"
 
     def check_binds(self, made: Plan) -> None:
         assert max(Counter(bind.pod for bind in made.binds).values(), default=1) == 1, "bound twice"
@@ -293,6 +305,13 @@ class Life:
         for pod in members.waiting.values():
             alone.view.set_pod(pod)
         return bool(plan(alone.view, self.board.now).binds)
+
+
+def decides(made: Plan, before: Plan) -> bool:
+    phases = {verdict.group: verdict.phase for verdict in before.groups}
+    turned = any(phases.get(verdict.group, verdict.phase) is not verdict.phase for verdict in made.groups)
+    reserved = set(made.reservations) - set(before.reservations)  # one that ends where nobody waits helps nobody
+    return bool(made.binds or made.evictions or made.shrinks or turned or reserved)
 
 
 def all_run(members: Members) -> bool:

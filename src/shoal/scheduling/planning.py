@@ -101,3 +101,4 @@ class Plan:
     searches: int = 0  # for pods that could give way
     ways: tuple[str, ...] = ()  # by which room was made, one for each group that gets it: preempt, reclaim, ...
     wake_at: float | None = None  # plan again then, even if nothing happens
+    again: bool = False  # plan again at once: what this plan decided opens the way for others

@@ -24,7 +24,7 @@ INDEX = "volcano.sh/task-index"
 PREEMPTABLE = "volcano.sh/preemptable"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"  # set by the controller of a job on a pod before it deletes the pod
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
-SLA = "volcano.sh/sla-waiting-time"
+SLA = ("volcano.sh/sla-waiting-time", "sla-waiting-time")  # Volcano reads both
 HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")  # of a queue: its path, and a weight per step
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
 DOES_NOT_RECREATE = ("ConfigMap", "Node")  # controllers of a Framework's pods and of static pods
@@ -91,7 +91,7 @@ def group_from(obj: Obj, *, priority: int = 0) -> Group:
         elastic=notes.get(ELASTIC) == "true",
         preemptable=notes.get(PREEMPTABLE) != "false",
         guest=notes.get(PREEMPTABLE) == "true",
-        sla_seconds=seconds(notes[SLA]) if SLA in notes else None,
+        sla_seconds=next((seconds(notes[name]) for name in SLA if name in notes), None),
         ran=phase in (Phase.RUNNING, Phase.UNKNOWN, Phase.COMPLETED),
     )
 

@@ -56,6 +56,7 @@ def conclude(cycle: Cycle) -> Plan:
         searches=cycle.searches,
         ways=(*cycle.ways, *("undo" for _ in cycle.undone)),
         wake_at=cycle.wake_at,
+        again=_opens_the_way(cycle),
     )
 
 
@@ -65,6 +66,19 @@ def _binds(cycle: Cycle) -> list[Bind]:
         for placed in cycle.bound.values()
         for one in placed
     ]
+
+
+def _opens_the_way(cycle: Cycle) -> bool:
+    """Whether something decided here may help a group that this plan leaves waiting.
+
+    The watch shows nothing new when decisions come back: they were assumed. A placed pod may be the one that required
+    affinity or an even spread waits for, it moves shares and accounts, and nodes open when a reservation ends.
+    """
+    if not cycle.still:
+        return False
+    if cycle.bound or cycle.evictions or cycle.shrinks or cycle.reservations != cycle.view.reservations:
+        return True
+    return any(record.phase is not cycle.view.groups[key].group.phase for key, record in cycle.records.items())
 
 
 def _nominations(cycle: Cycle) -> list[Nominate]:

@@ -354,7 +354,7 @@ class Feed:
         if pod.group is not None:
             self._lost(pod.group, pod.key)
             self._on_group(pod.group)
-        if pod.node or pod.group is not None:
+        if pod.node or pod.group is not None or pod.state is State.PENDING:  # others may stand behind it
             self._on_news()
 
     # What was decided
@@ -459,6 +459,10 @@ def _since(pod: Pod, since: float) -> Pod:
 
 
 def _is_the_same_to_others(before: Pod, after: Pod) -> bool:
-    """It sits where it sat: that its processes have started changes no plan."""
+    """It sits where it sat and is what it was: that its processes have started changes no plan."""
     sits = (State.BOUND, State.RUNNING)
-    return before.node == after.node and before.state in sits and after.state in sits
+    if before.state not in sits or after.state not in sits:
+        return False
+    return before == _since(
+        after.moved(node=after.node, state=before.state, since=before.since, devices=before.devices), before.since
+    )

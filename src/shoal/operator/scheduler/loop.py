@@ -59,6 +59,7 @@ log = Logger(__name__)
 PLANNER = ("shoal.scheduling.view", "shoal.scheduling.planner", "shoal.scheduling.verdicts")
 BINDS_AT_ONCE = 16
 LACKING_SECONDS = 5.0
+MOST_REPEATS = 8  # of a plan at one moment, whatever it decides: what is left waits for an event
 
 
 class Scheduler:
@@ -100,6 +101,7 @@ class Scheduler:
         self._cycles = 0
         self._lacking: dict[Key, Timer] = {}  # groups some of whose pods do not exist
         self._planned = 0.0  # when
+        self._repeats = 0  # plans in a row that only followed the one before
         self._warned: tuple[str, ...] = ()
         self._copies = self._own_copies()
 
@@ -234,6 +236,7 @@ class Scheduler:
             yield copies["orders"], self._queues.order_changed
 
     def _stir(self) -> None:
+        self._repeats = 0
         self._has_news = True
         self._stirred.set()
 
@@ -283,7 +286,11 @@ class Scheduler:
         self._metrics.planned(made, len(waits))
         self._count(made, news)
         self._wake_at(made.wake_at)
-        if any(self.view.members_of(self.view.pods[bind.pod]).waiting for bind in made.binds):
+        if made.again and self._repeats < MOST_REPEATS:
+            self._repeats += 1
+            self._has_news = True
+            self._stirred.set()
+        elif any(self.view.members_of(self.view.pods[bind.pod]).waiting for bind in made.binds):
             self._stir()  # who stayed behind while others of its gang were placed is told why by the next plan
 
     def _waits(self, made: Plan, news: list[Verdict]) -> tuple[Wait, ...]:
