@@ -187,7 +187,8 @@ class Explainer:
         minimum = members.minimum()
         tiers = self._cycle.view.topology.tiers
         if not tiers:
-            return f"needs {_pods(minimum.total)} near each other, and no topology of the cluster is known"
+            unknown = "no topology of the cluster is known: create HyperNodes or set tiers"
+            return f"needs {_pods(minimum.total)} near each other, and {unknown}"
         tier = tiers[min(reach, len(tiers)) - 1]
         shapes = self._cycle.gangs.shapes(minimum.pods)
         sums = sum((tier.sums(shape.sync().slots) for shape in shapes), np.zeros(len(tier.names), dtype=np.int64))
@@ -195,6 +196,8 @@ class Explainer:
         if sitting:
             return self._grown(tier, sitting, minimum.total)
         there = sorted(set(tier.domain.tolist()) - {0})  # names of domains outlive their nodes
+        if not there:
+            return f"needs {_pods(minimum.total)} in one {tier.word}, and no node is in any {tier.word}"
         best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
         name, amount = _scarce(shapes[0])
         need, hole = shown(name, amount * minimum.total), shown(name, amount * int(sums[best]))

@@ -162,7 +162,8 @@ class Gangs:
             yield from self._of_tier(tier, pods, count, sitting, where)
         if not closeness.hard and tiers and not sitting:
             yield self._few(tiers[0], pods, count, where)
-        if not closeness.hard or reach > len(tiers):
+        # Beyond the last tier lies the whole cluster; where there is no tier at all, nothing is known to be near.
+        if not closeness.hard or (tiers and reach > len(tiers)):
             yield None
 
     def _of_tier(
