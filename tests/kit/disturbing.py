@@ -54,9 +54,13 @@ def scenario(
     varies: tuple[str, ...] = (),
     worlds: Worlds | None = None,
     thorough: bool = True,
+    outages: bool = True,
 ) -> Any:
     """Make tests of a script: simulated, disturbed and, where it has processes to run, real: on a cluster of our own
     and on Kubernetes with `shoal node`.
+
+    `outages`: whether the next operator may start late. Not where the scenario itself evicts pods as soon as they run:
+    one that goes during an outage, before its creation was stored, leaves nothing to see.
 
     Every disturbed run comes to rest and ends as the undisturbed one, but for the fields in `varies`.
     """
@@ -64,7 +68,7 @@ def scenario(
     tiers = [simulated, disturbed, *([embedded] if real else []), *([kubernetes] if real and stage.kubernetes else [])]
 
     def decorate(script: Script) -> Any:
-        case = Case(script, config, varies, stage, thorough)
+        case = Case(script, config, varies, stage, thorough, outages)
 
         @pytest.mark.parametrize("tier", tiers)
         async def test(
@@ -115,13 +119,14 @@ class Case:
     varies: tuple[str, ...]
     worlds: Worlds = Worlds()
     thorough: bool = True  # every single disturbance, not only chance
+    outages: bool = True
 
     async def play(self, how: Disturbed | None = None, seed: int = 0) -> tuple[Obj, SimulatedWorld]:
         """One run; its last picture."""
         world: SimulatedWorld
         plan = None if how is None else lambda life: how.plan(world, life)
         world = self.worlds.simulated(seed, plan=plan, config=self.config)
-        world.outage_seconds = how.outage_seconds if how is not None else 0.0
+        world.outage_seconds = how.outage_seconds if how is not None and self.outages else 0.0
         async with world:
             await self.script(world)
             await world.at_rest()

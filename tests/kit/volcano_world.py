@@ -302,9 +302,14 @@ CROWDED = replace(WORLDS, simulated=CrowdedSimulation, embedded=CrowdedMachine, 
 
 
 def scenario(
-    *, real: bool = True, kubernetes: bool = False, varies: tuple[str, ...] = (), thorough: bool = False
+    *,
+    real: bool = True,
+    kubernetes: bool = False,
+    varies: tuple[str, ...] = (),
+    thorough: bool = False,
+    outages: bool = True,
 ) -> Any:
     """As for Frameworks; only a few are disturbed at every single write and event, the others by chance, and a chosen
     third plays on Kubernetes."""
     worlds = WORLDS if kubernetes else replace(WORLDS, kubernetes=None)
-    return any_scenario(real=real, varies=varies, worlds=worlds, thorough=thorough)
+    return any_scenario(real=real, varies=varies, worlds=worlds, thorough=thorough, outages=outages)

@@ -39,7 +39,7 @@ async def test_32_with_room_for_three_nothing_starts(world: SimulatedVolcano) ->
     assert (world.phase("ctr"), dict(world.uids)) == ("Pending", {})
 
 
-@scenario(thorough=True, kubernetes=True)
+@scenario(thorough=True, kubernetes=True, outages=False)
 async def test_34_an_evicted_trainer_restarts_all_four(world: VolcanoWorld) -> None:
     await world.submit(ctr(runs()))
     await world.up("ctr", 4)

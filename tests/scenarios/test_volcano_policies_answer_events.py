@@ -109,7 +109,7 @@ async def test_16_a_deleted_pod_is_made_again_where_no_policy_speaks_of_it(world
     assert world.status("a").get("retryCount", 0) == 0
 
 
-@scenario(thorough=True, kubernetes=True)
+@scenario(thorough=True, kubernetes=True, outages=False)
 async def test_17_an_evicted_pod_restarts_its_task_once(world: VolcanoWorld) -> None:
     await world.submit(vcjob("a", task(replicas=2, fate=runs()), policies=[policy("PodEvicted", "RestartTask")]))
     await world.up("a", 2)
