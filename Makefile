@@ -8,7 +8,7 @@ WORKERS ?= $(shell workers=$$((2 * $$(nproc))); echo $$((workers < 8 ? workers :
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check unit disturb bench docs control-plane helm deploy audit clean
+.PHONY: help setup demo test check unit disturb fuzz bench docs control-plane helm deploy audit clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -35,6 +35,10 @@ unit: setup control-plane helm ## the tests alone
 
 disturb: setup ## every job scenario with everything that may go wrong, and with many seeds of chance (long)
 	SHOAL_SEEDS=$${SHOAL_SEEDS:-200} $(BIN)/pytest -n $(WORKERS) --dist worksteal -m disturbed tests/scenarios
+
+fuzz: setup ## wrong requests and manifests by chance, with a seed that is printed (minutes; SHOAL_FUZZ_SEED repeats one)
+	SHOAL_FUZZ_SEED=$${SHOAL_FUZZ_SEED:-$$RANDOM} SHOAL_FUZZ_ROUNDS=$${SHOAL_FUZZ_ROUNDS:-100000} \
+		$(BIN)/pytest -s --timeout 0 tests/attacks/test_requests_and_manifests_that_are_wrong_end_in_words.py
 
 control-plane: ## build the real control plane that tests compare with (once)
 	@tools/control-plane >/dev/null
