@@ -62,7 +62,7 @@ def test_codes_that_are_none_of_some_are_the_spans_between():
     spans = (Span(None, -1), Span(2, 2), Span(4, None))
     assert rule.patterns == tuple(PodPattern(containers=(ContainerPattern(name=name, code=span),)) for span in spans)
     assert name is not None
-    assert (bool(name.match("main")), bool(name.match("mainly"))) == (True, False)
+    assert (name.matches("main"), name.matches("mainly")) == (True, False)
 
 
 def test_what_others_take_care_of_is_not_ours():

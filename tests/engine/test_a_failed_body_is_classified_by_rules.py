@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from kit.engine_world import T0
 from shoal.engine import Body, Container, ContainerEnd, Detail, Nature, Outcome, Phase
 from shoal.engine.classification import Classifier, classify, judged_container
 from shoal.engine.policies import Classify, ContainerPattern, Ending, Judged, PodPattern, Rule, Span
+from shoal.kube.structural.patterns import Pattern, compiled
 
 REST = Rule(Nature.UNKNOWN, phrase="Unrecognized")
 NO_CODE = Outcome(Nature.UNKNOWN, -300, "NoContainer")
@@ -20,8 +20,8 @@ def pod(*containers: Container, **changes: object) -> Body:
     return Body("u", "fw-a-0", "a", 0, phase=Phase.FAILED, containers=containers, **changes)
 
 
-def whole(text: str) -> re.Pattern[str]:
-    return re.compile(f"(?msi)^{text}$")
+def whole(text: str) -> Pattern:
+    return compiled(f"(?msi)^{text}$")
 
 
 RULES = (
@@ -29,9 +29,7 @@ RULES = (
         Nature.TRANSIENT,
         200,
         "Transient",
-        patterns=(
-            PodPattern(containers=(ContainerPattern(re.compile(""), None, re.compile(".*"), code=Span(200, 200)),)),
-        ),
+        patterns=(PodPattern(containers=(ContainerPattern(compiled(""), None, compiled(".*"), code=Span(200, 200)),)),),
     ),
     Rule(Nature.TRANSIENT, -1000, "Evicted", ("Transient",), patterns=(PodPattern(reason=whole("Evicted")),)),
     Rule(
@@ -45,15 +43,13 @@ RULES = (
         Nature.PERMANENT,
         221,
         "TensorOOM",
-        patterns=(
-            PodPattern(containers=(ContainerPattern(message=re.compile("(?msi)tensorflow.*oom"), code=Span(1)),)),
-        ),
+        patterns=(PodPattern(containers=(ContainerPattern(message=compiled("(?msi)tensorflow.*oom"), code=Span(1)),)),),
     ),
     Rule(
         Nature.PERMANENT,
         222,
         "Segfault",
-        patterns=(PodPattern(name=re.compile("a-0"), containers=(ContainerPattern(signal=Span(11, 11)),) * 2),),
+        patterns=(PodPattern(name=compiled("a-0"), containers=(ContainerPattern(signal=Span(11, 11)),) * 2),),
     ),
     REST,
 )

@@ -14,7 +14,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.structural import kinds_of
-from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+from shoal.kube.structural.patterns import BadPattern, compiled
 
 MAX_MEMBERS = 1024  # bounds the cost of the CEL rules, which the API server estimates before it accepts them
 MAX_PATTERN_LENGTH = 1024
@@ -108,6 +108,6 @@ def _check_member(path: str, member: Any) -> Iterator[Cause]:
     if isinstance(pattern, str) and len(pattern) <= MAX_PATTERN_LENGTH:
         try:
             compiled(pattern)
-        except (BadPattern, Unmatchable) as problem:
+        except BadPattern as problem:
             field = f"{path}.selector.regexMatch.pattern"
             yield Cause("FieldValueInvalid", f'Invalid value: "{pattern}": {problem}', field)

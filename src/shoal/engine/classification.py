@@ -6,7 +6,6 @@ what the pattern named and what was found there. Nothing here decides about a re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +14,7 @@ import msgspec
 from shoal.engine.observed import Body, Container, Refused
 from shoal.engine.policies import Classify, ContainerPattern, Ending, Judged, PodPattern, Refusal, Rule
 from shoal.engine.words import ContainerEnd, Detail, Outcome
+from shoal.kube.structural.patterns import Pattern
 
 Evidence = dict[str, Any]
 
@@ -211,12 +211,12 @@ def _searched(pattern: PodPattern | ContainerPattern, parts: dict[str, str]) -> 
     """The substrings the given expressions found, or None where one found nothing."""
     found: Evidence = {}
     for key, text in parts.items():
-        expression: re.Pattern[str] | None = getattr(pattern, key)
+        expression: Pattern | None = getattr(pattern, key)
         if expression is None:
             continue
         match = expression.search(text)
         if match is None:
             return None
-        if match[0] or key == "name":
-            found[key] = match[0]
+        if match or key == "name":
+            found[key] = match
     return found

@@ -7,7 +7,6 @@ a person would write it in the configuration and read by the same model, so the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -17,7 +16,7 @@ from shoal.dialects.framework.outcomes import CONFLICT, PERMANENT, TRANSIENT, UN
 from shoal.dialects.mistakes import StrictModel
 from shoal.engine import Nature
 from shoal.engine.policies import ContainerPattern, PodPattern, Rule, Span
-from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+from shoal.kube.structural.patterns import BadPattern, Pattern, compiled
 
 RESERVED = (range(-999, 1), range(200, 220))
 
@@ -27,10 +26,6 @@ def _expression(pattern: str) -> str:
         compiled(pattern)
     except BadPattern as problem:
         raise ValueError(f"must be a regular expression: {problem}") from None
-    except Unmatchable as part:
-        raise ValueError(
-            f"{part} cannot be matched here: put flags at the start, as in (?msi), and write character classes out"
-        ) from None
     return pattern
 
 
@@ -113,7 +108,7 @@ def _container_pattern(pattern: ContainerFailure) -> ContainerPattern:
     )
 
 
-def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+def _compiled(pattern: str | None) -> Pattern | None:
     return None if pattern is None else compiled(pattern)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from shoal.engine import Nature, Outcome
 from shoal.engine.policies import Classify, ContainerPattern, PodPattern, Rule, Span
 from shoal.kube.objects import Obj
+from shoal.kube.structural.patterns import compiled
 
 COMPLETE = Outcome(Nature.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
 BY_SUCCESS_POLICY = Outcome(Nature.OK, phrase="SuccessPolicy", text="Matched rules at index 0")
@@ -59,7 +60,7 @@ def _rules(written: Obj) -> Iterator[Rule]:
 
 def _patterns(codes: Obj) -> Iterator[PodPattern]:
     named = codes.get("containerName")
-    name = re.compile(re.escape(named) + r"\Z") if named else None
+    name = compiled(f"^{re.escape(named)}$") if named else None
     values = sorted(set(codes["values"]))
     spans = [Span(value, value) for value in values] if codes["operator"] == "In" else list(_between(values))
     for span in spans:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 
 from shoal.engine.policies.outcomes import BAD, POD_GONE, POD_LEAVING, POD_OK, POD_UNSEEN
 from shoal.engine.words import Nature, Outcome
+from shoal.kube.structural.patterns import Pattern
 
 
 class Names(Enum):
@@ -101,9 +101,9 @@ class Span:
 class ContainerPattern:
     """All given parts must match one container; all but the name need a container that terminated."""
 
-    name: re.Pattern[str] | None = None
-    reason: re.Pattern[str] | None = None
-    message: re.Pattern[str] | None = None
+    name: Pattern | None = None
+    reason: Pattern | None = None
+    message: Pattern | None = None
     signal: Span | None = None
     code: Span | None = None
 
@@ -112,9 +112,9 @@ class ContainerPattern:
 class PodPattern:
     """All given parts must match; each container pattern needs some container that matches it."""
 
-    name: re.Pattern[str] | None = None
-    reason: re.Pattern[str] | None = None
-    message: re.Pattern[str] | None = None
+    name: Pattern | None = None
+    reason: Pattern | None = None
+    message: Pattern | None = None
     containers: tuple[ContainerPattern, ...] = ()
 
 

@@ -14,7 +14,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.schema import unknown_fields
 from shoal.kube.structural.keywords import children, keyword_problems
-from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+from shoal.kube.structural.patterns import BadPattern, compiled
 from shoal.kube.structural.reading import schema_below
 from shoal.kube.structural.values import validate
 from shoal.kube.validation.fields import forbidden, invalid, required
@@ -81,13 +81,6 @@ def schema_warnings(schema: Obj, path: str, *, is_judged: bool = False) -> Itera
             count = len(props["x-kubernetes-validations"])
             rules = "1 rule" if count == 1 else f"{count} rules"
             yield f"{here}.x-kubernetes-validations: {rules} in CEL kept, but {what}"
-        if props.get("pattern"):
-            try:
-                compiled(props["pattern"])
-            except Unmatchable:
-                yield f"{here}.pattern: {props['pattern']} is kept, but not enforced by the embedded API"
-            except BadPattern:
-                continue
 
 
 def _places(props: Any, path: str) -> Iterator[tuple[str, Obj]]:
@@ -190,8 +183,6 @@ def _conditions(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator
     if props.get("pattern"):
         try:
             compiled(props["pattern"])
-        except Unmatchable:
-            return
         except BadPattern as problem:
             words = f"must be a valid regular expression, but isn't: {problem}"
             yield invalid(f"{path}.pattern", props["pattern"], words)

@@ -19,7 +19,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.schema import Schema
 from shoal.kube.structural.fitting import fits
 from shoal.kube.structural.formats import reads_as
-from shoal.kube.structural.patterns import BadPattern, Unmatchable, compiled
+from shoal.kube.structural.patterns import BadPattern, compiled
 from shoal.kube.validation.fields import duplicate, invalid, not_supported, quote, required, too_long, too_many
 
 _MISSING: Any = object()
@@ -140,9 +140,7 @@ def _check_text(schema: Schema, text: str, path: str) -> Iterator[Cause]:
 
 def _matches(pattern: str, text: str) -> bool:
     try:
-        return compiled(pattern).search(text) is not None
-    except Unmatchable:
-        return True
+        return compiled(pattern).matches(text)
     except BadPattern:
         return False
 

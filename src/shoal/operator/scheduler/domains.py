@@ -110,7 +110,7 @@ def _chosen(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]])
     if exact := (selector.get("exactMatch") or {}).get("name"):
         return [exact] if exact in table else []
     if pattern := (selector.get("regexMatch") or {}).get("pattern"):
-        matches = compiled(pattern).search  # anywhere in the name, as Volcano does
+        matches = compiled(pattern).matches  # anywhere in the name, as Volcano does
         return [name for name in sorted(table) if matches(name)]
     if wanted := selector.get("labelMatch"):
         chooses = from_label_selector(wanted)
