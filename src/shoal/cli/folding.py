@@ -15,6 +15,9 @@ from shoal.engine.ledger import named
 Moment = tuple[datetime, str]
 
 _TOGETHER = timedelta(minutes=1)
+_MOST_FAILURES = 3  # of one task, each with its own lines
+_FAILURE = re.compile(r"(?P<task>\S+-\d+) failed in attempt (?P<attempt>\d+): (?P<why>.+)", re.DOTALL)
+_RETRY = re.compile(r"(?P<task>\S+-\d+) is tried again as attempt \d+.*", re.DOTALL)
 _ABOUT_A_TASK = re.compile(r"(?P<role>\S+)-(?P<index>\d+) (?P<words>.+)", re.DOTALL)
 _OF_SEVERAL = {
     "was evicted": "were evicted",
@@ -44,11 +47,32 @@ class _Line:
         return f"{named(self.role, sorted(self.indexes))} {_OF_SEVERAL[said]}{rest}"
 
 
+def without_repeats(moments: Iterable[Moment]) -> list[Moment]:
+    """A task that failed again and again as one line, in the place of the last failure."""
+    ordered = sorted(moments, key=lambda each: each[0])
+    failures: dict[str, list[tuple[datetime, int, str]]] = {}
+    for moment, sentence in ordered:
+        if found := _FAILURE.fullmatch(sentence):
+            failures.setdefault(found["task"], []).append((moment, int(found["attempt"]), found["why"]))
+    kept: list[Moment] = []
+    for moment, sentence in ordered:
+        found = _FAILURE.fullmatch(sentence) or _RETRY.fullmatch(sentence)
+        known = failures.get(found["task"], []) if found else []
+        if found is None or len(known) <= _MOST_FAILURES:
+            kept.append((moment, sentence))
+            continue
+        (first, lowest, _), (last, highest, why) = known[0], known[-1]
+        if found.re is _FAILURE and (moment, int(found["attempt"])) == (last, highest):
+            times = f"{highest - lowest + 1} times since {first.astimezone():%H:%M:%S}"
+            kept.append((moment, f"{found['task']} failed {times}, the last time: {why}"))
+    return kept
+
+
 def folded(moments: Iterable[Moment]) -> list[Moment]:
     """In the order of time; each line stands where the first of its tasks was told of."""
     lines: list[_Line] = []
     latest: dict[tuple[str, str], _Line] = {}
-    for moment, sentence in sorted(moments, key=lambda each: each[0]):
+    for moment, sentence in without_repeats(moments):
         found = _ABOUT_A_TASK.fullmatch(sentence)
         if found is None or not found["words"].startswith(tuple(_OF_SEVERAL)):
             lines.append(_Line(moment, sentence))
