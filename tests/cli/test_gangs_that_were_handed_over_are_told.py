@@ -41,7 +41,7 @@ def told(name: str) -> list[str]:
 
 
 STORIES: dict[str, list[str]] = {
-    "volcano": ["worker waits for its group to be admitted.", f"PodGroup ctr-u waits: {FULL}."],
+    "volcano": [f"The PodGroup is not admitted: {FULL}."],
     "coscheduling": [
         "PodGroup ctr-u waits: its pods wait for each other.",
         "Whoever places its pods cannot be told its queue research.",

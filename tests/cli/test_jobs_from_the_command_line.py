@@ -150,10 +150,10 @@ def test_a_field_that_does_not_exist_is_refused(terminal: Terminal) -> None:
 
 
 def test_what_no_cluster_could_read_is_told_with_its_path(terminal: Terminal) -> None:
-    file = terminal.file({**fw("odd", role("worker")), "metadata": {"name": "odd", "annotations": {"n": 3}}})
+    file = terminal.file({**fw("odd", role("worker")), "metadata": {"name": "odd", "annotations": {"note": 3}}})
     assert terminal("submit", file, code=1).splitlines() == [
         f"Error: {file}: Framework odd has 1 mistake:",
-        "  metadata.annotations.n: Invalid value: 3: must be text; put it in quotes",
+        "  metadata.annotations.note: Invalid value: 3: must be text; put it in quotes",
     ]
 
 

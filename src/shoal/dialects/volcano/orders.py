@@ -26,7 +26,7 @@ def read(order: Obj, manifest: Obj) -> Command:
     action, meant = str(order.get("action") or ""), (order.get("target") or {}).get("uid")
     if meant and meant != uid_of(manifest):
         action = f"{action} for a Job with uid {meant}"
-    elif _created(order) < _created(manifest):  # RFC 3339 in UTC and whole seconds, so text compares as time
+    elif "" < _created(order) < _created(manifest):  # RFC 3339 in UTC and whole seconds, so text compares as time
         action = f"{action} from {_created(order)}, before this Job was created"
     return Command(uid_of(order), action)
 
