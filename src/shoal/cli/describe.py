@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -29,7 +32,20 @@ def command(choice: Choice, name: str) -> None:
         job = await job_named(cluster, name, namespace)
         return story(job, await surroundings(cluster, job))
 
-    click.echo(with_cluster(choice, work))
+    page = with_cluster(choice, work)
+    click.echo(wrapped(page, shutil.get_terminal_size().columns) if sys.stdout.isatty() else page)
+
+
+def wrapped(page: str, width: int) -> str:
+    """The page for a terminal of that width, its lines broken between words and continued below their text."""
+    return "\n".join(line for each in page.splitlines() for line in _wrapped_line(each, width))
+
+
+def _wrapped_line(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    margin = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False, drop_whitespace=True)
 
 
 async def surroundings(cluster: Cluster, job: Found) -> World:
