@@ -29,8 +29,7 @@ async def test_7_without_room_the_group_waits_and_no_pod_exists(world: Simulated
     assert condition["message"] == NO_ROOM
     found, group = Found(world.job("big"), world.dialect), {**world.group("big"), "kind": "PodGroup"}
     told = story(found, Surroundings([], [], None, world.cluster.clock.now(), (group,)))
-    assert "  worker waits for its group to be admitted.\n" in told
-    assert f"  PodGroup big-{uid_of(world.job('big'))} waits: {NO_ROOM}.\n" in told
+    assert f"  The PodGroup is not admitted: {NO_ROOM}.\n" in told
 
     await world.set_room({"cpu": "3", "memory": "8Gi", "pods": "10"})
     await world.up("big", 3)
