@@ -24,6 +24,7 @@ from shoal.scheduling.victims import SHRINK, Step, has_weaker, held, steps_beyon
 MOST_STEPS = 2000
 SEARCHED_AGAIN_SECONDS = 10.0  # for those for whom there was no search left, even if nothing happens
 SPARED_ONE_BY_ONE = 64
+DOMAINS_TRIED = 8
 SEARCHED_WITHOUT_BUDGETS = 4  # kinds of gangs in one plan: only for the sake of what they are told
 WHY = {
     "reserve": "it was only a guest on nodes kept for",
@@ -118,6 +119,25 @@ class Searches:
             steps = [step for step in steps_for(cycle, members) if _helps(cycle, members, step)]
             if steps:
                 yield steps[:MOST_STEPS], way
+                yield from ((found, way) for found in _in_one_domain(cycle, members, steps))
+
+
+def _in_one_domain(cycle: Cycle, members: Members, steps: list[Step]) -> Iterator[list[Step]]:
+    """The steps of each domain by itself, those of most steps first, for a gang that must be within one.
+
+    In their own order the victims may be spread over all domains, and none of them has room before a queue has lost
+    all it may.
+    """
+    tiers, closeness = cycle.view.topology.tiers, members.group.closeness
+    if closeness is None or not closeness.hard or closeness.tier > len(tiers):
+        return
+    tier, rows = tiers[closeness.tier - 1], cycle.room.rows
+    found: dict[int, list[Step]] = {}
+    for step in steps:
+        for domain in {int(tier.domain[rows[pod.node]]) for pod in step.pods if pod.node in rows} - {0}:
+            found.setdefault(domain, []).append(step)
+    best = sorted(found, key=lambda domain: (-len(found[domain]), tier.names[domain]))
+    yield from (found[domain][:MOST_STEPS] for domain in best[:DOMAINS_TRIED])
 
 
 def _in_order(cycle: Cycle) -> list[Members]:
