@@ -91,3 +91,15 @@ async def test_05_a_job_whose_gates_are_removed_has_its_time_in_the_queue_from_t
         assert await it.phase("job") == "Inqueue"
         await it.ends("other-0", "other-1")
         assert set(await it.placed()) >= {"job-0", "job-1"}
+
+
+async def test_05_the_group_of_a_gated_job_has_an_unschedulable_event() -> None:
+    async with scheduled() as it:
+        await it.node("a", cpu=2)
+        await it.group("job", 2)
+        await it.pods("job", 2, schedulingGates=GATES)
+        await it.rest(5)
+        gated = "0 of the 2 pods it needs at once are free of scheduling gates; 2 have some"
+        assert await it.events("Unschedulable") == [("job", f"waiting: {gated}")]
+        assert await it.told("job") == ("Unschedulable", "NotEnoughTasks", gated)
+        assert await it.phase("job") == "Inqueue"

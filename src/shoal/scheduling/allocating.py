@@ -107,7 +107,8 @@ def _lines(cycle: Cycle) -> dict[str, Line]:
     usable = {name for name, queue in cycle.view.queues.items() if queue.open}
     undone = cycle.undone
     for members in cycle.view.unsettled.values():
-        if not members.waiting or (undone and members.key in undone):
+        # A gang whose pods are all gated waits too, for its gates.
+        if not (members.waiting or (members.gated and members.lack())) or (undone and members.key in undone):
             continue
         if members.known and cycle.phase(members) is PENDING:
             continue
