@@ -77,7 +77,7 @@ def _serve_next(cycle: Cycle, queue: str, line: Line, *, last: bool) -> bool:
     fifo = cycle.view.queues[queue].fifo
     while line:
         members = line.next()
-        alike = refused.get(members.minimum().alike)
+        alike = refused.get(members.minimum().alike) if members.group.is_charged else None
         if alike is not None and _waits_patiently(cycle, members):
             cycle.still[members.key] = alike
         elif _serve(cycle, members, alone=last and not line):
@@ -178,8 +178,7 @@ def _serve(cycle: Cycle, members: Members, *, alone: bool) -> bool:
     if placed is not None:
         exact: Amounts = {}
         add_requests(exact, placed, cycle.view)
-        claims = cycle.heeds_claims(members)
-        if exact != asked and (refusal := cycle.shares.refusal(queue, exact, beyond_deserved=beyond, claims=claims)):
+        if exact != asked and (refusal := cycle.refusal(members, exact, beyond_deserved=beyond)):
             cycle.room.rollback(mark)
             cycle.still[members.key] = Standstill("quota", refusal)
             return False
@@ -210,17 +209,19 @@ def _try(cycle: Cycle, members: Members, *, later: bool) -> list[Placed] | None:
 
 def _refusal(cycle: Cycle, members: Members, asked: Mapping[str, int]) -> tuple[Standstill | None, bool]:
     """Whether the queue refuses. A group that waited too long is held to the ceiling only, not to what is deserved."""
+    if not members.group.is_charged:
+        return None, False
     claims, queue = cycle.heeds_claims(members), members.group.queue
     known = cycle.refused.setdefault(queue, {}) if claims else cycle.refused_claimants.setdefault(queue, {})
     still = known.get(members.minimum().alike)
     if still is None:
-        refusal = cycle.shares.refusal(queue, asked, claims=claims)
+        refusal = cycle.refusal(members, asked)
         if refusal is None:
             return None, False
         still = known[members.minimum().alike] = Standstill("quota", refusal)
     if not cycle.shares.by_weight or not cycle.is_starving(members):
         return still, False
-    refusal = cycle.shares.refusal(queue, asked, beyond_deserved=True, claims=claims)
+    refusal = cycle.refusal(members, asked, beyond_deserved=True)
     return None if refusal is None else Standstill("quota", refusal), True
 
 

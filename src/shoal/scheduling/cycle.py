@@ -6,7 +6,7 @@ here, and `verdicts` puts them into words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -136,6 +136,13 @@ class Cycle:
         """
         return members.key not in self.claimants and not members.is_broken
 
+    def refusal(self, members: Members, asked: Mapping[str, int], *, beyond_deserved: bool = False) -> Refusal | None:
+        """Which queue of its line has no more to give; None for pods that count against no queue."""
+        if not members.group.is_charged:
+            return None
+        claims, queue = self.heeds_claims(members), members.group.queue
+        return self.shares.refusal(queue, asked, beyond_deserved=beyond_deserved, claims=claims)
+
     def order(self, members: Members) -> tuple[object, ...]:
         """Smaller goes first. Of equal priority those that have waited too long come before all others, by age:
         promised waiting times and shares would let newer ones pass them without an end."""
@@ -211,6 +218,8 @@ class Cycle:
             self.room.note(lambda: devices.expect(row, seats, pod.gpu_milli, -1))
 
     def _charge(self, members: Members, placed: list[Placed], asked: Amounts | None = None) -> None:
+        if not members.group.is_charged:
+            return
         if asked is None:
             asked = {}
             add_requests(asked, placed, self.view)

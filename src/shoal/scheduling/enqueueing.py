@@ -334,7 +334,8 @@ class _Promised:
 
     def _used(self) -> Amounts:
         used: Amounts = {}
-        for account in self._cycle.view.accounts.values():
+        view = self._cycle.view
+        for account in (*view.accounts.values(), view.uncharged):
             _add(used, account.allocated)
         return used
 

@@ -69,7 +69,7 @@ class Searches:
     def _serve(self, members: Members) -> None:
         cycle, group = self._cycle, members.group
         asked_at_least(members, cycle.view)
-        alike = (group.queue, group.priority, members.minimum().alike, group.closeness)
+        alike = (group.queue, group.is_charged, group.priority, members.minimum().alike, group.closeness)
         if alike in self._hopeless and members.key not in cycle.reservations:
             self._tell(members, self._hopeless[alike])
             return
@@ -166,6 +166,8 @@ def _in_order(cycle: Cycle) -> list[Members]:
 
 
 def _reclaims(cycle: Cycle, members: Members) -> bool:
+    if not members.group.is_charged:
+        return False  # no queue is entitled to anything on its behalf
     asked, claims = asked_at_least(members, cycle.view), cycle.heeds_claims(members)
     return cycle.shares.may_reclaim(members.group.queue, asked, claims=claims)
 
@@ -250,12 +252,13 @@ def _suppose(cycle: Cycle, step: Step, taken: set[Key]) -> None:
     taken.update(pod.key for pod in pods)
     for pod in pods:
         cycle.suppose_gone(pod)
-    cycle.shares.charge(step.members.group.queue, held(cycle, pods).items(), -1)
+    if step.members.group.is_charged:
+        cycle.shares.charge(step.members.group.queue, held(cycle, pods).items(), -1)
 
 
 def _fits(cycle: Cycle, members: Members) -> list[Placed] | None:
-    asked, claims = asked_at_least(members, cycle.view), cycle.heeds_claims(members)
-    if cycle.shares.refusal(members.group.queue, asked, claims=claims):
+    asked = asked_at_least(members, cycle.view)
+    if cycle.refusal(members, asked):
         return None
     return cycle.gangs.place_minimum(members, cycle.where(members, later=True))
 

@@ -62,6 +62,7 @@ class Group:
     elastic: bool = False  # its job gives pods back when asked
     preemptable: bool = True
     guest: bool = False  # said by its owner that it may be evicted at any time
+    is_charged: bool = True  # whether its pods count against the queue
     generation: int = 0
     sla_seconds: float | None = None
     estimate_seconds: float | None = None  # how long it will run

@@ -150,7 +150,7 @@ class Members:
 
     @property
     def is_reclaimable(self) -> bool:
-        """Whether other queues may take its pods: pods without a group belong to a queue only by default."""
+        """Whether other queues may take its pods: of those without a group only the ones declared preemptable."""
         return not self.lone or self.group.guest
 
     def is_empty(self) -> bool:
@@ -303,10 +303,11 @@ def lone_group(pod: Pod) -> Group:
         Key(pod.key.namespace, f"{LONE}{pod.key.name}"),
         uid=pod.uid,
         created=_moment(pod.created),
-        queue=pod.queue,
+        queue=pod.queue or "default",
         priority=pod.priority,
         phase=INQUEUE,
         guest=pod.preemptable is True,
+        is_charged=bool(pod.queue) or pod.preemptable is True,
         generation=pod.generation,
     )
 

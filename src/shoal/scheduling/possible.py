@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def could_ever_run(cycle: Cycle, members: Members) -> bool:
     """A bound from above: each shape of the minimum by itself, on empty nodes, within the queue's ceilings."""
-    asked = members.minimum().asked or {}
+    asked = (members.minimum().asked or {}) if members.group.is_charged else {}
     for standing in cycle.shares.standings[members.group.queue].line:
         if any(amount > standing.hard_limits.get(name, float("inf")) for name, amount in asked.items()):
             return False

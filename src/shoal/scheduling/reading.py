@@ -55,7 +55,7 @@ def member_from(obj: Obj) -> Pod:
         group=Key(key.namespace, group) if group else None,
         role=notes.get(TASK) or labels.get(TASK) or "",
         index=int(index) if index.isdecimal() else 0,
-        queue=notes.get(QUEUE_NAME) or "default",
+        queue=notes.get(QUEUE_NAME) or "",
         node=spec.get("nodeName") or "",
         state=state_of(obj),
         since=_moment((obj.get("status") or {}).get("startTime")),

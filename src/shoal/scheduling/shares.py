@@ -57,6 +57,8 @@ class Standing:
 class Shares:
     def __init__(self, view: ClusterView) -> None:
         self.total = {name: amount for name, amount in _total(view).items() if amount and name != "pods"}
+        uncharged = view.uncharged.allocated
+        self.shared = {name: max(amount - uncharged.get(name, 0), 0) for name, amount in self.total.items()}
         self.by_weight = view.settings.sharing == "proportion"
         self._room = view.room
         self.standings = {name: Standing(queue) for name, queue in view.queues.items()}
@@ -74,7 +76,7 @@ class Shares:
             for account in view.accounts.values():
                 _add(self._cluster.allocated, account.allocated.items())
         self._holders = [s for n, s in self.standings.items() if n in view.accounts]
-        active = [s for s in self._holders if view.accounts[s.queue.name].groups]
+        active = [s for s in self._holders if view.accounts[s.queue.name].charged]
         self._weights = sum(standing.queue.weight for standing in active)
         self._set_ceilings()
         if self.by_weight:
@@ -109,7 +111,7 @@ class Shares:
                 standing.ceiling[name] = max(min(float(own.capability.get(name, float("inf"))), left), 0.0)
 
     def _divide(self, active: list[Standing]) -> None:
-        remaining = {name: float(amount) for name, amount in self.total.items()}
+        remaining = {name: float(amount) for name, amount in self.shared.items()}
         unmet = sorted(active, key=lambda s: s.queue.name)
         while unmet and any(amount > SLACK for amount in remaining.values()):
             weights = sum(standing.queue.weight for standing in unmet)
@@ -164,7 +166,7 @@ class Shares:
         if not self.by_weight:
             return standing.deserved
         whole = standing.queue.weight / max(self._weights, standing.queue.weight)
-        return {r: min(total * whole, standing.ceiling.get(r, float("inf"))) for r, total in self.total.items()}
+        return {r: min(total * whole, standing.ceiling.get(r, float("inf"))) for r, total in self.shared.items()}
 
     def is_overused(self, name: str) -> bool:
         """Holds all it deserves already, or more. One that deserves nothing is not called so."""
@@ -251,10 +253,13 @@ class Shares:
     def _set_limits(self, standing: Standing) -> None:
         """No limit where the queue could have everything: then the cluster is too small, and not the queue's share."""
         for resource, ceiling in standing.ceiling.items():
-            total = self.total.get(resource, 0)
-            soft = min(ceiling, standing.deserved.get(resource, 0.0)) if self.by_weight else ceiling
-            for limits, limit in ((standing.hard_limits, ceiling), (standing.limits, soft)):
-                if limit < total - SLACK or resource in standing.queue.capability:
+            total = whole = self.total.get(resource, 0)
+            soft = ceiling
+            if self.by_weight:
+                soft, whole = min(ceiling, standing.deserved.get(resource, 0.0)), self.shared.get(resource, 0)
+            bounds = ((standing.hard_limits, ceiling, total), (standing.limits, soft, whole))
+            for limits, limit, everything in bounds:
+                if limit < everything - SLACK or resource in standing.queue.capability:
                     limits[resource] = limit + SLACK
 
     def may_reclaim(self, name: str, asked: Mapping[str, int], *, claims: bool = True) -> bool:

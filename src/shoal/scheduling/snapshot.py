@@ -73,7 +73,7 @@ class Pod:
     group: Key | None = None
     role: str = ""
     index: int = 0
-    queue: str = "default"  # of a pod without a group
+    queue: str = ""  # that a pod without a group names
     node: str = ""
     state: State = State.PENDING
     since: float = 0.0  # bound or started, in seconds

@@ -36,12 +36,19 @@ class Account:
         self.kept = Tally()  # the part of it that no other queue may reclaim: pods outside any group
         self.wanted = Tally()
         self.groups: dict[Key, Members] = {}
+        self.charged = 0  # of its groups: those whose pods are counted here
         self.priorities: dict[int, int] = {}  # of its groups, and how many have each
 
     def hold(self, members: Members, vector: Vector, count: int) -> None:
         self.held.add(vector, count)
         if not members.is_reclaimable:
             self.kept.add(vector, count)
+
+    def merge(self, members: Members, sign: int) -> None:
+        self.held.merge(members.held, sign)
+        if not members.is_reclaimable:
+            self.kept.merge(members.held, sign)
+        self.wanted.merge(members.wanted, sign)
 
     @property
     def allocated(self) -> Amounts:
@@ -69,6 +76,7 @@ class ClusterView:
         self._unsettled: dict[Key, Members] = {}
         self._touched: dict[Key, Members] = {}  # looked at again when the next plan is made
         self.accounts: dict[str, Account] = {}
+        self.uncharged = Account()  # pods that occupy nodes and count against no queue
         self.reservations: dict[Key, tuple[str, ...]] = {}
         self.nominated: set[Key] = set()  # groups that a node is kept for
         self._pods_on: dict[str, dict[Key, Pod]] = {}
@@ -147,23 +155,23 @@ class ClusterView:
     def _open_account(self, members: Members) -> None:
         account = self.accounts.setdefault(members.group.queue, Account())
         account.groups[members.key] = members
+        account.charged += members.group.is_charged
         priority = members.group.priority
         account.priorities[priority] = account.priorities.get(priority, 0) + 1
-        account.held.merge(members.held, 1)
-        if not members.is_reclaimable:
-            account.kept.merge(members.held, 1)
-        account.wanted.merge(members.wanted, 1)
+        self._charged(members).merge(members, 1)
 
     def _close_account(self, members: Members) -> None:
         account = self.accounts[members.group.queue]
         del account.groups[members.key]
+        account.charged -= members.group.is_charged
         account.priorities[members.group.priority] -= 1
         if not account.priorities[members.group.priority]:
             del account.priorities[members.group.priority]
-        account.held.merge(members.held, -1)
-        if not members.is_reclaimable:
-            account.kept.merge(members.held, -1)
-        account.wanted.merge(members.wanted, -1)
+        self._charged(members).merge(members, -1)
+
+    def _charged(self, members: Members) -> Account:
+        """Where its pods are counted; its turn it awaits in its queue either way."""
+        return self.accounts[members.group.queue] if members.group.is_charged else self.uncharged
 
     def _drop_if_empty(self, members: Members) -> None:
         if members.is_empty() and not members.known:
@@ -215,7 +223,7 @@ class ClusterView:
         vector = self._vector_of[pod.key] = self.room.vector(pod.requests)
         if self.quotas.namespaces:
             self.quotas.count(pod, vector, 1)
-        account = self.accounts[members.group.queue]
+        account = self._charged(members)
         if pod.holds_node:
             self._pods_on.setdefault(pod.node, {})[pod.key] = pod
             row = self.room.rows.get(pod.node)
@@ -269,7 +277,7 @@ class ClusterView:
         vector = self._vector_of[pod.key]
         if self.quotas.namespaces:
             self.quotas.count(pod, vector, -1)
-        account = self.accounts[members.group.queue]
+        account = self._charged(members)
         if pod.holds_node:
             if keep is None and not pod.dismissed:
                 members.vanished += 1
@@ -383,7 +391,7 @@ class ClusterView:
             self._shape_of.pop(key, None)
             vector = self._vector_of[key]
             seated[vector] = seated.get(vector, 0) + 1
-        account = self.accounts[members.group.queue]
+        account = self._charged(members)
         for vector, count in seated.items():
             members.wanted.add(vector, -count)
             account.wanted.add(vector, -count)
