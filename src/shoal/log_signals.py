@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 
 MOST_CHARACTERS = 4096  # of a line that are searched, from its end: bounds the time spent on any line
 
+# No expression may take more than linear time, since any program can print any line: repetitions that
+# can match the same text in several ways are bounded, and a run of characters is entered at its first one alone.
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|-?inf"
 _EPOCH = re.compile(r"\bEpoch:? *\[(\d+)\]\[ *(\d+)/ *(\d+)\]")
 _ITERATION = re.compile(r"\bepoch: *(\d+), *iteration: *(\d+)", re.IGNORECASE)
-_STEP = re.compile(r"\b(?:global[_ ]?)?(?:step|iter)\b[\"' ]*[:=# ]\s*[\"']?(\d+)", re.IGNORECASE)
-_BAR = re.compile(r"(?:\bEpoch (\d+)(?:/\d+)?:? *)?(?:(?<!\d)\d{1,3}%\|[^|]*\||[━╸╺]{2,}) *(\d+)/(\d+)\b")
+_STEP = re.compile(r"\b(?:global[_ ]?)?(?:step|iter)\b[\"' ]{0,8}[:=# ]\s{0,16}[\"']?(\d+)", re.IGNORECASE)
+_BAR = re.compile(r"(?:\bEpoch (\d+)(?:/\d+)?:? *)?(?:(?<!\d)\d{1,3}%\|[^|]*\||(?<![━╸╺])[━╸╺]{2,}) *(\d+)/(\d+)\b")
 _LOSS = re.compile(
-    rf"(?<!val )(?<!valid )(?<!validation )(?<!eval )(?<!test )\b(?:train(?:ing)?[_ ])?loss(?:_step)?\b[\"' ]*[:= ]"
-    rf"\s*[\"']?({_NUMBER})",
+    r"(?<!val )(?<!valid )(?<!validation )(?<!eval )(?<!test )\b(?:train(?:ing)?[_ ])?loss(?:_step)?\b"
+    rf"[\"' ]{{0,8}}[:= ]\s{{0,16}}[\"']?({_NUMBER})",
     re.IGNORECASE,
 )
 _RATE = re.compile(r"(?<![\d.])(\d+(?:\.\d*)?) ?(?:it|step|steps|batch|batches)/s\b")

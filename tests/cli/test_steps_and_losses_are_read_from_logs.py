@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
+
 import pytest
 
 from shoal.log_signals import Pace, pace_in, visible
@@ -59,3 +63,18 @@ def test_the_last_state_of_a_progress_bar_counts(line: str, expected: str) -> No
 def test_the_time_for_a_line_does_not_depend_on_its_length(text: str) -> None:
     """Only its end is searched, so that a megabyte costs what four kilobytes cost."""
     assert pace_in(text * 1_000_000 + " loss 1.0", Pace()).loss == "1.0"
+
+
+@pytest.mark.parametrize(
+    "text", ["loss" + " " * 4000 + "x", "step" + " " * 4000 + "x", "━" * 4096], ids=lambda text: text[:4]
+)
+def test_no_line_takes_long(text: str) -> None:
+    """A pod prints what it likes, and its node reads thousands of such lines. The limit is of processor time."""
+    program = (
+        "import sys\nfrom shoal.log_signals import Pace, pace_in\nfor _ in range(1000): pace_in(sys.argv[1], Pace())"
+    )
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+
+    assert subprocess.run([sys.executable, "-c", program, text], preexec_fn=limit).returncode == 0
