@@ -18,6 +18,10 @@ def _alias_bomb() -> bytes:
     return "\n".join(lines).encode()
 
 
+def _directives(line_break: str) -> str:
+    return "".join(f"%TAG !a{n}! b{line_break}" for n in range(80_000)) + f"---{line_break}a: 1"
+
+
 BOMBS: dict[str, bytes] = {
     "deep lists": b"[" * _LEVELS,
     "deep mappings": b"{a: " * _LEVELS,
@@ -28,6 +32,9 @@ BOMBS: dict[str, bytes] = {
     "a long text many times": b'a: &a "' + b"x" * 1_000_000 + b'"\nb: [' + b"*a," * 300_000 + b"]",
     "many values": b"[" + b"{a}," * 500_000 + b"]",
     "many directives": b"%TAG !a! b\n" * 200_000 + b"--- {}",
+    "many directives after returns": _directives("\r").encode(),
+    "many directives after other breaks": _directives("\u2028").encode(),
+    "many directives in UTF-16": _directives("\n").encode("utf-16"),
     "itself": b"&a [*a]",
 }
 TEXTS: dict[str, bytes] = {

@@ -9,6 +9,7 @@ nesting costs no stack. Plain scalars are what go-yaml makes of them: yes, no, o
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,7 +34,8 @@ _WORDS: dict[str, Json] = {
 _INFINITE = {f"{sign}.{word}" for sign in ("", "+", "-") for word in ("inf", "Inf", "INF")} | {".nan", ".NaN", ".NAN"}
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_DIRECTIVE = re.compile(rb"^%", re.MULTILINE)
+_DIRECTIVE = re.compile("(?:^|[\r\x85\u2028\u2029])%", re.MULTILINE)  # after any line break that libyaml knows
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NO_KEY = "a key must be text, not a list or a mapping"
 _MAX_DIGITS = 400  # no float has more before its point; longer numbers stay text
 
@@ -51,7 +53,8 @@ class Decoded(NamedTuple):
 
 def decode(data: bytes) -> Decoded:
     """The only document in `data`; None where there is none."""
-    if len(_DIRECTIVE.findall(data)) > _MAX_DIRECTIVES:
+    text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8", "replace")
+    if len(_DIRECTIVE.findall(text)) > _MAX_DIRECTIVES:
         raise YamlMistake(f"line 1: more than {_MAX_DIRECTIVES} directives")
     builder = _Builder()
     loader = yaml.CSafeLoader(data)
