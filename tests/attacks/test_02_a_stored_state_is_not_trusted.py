@@ -58,6 +58,7 @@ STATES = {
     "gzip of empty lists": lambda: packed(b"[]", 10_000_000),
     "gzip of empty objects": lambda: packed(b"{}", 10_000_000),
     "gzip of short texts": lambda: packed(b'"a"', 7_000_000),
+    "gzip of numbers": lambda: packed(b"0.5", 7_000_000),
     "gzip of a deep list": lambda: packed(b"[" * 100_000 + b"]" * 100_000),
     "gzip cut short": lambda: packed(b"{}", 10, cut=12),
 }

@@ -22,9 +22,11 @@ LARGE_BYTES = 700 * 1024
 # With the rest of the object no API server would store more; the option cannot mean that nothing is stored at all.
 TOO_LARGE_BYTES = 1250 * 1024
 # Of the JSON of as many tasks as a job may have, with some room: the status of a task takes 1 KB, 12 objects and lists
-# and 70 texts. The last two bound what its values need in memory, which may be fifty times what they need as JSON.
+# and 70 texts. The others bound what its values need in memory, which may be fifty times what they need as JSON: each
+# value but the first of an object or list stands behind a comma.
 MOST_BYTES = 3_200 * LARGEST_JOB
 _MOST_OBJECTS, _MOST_TEXTS = 40 * LARGEST_JOB, 150 * LARGEST_JOB
+_MOST_COMMAS = _MOST_OBJECTS + _MOST_TEXTS
 _TEXT = re.compile(rb'"[^"]*"')
 
 
@@ -71,10 +73,11 @@ def _decompressed(squeezed: bytes) -> bytes:
 
 
 def _has_few_values(plain: bytes) -> bool:
-    if plain.count(b"{") + plain.count(b"[") <= _MOST_OBJECTS and plain.count(b'"') <= 2 * _MOST_TEXTS:
+    if _has_few_parts(plain) and plain.count(b'"') <= 2 * _MOST_TEXTS:
         return True
     plain = plain.replace(b"\\\\", b"").replace(b'\\"', b"")  # what texts contain does not count
-    if plain.count(b'"') > 2 * _MOST_TEXTS:
-        return False
-    bare = _TEXT.sub(b"", plain)
-    return bare.count(b"{") + bare.count(b"[") <= _MOST_OBJECTS
+    return plain.count(b'"') <= 2 * _MOST_TEXTS and _has_few_parts(_TEXT.sub(b"", plain))
+
+
+def _has_few_parts(plain: bytes) -> bool:
+    return plain.count(b"{") + plain.count(b"[") <= _MOST_OBJECTS and plain.count(b",") <= _MOST_COMMAS
