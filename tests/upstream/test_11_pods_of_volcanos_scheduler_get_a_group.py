@@ -97,6 +97,13 @@ async def test_11_pods_of_one_controller_share_a_group_and_wait_for_its_minimum(
     assert await world.group_of("r-0") == await world.group_of("r-1") == name_of(group)
 
 
+@pytest.mark.parametrize("text", ["", "some", "-1", str(2**31), "9" * 5000], ids=lambda text: text[:12])
+async def test_11_a_minimum_that_is_no_count_is_one(world: World, text: str) -> None:
+    owner = await world.replica_set("r", **{"scheduling.volcano.sh/group-min-member": text})
+    await world.pod_of(owner, "r-0")
+    assert [group["spec"]["minMember"] for group in await world.groups()] == [1]
+
+
 async def test_11_the_queue_is_that_of_the_pod_or_of_its_namespace(world: World) -> None:
     await world.queue("research")
     await world.queue("urgent")

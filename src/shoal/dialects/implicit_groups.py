@@ -27,6 +27,8 @@ NOTES_OF_PODS = (
 )  # fmt: skip
 LABELS_OF_PODS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 
+_MAX_INT32 = 2**31 - 1
+
 
 def lacks_group(pod: Obj) -> bool:
     return pod["spec"].get("schedulerName") == SCHEDULER and not annotations_of(pod).get(GROUP_NAME)
@@ -67,8 +69,9 @@ _POD = {"apiVersion": POD.api_version, "kind": POD.kind}
 
 
 def _min_member(text: str) -> int:
-    """1 where the annotation is missing or no count, as in Volcano."""
-    return int(text) if text.isascii() and text.isdigit() else 1
+    """1 where the annotation is missing or no count that the field can hold, as in Volcano."""
+    is_count = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_INT32))
+    return int(text) if is_count and int(text) <= _MAX_INT32 else 1
 
 
 def _requested(pod: Obj, count: int) -> Obj:
