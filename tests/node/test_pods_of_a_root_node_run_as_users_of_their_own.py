@@ -25,8 +25,9 @@ def test_namespaces_have_users_that_differ_and_stay() -> None:
     assert own_user("default") == 0x77A8EEC1  # files on shared storage belong to it
 
 
-def started(tmp_path: Path, context: Obj, *volumes: Obj, **confinement: Any) -> ProcessSpec:
-    main = container("main", "run", volumeMounts=[{"name": v["name"], "mountPath": "/v"} for v in volumes])
+def started(tmp_path: Path, context: Obj, *volumes: Obj, part: str = "", **confinement: Any) -> ProcessSpec:
+    mounts = [{"name": v["name"], "mountPath": "/v", "subPath": part} for v in volumes]
+    main = container("main", "run", volumeMounts=mounts)
     made = stored(pod("p", main, securityContext=context, volumes=list(volumes)))
     settings = config(tmp_path, confinement=Confinement(**confinement), working_dir="/")
     return process_spec(made, main, new_record(made, 0.0), PodFolder(tmp_path / "pod"), Premises(settings), 0)
@@ -53,10 +54,24 @@ def test_an_account_of_the_machine_is_refused(tmp_path: Path, context: Obj) -> N
         started(tmp_path, context, separate_users=True)
 
 
+@pytest.mark.parametrize("field", ["runAsUser", "runAsGroup"])
+def test_the_user_of_another_namespace_is_refused(tmp_path: Path, field: str) -> None:
+    with pytest.raises(CannotStart, match=rf"{field} \d+ is kept for the pods of one namespace, and not of default"):
+        started(tmp_path, {field: own_user("another")}, separate_users=True)
+    assert started(tmp_path, {field: own_user("default")}, separate_users=True).uid == own_user("default")
+
+
 def test_a_missing_folder_is_not_made_for_a_pod(tmp_path: Path) -> None:
     wanted = {"name": "h", "hostPath": {"path": str(tmp_path / "made"), "type": "DirectoryOrCreate"}}
     with pytest.raises(CannotStart, match="does not exist, and this node does not create it for pods"):
         started(tmp_path, {}, wanted, separate_users=True)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_missing_part_of_a_folder_is_not_made_for_a_pod(tmp_path: Path) -> None:
+    wanted = {"name": "h", "hostPath": {"path": str(tmp_path)}}
+    with pytest.raises(CannotStart, match="subPath made does not exist in its volume"):
+        started(tmp_path, {}, wanted, part="made", separate_users=True)
     assert not (tmp_path / "made").exists()
 
 

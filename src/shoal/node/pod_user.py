@@ -2,7 +2,8 @@
 
 Every namespace has a user and a group of its own, outside the ranges that Linux systems hand out, so that pods of
 different namespaces cannot read each other's memory, files or environment. A pod may choose another user and group
-(`runAsUser`, `runAsGroup`), but none that is an account of this machine: not root, and no person's or service's.
+(`runAsUser`, `runAsGroup`), but neither an account of this machine (root, a person's, a service's) nor the user of
+another namespace, which anyone can compute. Two namespaces that choose the same free number share a user.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ def own_user(namespace: str) -> int:
 
 
 def chosen_user(namespace: str, uid: int | None, gid: int | None) -> tuple[int, int]:
-    """Uid and gid for a process of the namespace; NotThere where it asks for an account of this machine."""
+    """Uid and gid for a process of the namespace; NotThere where it asks for those of others."""
     own = own_user(namespace)
+    for field, number in (("runAsUser", uid), ("runAsGroup", gid)):
+        if number not in (None, own) and number in range(FIRST, FIRST + COUNT):
+            raise NotThere(
+                f"{field} {number} is kept for the pods of one namespace, and not of {namespace}: leave {field} out, "
+                f"or choose a number below {FIRST}"
+            )
     if uid is not None and _exists(pwd.getpwuid, uid):
         raise NotThere(_refusal("runAsUser", uid, "a user"))
     if gid is not None and _exists(grp.getgrgid, gid):

@@ -42,6 +42,7 @@ class Prepared:
     path: Path | None
     size_bytes: int | None = None
     read_only: bool = False
+    may_make: bool = True  # parts of it that are missing
 
 
 def prepare(pod: Obj, folder: PodFolder, around: Surroundings) -> dict[str, Prepared]:
@@ -87,7 +88,8 @@ def _prepare_one(pod: Obj, volume: Obj, folder: PodFolder, around: Surroundings)
         return _empty_dir(pod, volume, place)
     if source := volume.get("hostPath"):
         may_make = around.owner is None  # else a pod without rights here would have root make it
-        return Prepared(_host_path(Path(source["path"]), source.get("type") or "", may_make=may_make))
+        place = _host_path(Path(source["path"]), source.get("type") or "", may_make=may_make)
+        return Prepared(place, may_make=may_make)
     if source := volume.get("persistentVolumeClaim"):
         return _claimed(pod, source, around)
     kinds = [key for key in volume if key != "name"]
@@ -223,7 +225,7 @@ def _mounts(container: Obj, volumes: Mapping[str, Prepared], variables: Mapping[
             continue
         part = _without_nul("subPath", _sub_path(wanted, variables))
         if part:
-            _check_part(volume.path, part, make=not volume.read_only)
+            _check_part(volume.path, part, make=volume.may_make and not volume.read_only)
         yield Mount(target, volume.path, read_only, sub_path=part)
 
 
