@@ -14,7 +14,9 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.shoal_command import shoal
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.main import shoal as command
+from shoal.cli.validating import without_command
 from shoal.kube.objects import Obj
+from shoal.node.images import Images
 
 REST = (
     "The cluster of `shoal run` ends with its jobs, so nothing can change that here: change the file, or submit it to "
@@ -107,3 +109,7 @@ async def test_run_refuses_what_validate_calls_a_mistake_before_anything_starts(
     assert sorted(mistakes) == [
         "spec.ports", "spec.prots", "spec.taskRoles[0].task.pod.spec.restartPolicy", "spec.taskRoles[0].tasknumber",
     ]  # fmt: skip
+
+
+def test_a_list_of_that_name_in_another_object_is_no_list_of_containers() -> None:
+    assert list(without_command({"spec": {"containers": ["x", None]}}, Images())) == []

@@ -106,9 +106,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _refuse(self) -> None:
         self._is_refused = True
-        self.transport.write(
-            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )
+        self.transport.write(_TOO_LARGE)
         self.transport.close()
 
 

@@ -37,7 +37,7 @@ encode = msgspec.json.Encoder().encode
 _GZIP_FROM_BYTES = 128 * 1024
 _THREAD_FROM_BYTES = 1024 * 1024
 
-# What leaves at once; the next piece leaves when the connection has room. An answer nobody reads costs no more.
+# What leaves at once; the next piece leaves when the connection has room. An answer that is not read costs no more.
 PIECE_BYTES = 64 * 1024
 # An answer of which nothing is read for this long ends, and its connection.
 STALL_SECONDS = 60.0
@@ -126,7 +126,7 @@ def of_error(error: ApiError) -> Reply:
     if wait:
         headers = ((b"retry-after", str(wait).encode()),)
     if error.code == 401:
-        headers += ((b"connection", b"close"),)  # who is not known keeps no connection
+        headers += ((b"connection", b"close"),)  # an unauthenticated client keeps no connection
     return Reply(encode(error.status()), error.code, headers=headers)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import yaml
 
+from shoal.kube import yaml_codec
 from shoal.kube.objects import uid_of
 from shoal.log_signals import visible
 from shoal.node.log_archive import METRICS, ArchivedLog, LogArchive, archived
@@ -64,7 +64,7 @@ def write(folders: Mapping[str, Path], data: Path, jobs: Sequence[Found], storie
 
 
 def _write(folder: Path, data: Path, job: Found, story: str) -> None:
-    (folder / OBJECT).write_text(yaml.safe_dump(job.manifest, sort_keys=False))
+    (folder / OBJECT).write_text(yaml_codec.encode(job.manifest, sort_keys=False))
     if story:
         (folder / STORY).write_text(f"{story}\n")
     for kept in archived(data, job.namespace, job.name):

@@ -116,6 +116,8 @@ def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:
             yield from without_command(value, images, place)
             continue
         for index, container in enumerate(value):
+            if not isinstance(container, dict):
+                continue  # a list of that name in an object of another kind
             image = str(container.get("image") or "")
             if not container.get("command") and not container.get("args") and not images.command(image):
                 yield f"{place}[{index}]: {images.missing_command(image, str(container.get('name')))}"

@@ -5,7 +5,7 @@ written once per kind of end; of the evidence only as much stays as a person rea
 uid alone, so that ten thousand of them have to be named: their uids are written as bytes. The uid of the job is inside:
 a manifest that was copied, annotations and all, brings no past of its own.
 
-Whoever may change a job may write this annotation, so it is no more to be trusted than the job's spec: the uid is
+A client that may change a job may write this annotation, so it is no more to be trusted than the job's spec: the uid is
 compared before anything else is read, and the length of the text and what its ranges unfold to are bounded. What a
 forged one can do is to make the operator believe something wrong of this one job. A field of the status would need
 more rights to be forged, but the original definitions of these kinds drop fields they do not know.

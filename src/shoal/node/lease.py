@@ -16,7 +16,7 @@ NAMESPACE = "kube-node-lease"
 
 
 def other_holder(lease: Obj, holder: str, now: datetime) -> str:
-    """Who else holds the Lease and has renewed it in time; '' where nobody else does."""
+    """The other holder of the Lease that has renewed it in time; '' where there is none."""
     known = at_path(lease, "spec", "holderIdentity") or ""
     renewed, lasts = at_path(lease, "spec", "renewTime"), at_path(lease, "spec", "leaseDurationSeconds")
     is_alive = bool(renewed) and now < parse(renewed) + timedelta(seconds=lasts or 0)

@@ -25,7 +25,7 @@ class Prospects:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         self._freed: dict[object, Ints] = {}  # what would become free, per resource and row
-        self._is_weaker: dict[object, bool] = {}  # whether anybody could be preempted, by queue and priority
+        self._is_weaker: dict[object, bool] = {}  # whether any pod could be preempted, by queue and priority
         self._most: dict[object, int] = {}  # how many pods of a shape would fit then
 
     def forget(self) -> None:

@@ -109,7 +109,7 @@ class Pod:
 
     @property
     def stays(self) -> bool:
-        """Never evicted as it stands, whoever needs the room."""
+        """Never evicted as it stands, for no other pod."""
         return self.preemptable is False or self.protected or self.is_critical
 
 

@@ -1,7 +1,7 @@
 """Large Frameworks: thousands of task statuses do not fit into one object as they are, so they are packed.
 
-Every reader of a Framework goes through `unpacked`, whatever the controller's options are. Whoever may write the status
-may write anything into it, so what is unpacked is bounded: in bytes, and in the values that are made of them.
+Every reader of a Framework goes through `unpacked`, whatever the controller's options are. A client that may write the
+status may write anything into it, so what is unpacked is bounded: in bytes, and in the values that are made of them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A pod with a limit gets a group below `shoal-<cluster>`, and each of its limited processes one below that. All hang
 below the group the agent itself is in, or the nearest one above it that hands controllers on (version 2) and lets us
-in: so a limit set on the agent by somebody else stays a limit on its pods. Memory and processor time are limited per
+in: so a limit set on the agent from outside stays a limit on its pods. Memory and processor time are limited per
 process, the number of processes per pod. Both versions of the interface are spoken. Groups are removed with their
 process or pod.
 """

@@ -144,7 +144,8 @@ class Front:
         """A backend: a pod directly, anything else from the machine's own network. `mode` "leave" is for what a pod
         chose: it does not reach the machine's loopback."""
         if host == self._gateway or self._services().has(host):
-            self._faults.note(f"not connected: {host}:{port} is an address of the pods' network itself")
+            # Without the port, which the pod chooses: each would be a fault of its own with a line of its own.
+            self._faults.note(f"not connected: {host} is an address of the pods' network itself")
             raise OwnAddress(f"{host}:{port} is an address of the pods' network itself")
         if self._doorway is None or self._is_inside(host):
             return await asyncio.open_connection(host, port, limit=CHUNK)

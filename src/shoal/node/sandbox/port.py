@@ -20,7 +20,7 @@ class Network(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One thing to see at `target`. `source` None means a fresh tmpfs shared by nobody else. `sub_path` is a part of
+    """One thing to see at `target`. `source` None means a fresh tmpfs that is not shared. `sub_path` is a part of
     `source`, whose content is not trusted: it is resolved when it is mounted, and no link may lead out of `source`."""
 
     target: str

@@ -108,7 +108,8 @@ class FabricLink:
         raise AssertionError("unreachable: the second attempt returns or raises")
 
     async def _ping(self) -> None:
-        """Ask again and again: a process that hangs tells nobody, and pods would lose Services and the way out."""
+        """Ask at intervals: a process that hangs closes no socket, so no event reports it, and pods would be without
+        Services and the way out."""
         while True:
             await asyncio.sleep(PING_SECONDS)
             with suppress(wire.Closed):
