@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -123,3 +124,14 @@ async def test_an_empty_store_is_damaged_not_new(tmp_path: Path) -> None:
     with pytest.raises(StoreBroken, match=r"is there and holds nothing: what the cluster stored is lost\. Restore"):
         Machinery.open(path)
     assert path.read_bytes() == b""
+
+
+def test_a_store_is_made_where_files_have_no_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    path = tmp_path / "store.db"
+    Machinery.open(path).close()
+    Machinery.open(path).close()
+    assert (list(tmp_path.iterdir()), path.stat().st_mode & 0o777) == ([path], 0o600)

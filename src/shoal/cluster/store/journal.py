@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -86,8 +86,12 @@ def _create(path: Path) -> None:
                 db.execute(statement)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {FORMAT}")
-        with suppress(FileExistsError):  # another process was faster: its store is as good
+        try:
             path.hardlink_to(draft)
+        except FileExistsError:
+            return  # another process was faster: its store is as good
+        except OSError:  # a file system without hard links
+            draft.rename(path)
 
 
 def _emptied(path: Path) -> StoreBroken:
