@@ -1,8 +1,8 @@
 """A gang is placed whole or not at all: its minimum in one go, inside one domain where it must be close.
 
-Domains are tried from the nearest tier outwards, the tightest that could hold the gang first, each as a dry run that
-is taken back. A gang that has pods on nodes already only grows beside them. Subgroups find their own, narrower domains
-within the gang's.
+Domains are tried from the nearest tier outwards, the tightest that could hold the gang first and of those the fullest,
+each as a dry run that is taken back. A gang that has pods on nodes already only grows beside them. Subgroups find their
+own, narrower domains within the gang's.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from shoal.scheduling.columns import Ints, Mask
 from shoal.scheduling.groups import Closeness
 from shoal.scheduling.members import Members, Minimum, Unit
 from shoal.scheduling.placing import Placed, Placer, Where
+from shoal.scheduling.scoring import Floats
 from shoal.scheduling.shapes import Shape
 from shoal.scheduling.snapshot import Pod
 from shoal.scheduling.topology import Tier
@@ -176,7 +177,8 @@ class Gangs:
             return
         sums = self._sums(tier, pods, where)
         able = [domain for domain in np.flatnonzero(sums >= max(count, 1)).tolist() if domain]
-        able.sort(key=lambda domain: (int(sums[domain]), tier.names[domain]))
+        free = self._free(tier, pods)
+        able.sort(key=lambda domain: (int(sums[domain]), float(free[domain]), tier.names[domain]))
         tried = able if len(able) <= 2 * DRY_RUNS else able[:DRY_RUNS] + able[: -DRY_RUNS - 1 : -1]
         for domain in tried:
             yield tier.mask(domain)
@@ -192,6 +194,15 @@ class Gangs:
             if count <= 0:
                 break
         return np.isin(tier.domain, chosen)
+
+    def _free(self, tier: Tier, pods: Sequence[Pod]) -> Floats:
+        """How empty each domain is, in what the pods request: of equally tight ones the fullest is filled first."""
+        found = np.zeros(len(tier.names))
+        for column in sorted({column for shape in self.shapes(pods) for column, _ in shape.vector.cells}):
+            whole = np.bincount(tier.domain, weights=self._room.whole[column], minlength=len(found))
+            free = np.bincount(tier.domain, weights=self._room.free[column], minlength=len(found))
+            found += free / np.maximum(whole, 1)
+        return found
 
     def _sums(self, tier: Tier, pods: Sequence[Pod], where: Where) -> Ints:
         sums = np.zeros(len(tier.names), dtype=np.int64)

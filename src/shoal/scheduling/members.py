@@ -240,7 +240,23 @@ class Members:
             must = policy.size - sitting[value]
             if 0 < must <= len(waiting[value]):
                 parts.append(Unit(tuple(waiting[value]), must, policy.name, policy.closeness))
-        return Unit((), policy.minimum - whole, policy.name, parts=tuple(parts))
+        must = policy.minimum - whole
+        if not policy.minimum and policy.closeness is not None:
+            must = self._subgroups_within_minimum(parts)
+        return Unit((), must, policy.name, parts=tuple(parts))
+
+    def _subgroups_within_minimum(self, parts: Sequence[Unit]) -> int:
+        """How many subgroups the missing pods of the minimum make whole, where the policy states no number."""
+        least, ready = self.counted_roles(), self._ready_roles()
+        missing = self.group.min_member - self.ready
+        if least and parts:
+            roles = {pod.role for part in parts for pod in part.pods}
+            missing = sum(max(least.get(role, 0) - ready[role], 0) for role in roles)
+        for count, part in enumerate(parts):
+            missing -= part.must
+            if missing < 0:
+                return count
+        return len(parts)
 
     def lack(self) -> tuple[str, str] | None:
         """The reason and the words where too few pods exist for the minimum, whatever is free."""
