@@ -131,8 +131,23 @@ def test_23_one_of_two_gangs_with_a_pod_per_host_runs_whole() -> None:
     made = board.cycle()
     assert len(binds(made)) == len(set(binds(made).values())) == 100
     assert {name.partition("-")[0] for name in binds(made)} == {"a"}
-    assert said(made, "b").startswith(
-        "waiting: needs 100 pods at once, and the rules about which pods may be neighbours"
+    assert said(made, "b") == (
+        "waiting: needs 100 pods at once, 0 would fit, 100 missing: "
+        "required pod anti-affinity to pod with app=x, per host, excludes all 100 nodes"
+    )
+
+
+def test_a_gang_that_others_keep_away_stops_none_that_asks_for_the_same_and_may_go_there() -> None:
+    board = Board()
+    board.node("n", cpu=8, labels={"host": "n"})
+    rule = Neighbours(from_labels({"app": "x"}), "host", frozenset({"team"}))
+    board.running("alone", 1, ["n"], apart=(rule,))
+    board.group("chosen", 1, labels={"app": "x"})
+    board.group("other", 1)
+    made = board.cycle()
+    assert binds(made) == {"other-0": "n"}
+    assert said(made, "chosen") == (
+        "waiting: required pod anti-affinity of pods there, per host, excludes the only node"
     )
 
 

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.kube.objects import Key
 from shoal.scheduling.columns import Ints
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.members import Members, Unit
+from shoal.scheduling.placing import Where
 from shoal.scheduling.possible import could_ever_run, is_too_large, wanted
 from shoal.scheduling.requests import shown
 from shoal.scheduling.room import Room
@@ -26,6 +28,7 @@ from shoal.scheduling.topology import Tier
 
 MORE_NODES = "make it smaller or add nodes"
 NEVER_FITS = f"even with nobody else there it would not fit, so {MORE_NODES}"
+NO_PLACE = "the places that are left do not suit all of them together"
 NO_NODE_TAKES_IT = "a smaller one would find no node either, so {}"
 # What helps where nodes are out whatever is free on them, by the first words of `Shape.objections`.
 WAYS_IN = {
@@ -149,13 +152,14 @@ class Explainer:
         closeness = members.group.closeness
         if closeness is not None and closeness.hard and minimum:
             return self._hole(members, closeness.tier)
+        where = self._cycle.where(members)
         if minimum.total <= 1 and not minimum.units:
-            return self.shortage(self._cycle.gangs.shapes(pods[:1])[0])
+            return self._of_one(pods[0], where)
         # First those that no node takes: that is what the way out is about.
         for unit in sorted(minimum.units, key=lambda unit: all(map(_is_open, self._cycle.gangs.shapes(unit.pods)))):
             if not unit.parts and (cause := self._lacking(unit.pods, unit.must, f" of {unit.name}")):
                 return cause
-        return self._lacking(pods, minimum.total) or self._apart(minimum.units, minimum.total)
+        return self._lacking(pods, minimum.total) or self._together(members, where)
 
     def _lacking(self, pods: Sequence[Pod], must: int, of: str = "") -> str:
         shapes = self._cycle.gangs.shapes(pods)
@@ -174,13 +178,57 @@ class Explainer:
         name, amount, left = found
         return f"needs {shown(name, must * amount)} {name}, {left}"
 
+    def _of_one(self, pod: Pod, where: Where) -> str:
+        """Why one pod finds no place: for want of resources, else for rules about other pods or a reservation."""
+        shape = self._cycle.view.shape_of(pod)
+        return self.shortage(shape) if not shape.sync().fits else self._closed(shape, pod, where)
+
+    def _together(self, members: Members, where: Where) -> str:
+        """What the first pod lacks for which no place is left, once the pods before it have theirs."""
+        room, minimum = self._cycle.room, members.minimum()
+        used: set[Key] = set()
+        mark = room.mark()
+        try:
+            wants = [(unit.pods, unit.must, f" of {unit.name}") for unit in minimum.units if not unit.parts]
+            for pods, must, of in [*wants, (minimum.pods, minimum.total, "")]:
+                free = [pod for pod in pods if pod.key not in used]
+                had = len(pods) - len(free)
+                used |= {one.pod.key for one in self._cycle.gangs.place_some(free, must - had, where)}
+                fits = sum(pod.key in used for pod in pods)
+                if fits < must:
+                    first = next(pod for pod in free if pod.key not in used)
+                    shape = self._cycle.view.shape_of(first).sync()
+                    why = self._closed(shape, first, where) if shape.fits else _shortage(shape)
+                    return f"needs {_pods(must)}{of} at once, {fits} would fit, {must - fits} missing: {why}"
+        finally:
+            room.rollback(mark)
+        return self._apart(minimum.units, minimum.total)
+
+    def _closed(self, shape: Shape, pod: Pod, where: Where) -> str:
+        """`host port 8080 is taken on all 3 nodes`, of a pod for which nodes have enough resources."""
+        able = shape.slots > 0
+        rules = self._cycle.view.neighbours.closed(pod, shape.eligible, able)
+        parts = [(rule.words, int(np.count_nonzero(rule.nodes))) for rule in rules]
+        if where.mask is not None:
+            kept = int(np.count_nonzero(able & ~where.mask))
+            parts += [("a group that has waited longer reserves {}", kept)] if kept else []
+        full = int(np.count_nonzero(shape.eligible & ~able))
+        parts += [("too little is free on {}", full)] if full else []
+        barred = _barred(shape)
+        return "; ".join([*(words.format(self._nodes(count)) for words, count in parts), *barred]) or NO_PLACE
+
+    def _nodes(self, count: int) -> str:
+        if count == 1:
+            return "the only node" if len(self._cycle.room.rows) == 1 else "1 node"
+        return f"{'all ' if count == len(self._cycle.room.rows) else ''}{count} nodes"
+
     def _apart(self, units: Sequence[Unit], total: int) -> str:
-        parts = [unit for unit in units if unit.parts]
-        if parts:
-            if parts[0].must == 1:
-                return f"needs 1 whole subgroup of {parts[0].name}, and none fits"
-            return f"needs {parts[0].must} whole subgroups of {parts[0].name} at once, and so many do not fit"
-        return f"needs {_pods(total)} at once, and the rules about which pods may be neighbours leave no place for all"
+        for unit in units:
+            if unit.parts and unit.must == 1:
+                return f"needs 1 whole subgroup of {unit.name}, and none fits"
+            if unit.parts:
+                return f"needs {unit.must} whole subgroups of {unit.name} at once, and so many do not fit"
+        return f"needs {_pods(total)} at once, and {NO_PLACE}"
 
     def _hole(self, members: Members, reach: int) -> str:
         """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
@@ -199,6 +247,9 @@ class Explainer:
         if not there:
             return f"needs {_pods(minimum.total)} in one {tier.word}, and no node is in any {tier.word}"
         best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
+        if sums[best] >= minimum.total:
+            within = self._cycle.where(members).within(tier.mask(best))
+            return f"in {tier.word} {tier.names[best]}, the roomiest, {self._together(members, within)}"
         name, amount = _scarce(shapes[0])
         need, hole = shown(name, amount * minimum.total), shown(name, amount * int(sums[best]))
         return (
@@ -272,12 +323,16 @@ def _shortage(shape: Shape) -> str:
     parts = [_short_of(shape, name, short[name]) for name in worst]
     if not parts and shape.gpu_milli and not shape.fits:
         parts.append(f"needs {shape.gpu_milli}m of one device, and no device has so much left")
+    return "; ".join([*parts, *_barred(shape)]) or NO_PLACE
+
+
+def _barred(shape: Shape) -> list[str]:
+    """Nodes that are out whatever is free on them, those of the most frequent reason first."""
     barred: Counter[str] = shape.objections()
-    parts += [
+    return [
         f"{count} node{'s' if count > 1 else ''} {_plural(why, count)}"
         for why, count in sorted(barred.items(), key=lambda item: (-item[1], item[0]))
     ]
-    return "; ".join(parts) or "no node is left that keeps the rules about the pods beside it"
 
 
 def _is_open(shape: Shape) -> bool:

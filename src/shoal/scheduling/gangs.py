@@ -59,6 +59,10 @@ class Gangs:
                 return placed
         return []
 
+    def place_some(self, pods: Sequence[Pod], most: int, where: Where) -> list[Placed]:
+        """As many of the pods as fit, tried in the room, whatever else their gang needs."""
+        return self._placer.place(pods, most, where)
+
     def kind(self, members: Members) -> object:
         """Gangs of one kind fit or do not fit alike; None where that is not sure.
 
@@ -67,6 +71,10 @@ class Gangs:
         minimum = members.minimum()
         if minimum.kind is None:
             minimum.kind = self._kind(minimum, members) or False
+        # Anti-affinity of others chooses by labels, which are no part of the shape of a pod without rules of its own.
+        neighbours = self._view.neighbours
+        if minimum.kind and neighbours.has_holders and any(map(neighbours.concern, minimum.pods)):
+            return None
         return minimum.kind or None
 
     def _kind(self, minimum: Minimum, members: Members) -> object:

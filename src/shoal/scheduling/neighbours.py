@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,13 @@ class Counts:
 class Port:
     used: Ints
     users: int = 0
+
+
+class Closed(NamedTuple):
+    """A rule in words, with `{}` where the nodes are named that it closes, and those nodes."""
+
+    words: str
+    nodes: Mask
 
 
 class Neighbourhood:
@@ -60,6 +68,11 @@ class Neighbourhood:
     @property
     def has_any(self) -> bool:
         return bool(self._rules or self._ports)
+
+    @property
+    def has_holders(self) -> bool:
+        """Whether any pod on a node keeps others away."""
+        return any(counts.held for counts in self._rules.values())
 
     def unlearn(self, pod: Pod) -> None:
         for rule in _rules_of(pod):
@@ -97,7 +110,7 @@ class Neighbourhood:
         """Where the rules let the pod go, of the nodes that are `able` to take it otherwise."""
         ok = np.ones(len(self._room), dtype=np.bool_)
         for port in pod.ports:
-            ok &= self._sized(self._ports[port].used) == 0
+            ok &= ~self._taken(port)
         for counts in self._rules.values():
             if counts.held and chooses(counts.rule, pod):
                 ok &= self._per_domain(counts.rule.topology_key, counts.holders) == 0
@@ -108,6 +121,37 @@ class Neighbourhood:
         for spread in pod.spreads:
             ok &= self._even(spread, able)
         return ok
+
+    def closed(self, pod: Pod, eligible: Mask, able: Mask) -> list[Closed]:
+        """Each rule that keeps the pod off some of the `able` nodes: `eligible`, and with enough resources for it."""
+        found = [Closed(f"host port {_port(port)} is taken on {{}}", self._taken(port)) for port in sorted(pod.ports)]
+        for counts in self._rules.values():
+            if counts.held and counts.rule not in pod.apart and chooses(counts.rule, pod):
+                words = f"required pod anti-affinity of pods there, per {counts.rule.topology_key}, excludes {{}}"
+                found.append(Closed(words, self._per_domain(counts.rule.topology_key, counts.holders) > 0))
+        for rule in pod.apart:
+            words = f"required pod anti-affinity to {_chosen(rule, pod)}, per {rule.topology_key}, excludes {{}}"
+            found.append(Closed(words, self._per_domain(rule.topology_key, self._rules[rule].chosen) > 0))
+        found += [Closed(self._why_not_beside(rule, pod), ~self._beside(rule, pod)) for rule in pod.together]
+        for spread in pod.spreads:
+            key = spread.neighbours.topology_key
+            words = f"topology spread over {key} with maxSkew {spread.max_skew} allows no more on {{}}"
+            if not (eligible & (self._room.label(key).codes > 0)).any():
+                words = f"topology spread needs the label {key}, which is missing on {{}}"
+            found.append(Closed(words, ~self._even(spread, eligible)))
+        return [Closed(words, nodes & able) for words, nodes in found if (nodes & able).any()]
+
+    def _taken(self, port: str) -> Mask:
+        taken: Mask = self._sized(self._ports[port].used) > 0
+        return taken
+
+    def _why_not_beside(self, rule: Neighbours, pod: Pod) -> str:
+        others, key = _chosen(rule, pod), rule.topology_key
+        if self._rules[rule].chosen.any():
+            return f"required pod affinity: no {others} in the same {key} as {{}}"
+        if chooses(rule, pod):
+            return f"required pod affinity needs the label {key}, which is missing on {{}}"
+        return f"required pod affinity: no {others} is on any node"
 
     def _beside(self, rule: Neighbours, pod: Pod) -> Mask:
         counts = self._rules[rule]
@@ -156,6 +200,19 @@ def has_rules(pod: Pod) -> bool:
 
 def _rules_of(pod: Pod) -> list[Neighbours]:
     return [*pod.together, *pod.apart, *(spread.neighbours for spread in pod.spreads)]
+
+
+def _port(port: str) -> str:
+    """`8080`, or `53/UDP`."""
+    protocol, _, number = port.partition("/")
+    return number if protocol == "TCP" else f"{number}/{protocol}"
+
+
+def _chosen(rule: Neighbours, pod: Pod) -> str:
+    """`pod with app=web`, and of which namespaces where those are others."""
+    chosen = f"pod with {rule.selector}" if rule.selector.requirements else "pod"
+    where = "" if rule.namespaces == {pod.key.namespace} else f" of namespace {' or '.join(sorted(rule.namespaces))}"
+    return f"{chosen}{where}"
 
 
 def chooses(rule: Neighbours, pod: Pod) -> bool:

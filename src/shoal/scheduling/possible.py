@@ -34,10 +34,11 @@ def _has_slots(cycle: Cycle, members: Members, slots_of: Callable[[Shape], Ints]
     tiers, closeness = cycle.view.topology.tiers, members.group.closeness
     for shape, count in wanted(cycle, members.minimum().least()):
         slots = _most(shape, slots_of(shape))
+        most = int(slots.sum())
         if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
-            most = int(tiers[closeness.tier - 1].sums(slots).max(initial=0))
-        else:
-            most = int(slots.sum())
+            tier = tiers[closeness.tier - 1]
+            if tier.domain.any():  # else labels are missing, and its size does not matter
+                most = int(tier.sums(slots).max(initial=0))
         if most < count:
             return False
     return True
