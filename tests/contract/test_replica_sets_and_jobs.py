@@ -228,3 +228,118 @@ def test_tables_tell_how_many_there_are(space: Space) -> None:
         "replicasets": [("Name", "a"), ("Desired", 2), ("Current", 0), ("Ready", 0)],
         "jobs": [("Name", "a"), ("Status", "Running"), ("Completions", "0/1"), ("Duration", "")],
     }
+
+
+# --- Deployments ---------------------------------------------------------------------------------------------------
+
+
+def deployment(**spec: Any) -> Obj:
+    return replica_set(**spec)
+
+
+def test_a_deployment_gets_its_defaults(space: Space) -> None:
+    made = space.post("deployments", deployment(), group="apps/v1").ok()
+    assert settled(made) == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "a", "namespace": space.name, "generation": 1},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": LABELS},
+            "template": filled("Always", LABELS),
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+            "revisionHistoryLimit": 10,
+            "progressDeadlineSeconds": 600,
+        },
+        "status": {},
+    }
+
+
+def rolling(**limits: Any) -> Obj:
+    return {"strategy": {"rollingUpdate": limits}}
+
+
+LIMITS = "spec.strategy.rollingUpdate"
+NO_PERCENTAGE = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+BAD_DEPLOYMENTS: dict[str, tuple[Obj, list[Obj]]] = {
+    "negative": (
+        {"replicas": -1, "minReadySeconds": -1, "revisionHistoryLimit": -1},
+        [count("replicas", -1), count("minReadySeconds", -1), count("revisionHistoryLimit", -1)],
+    ),
+    "selector of others": (
+        {"selector": {"matchLabels": {"app": "b"}}},
+        [cause("spec.template.metadata.labels", f'Invalid value: {{"app":"a"}}: {MISFIT}')],
+    ),
+    "pods that end": (
+        {"template": template(restartPolicy="Never")},
+        [cause("spec.template.spec.restartPolicy", 'Unsupported value: "Never": supported values: "Always"',
+               "FieldValueNotSupported")],
+    ),
+    "a deadline that comes before readiness": (
+        {"minReadySeconds": 5, "progressDeadlineSeconds": 5},
+        [count("progressDeadlineSeconds", 5, "must be greater than minReadySeconds")],
+    ),
+    "limits of an update that does not roll": (
+        {"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
+        [cause(LIMITS, "Forbidden: may not be specified when strategy `type` is 'Recreate'", "FieldValueForbidden")],
+    ),
+    "an update that cannot move": (
+        rolling(maxSurge=0, maxUnavailable="0%"),
+        [cause(f"{LIMITS}.maxUnavailable", 'Invalid value: "0%": may not be 0 when `maxSurge` is 0')],
+    ),
+    "negative limits": (
+        rolling(maxSurge=-1, maxUnavailable=-1),
+        [cause(f"{LIMITS}.{name}", f"Invalid value: -1: {NEGATIVE}") for name in ("maxUnavailable", "maxSurge")],
+    ),
+    "more than all": (
+        rolling(maxUnavailable="101%"),
+        [cause(f"{LIMITS}.maxUnavailable", 'Invalid value: "101%": must not be greater than 100%')],
+    ),
+    "no percentage": (
+        rolling(maxSurge="many"),
+        [cause(f"{LIMITS}.maxSurge", f'Invalid value: "many": {NO_PERCENTAGE}')],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "causes"), BAD_DEPLOYMENTS.values(), ids=BAD_DEPLOYMENTS.keys())
+def test_a_deployment_is_refused_with(space: Space, spec: Obj, causes: list[Obj]) -> None:
+    refused = space.post("deployments", deployment(**spec), group="apps/v1").failure()
+    assert refused == invalid("Deployment", "a", *causes, group="apps")
+
+
+def test_the_selector_of_a_deployment_does_not_change(space: Space) -> None:
+    space.post("deployments", deployment(), group="apps/v1").ok()
+    labels = LABELS | {"app": "b"}
+    changed = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}}
+    refused = space.patch("deployments/a", {"spec": changed}, group="apps/v1").failure()
+    why = 'Invalid value: {"matchLabels":{"app":"b"}}: field is immutable'
+    assert refused == invalid("Deployment", "a", cause("spec.selector", why), group="apps")
+
+
+def test_the_generation_of_a_deployment_counts_annotations(space: Space) -> None:
+    space.post("deployments", deployment(), group="apps/v1").ok()
+    steps: list[tuple[str, Obj]] = [
+        ("deployments/a", {"metadata": {"annotations": {"a": "b"}}}),
+        ("deployments/a", {"metadata": {"labels": {"a": "b"}}}),
+        ("deployments/a/status", {"metadata": {"annotations": {"c": "d"}, "labels": {"c": "d"}}}),
+        ("deployments/a/scale", {"spec": {"replicas": 2}}),
+    ]
+    for path, patch in steps:
+        space.patch(path, patch, group="apps/v1").ok()
+    found = space.get("deployments/a", group="apps/v1").ok()
+    meta = {name: found["metadata"].get(name) for name in ("generation", "labels", "annotations")}
+    assert meta == {"generation": 3, "labels": {"a": "b"}, "annotations": {"a": "b", "c": "d"}}
+
+
+def test_the_table_of_deployments(space: Space) -> None:
+    space.post("deployments", deployment(replicas=2), group="apps/v1").ok()
+    table = space.get("deployments", group="apps/v1", accept=TABLE).ok()
+    shown = [column["name"] for column in table["columnDefinitions"] if not column["priority"]]
+    cells = table["rows"][0]["cells"][: len(shown)]
+    assert [each for each in zip(shown, cells, strict=True) if each[0] != "Age"] == [
+        ("Name", "a"), ("Ready", "0/2"), ("Up-to-date", 0), ("Available", 0),
+    ]  # fmt: skip

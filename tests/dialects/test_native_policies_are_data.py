@@ -67,9 +67,17 @@ def test_codes_that_are_none_of_some_are_the_spans_between():
 
 def test_what_others_take_care_of_is_not_ours():
     managed = stored(job("a", managedBy="example.com/other"))
+    assert jobs.DIALECT.read(managed, settings()) is None
+
+
+def test_a_replica_set_that_a_deployment_controls_is_run():
     owned = stored(replica_set("b", 1))
-    owned["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "d", "uid": "d", "controller": True}]
-    assert (jobs.DIALECT.read(managed, settings()), replicasets.DIALECT.read(owned, settings())) == (None, None)
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "d", "controller": True}
+    ]
+    assert replicasets.DIALECT.read(owned, settings()) == replicasets.DIALECT.read(
+        stored(replica_set("b", 1)), settings()
+    )
 
 
 def test_a_spec_nobody_could_have_stored_is_refused_with_its_mistakes():

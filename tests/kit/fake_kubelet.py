@@ -87,7 +87,7 @@ class FakeKubelet:
                     self.running.pop(uid, None)
                     await self._tell(pod, **self._ended(pod, fate, TIMED_OUT))
                     return
-            await self._tell(pod, phase="Running", **address, **_ready(True), containerStatuses=[_runs(pod)])
+            await self._tell(pod, phase="Running", **address, **self._ready(True), containerStatuses=[_runs(pod)])
             if fate.after is None:
                 return
             await pause(self._clock, fate.after)
@@ -138,7 +138,7 @@ class FakeKubelet:
 
     def _ended(self, pod: Obj, fate: Fate, code: int) -> dict[str, Any]:
         if fate.pod_reason:
-            return {"phase": "Failed", "reason": fate.pod_reason, **_ready(False), "containerStatuses": []}
+            return {"phase": "Failed", "reason": fate.pod_reason, **self._ready(False), "containerStatuses": []}
         ended = {
             "exitCode": code,
             "reason": fate.reason or ("Error" if code else "Completed"),
@@ -147,15 +147,15 @@ class FakeKubelet:
         if fate.message:
             ended["message"] = fate.message
         status = {**_runs(pod), "ready": False, "state": {"terminated": ended}}
-        return {"phase": "Failed" if code else "Succeeded", **_ready(False), "containerStatuses": [status]}
+        return {"phase": "Failed" if code else "Succeeded", **self._ready(False), "containerStatuses": [status]}
 
     async def _tell(self, pod: Obj, **status: Any) -> None:
         patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
         await self._cluster.patch(POD, name_of(pod), namespace_of(pod), patch=patch, subresource="status")
 
-
-def _ready(is_so: bool) -> Obj:
-    return {"conditions": [{"type": "Ready", "status": str(is_so)}]}
+    def _ready(self, is_so: bool) -> Obj:
+        since = rfc3339(self._clock.now())
+        return {"conditions": [{"type": "Ready", "status": str(is_so), "lastTransitionTime": since}]}
 
 
 def _runs(pod: Obj) -> Obj:

@@ -260,6 +260,6 @@ def test_cordon_and_taint_a_node(kubectl: Any) -> None:
 def test_a_kind_that_is_not_served_is_named(kubectl: Any) -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec}
-    refused = kubectl("apply", "-f", "-", given=deployment, ok=False)
-    assert 'no matches for kind "Deployment" in version "apps/v1"' in refused.err
+    stateful = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "d"}, "spec": spec}
+    refused = kubectl("apply", "-f", "-", given=stateful, ok=False)
+    assert 'no matches for kind "StatefulSet" in version "apps/v1"' in refused.err

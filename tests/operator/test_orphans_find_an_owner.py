@@ -73,11 +73,10 @@ def test_who_is_let_go() -> None:
     ("kind", "more"),
     [
         (REPLICA_SET, {"metadata": {"name": "a", "deletionTimestamp": "t"}}),
-        (REPLICA_SET, {"metadata": {"name": "a", **OWNED}}),
         (JOB, {"spec": {"managedBy": "somebody"}}),
         (JOB, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}),
     ],
-    ids=["leaving", "a Deployment's", "somebody else's", "ended"],
+    ids=["leaving", "somebody else's", "ended"],
 )
 def test_who_takes_nobody(kind: Kind, more: Obj) -> None:
     assert claimant_from(kind, {"metadata": {"name": "a"}, **more}) is None

@@ -12,6 +12,12 @@ from shoal.kube.misfits import Misfit, UnknownField, misfits, nearest, strangers
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of
 
+_FLOW_GROUP = "flow.volcano.sh"
+_NO_FLOWS = (
+    "; Shoal does not run JobFlows: make the Jobs of the flow tasks of one Job with `dependsOn`, or submit each Job "
+    "when `shoal wait` has returned for those before it"
+)
+
 
 def unreadable(kind: Kind, obj: Obj) -> list[Misfit]:
     """What no cluster could even read. Of a custom kind that is its metadata: the rest is a matter of its schema."""
@@ -41,7 +47,10 @@ def unsaid(said: Iterable[Cause], more: Iterable[str]) -> list[str]:
 
 
 def hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:
-    """What was probably meant by a kind nobody knows: the same word in another case or version, or one like it."""
+    """What was probably meant by an unknown kind: the same word in another case or version, or one like it; of a kind
+    that is left out on purpose, what to use instead."""
+    if manifest.api_version.partition("/")[0] == _FLOW_GROUP:
+        return _NO_FLOWS
     by_name = {kind.kind: kind for kind in kinds}
     meant = nearest(manifest.kind, tuple(by_name))
     return f"; did you mean {meant} in {by_name[meant].api_version}?" if meant else ""

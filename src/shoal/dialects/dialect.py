@@ -80,6 +80,7 @@ class Report:
     status: Obj | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: tuple[Obj, ...] = ()  # names of children that belong into the spec, as a JSON patch
+    wake_at: datetime | None = None  # when the report changes by time alone
 
 
 @dataclass(frozen=True, slots=True)

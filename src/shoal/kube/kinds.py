@@ -110,6 +110,10 @@ REPLICA_SET_V1BETA1 = Kind(
     "extensions", "v1beta1", "ReplicaSet", "replicasets", True,
     subresources=REPLICA_SET.subresources, scale=REPLICA_SET.scale,
 )  # fmt: skip
+DEPLOYMENT = Kind(
+    "apps", "v1", "Deployment", "deployments", True, ("deploy",), ("all",),
+    subresources=REPLICA_SET.subresources, scale=REPLICA_SET.scale,
+)  # fmt: skip
 JOB = Kind("batch", "v1", "Job", "jobs", True, (), ("all",), subresources=_STATUS)
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases", True)
 CUSTOM_RESOURCE_DEFINITION = Kind(
@@ -120,5 +124,5 @@ CUSTOM_RESOURCE_DEFINITION = Kind(
 BUILT_IN: tuple[Kind, ...] = (
     NAMESPACE, NODE, POD, SERVICE, ENDPOINTS, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, EVENT, EVENT_V1,
     PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, ENDPOINT_SLICE, PRIORITY_CLASS, LEASE, REPLICA_SET, REPLICA_SET_V1BETA1,
-    JOB, RESOURCE_QUOTA, POD_DISRUPTION_BUDGET, STORAGE_CLASS, CUSTOM_RESOURCE_DEFINITION,
+    DEPLOYMENT, JOB, RESOURCE_QUOTA, POD_DISRUPTION_BUDGET, STORAGE_CLASS, CUSTOM_RESOURCE_DEFINITION,
 )  # fmt: skip

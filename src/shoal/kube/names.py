@@ -6,6 +6,7 @@ caller adds the field. `generate` is what an API server does with metadata.gener
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -194,8 +195,19 @@ class Chooser(Protocol):
 # No vowels and nothing that looks like one, so that chance writes no words.
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _RANDOM_LENGTH = 5
+_HASH_LENGTH = 10
 
 
 def generate(prefix: str, random: Chooser) -> str:
     """A name from metadata.generateName: the prefix, cut to leave room, and five random letters."""
     return prefix[: LABEL_LENGTH - _RANDOM_LENGTH] + "".join(random.choices(_LETTERS, k=_RANDOM_LENGTH))
+
+
+def hashed(data: bytes) -> str:
+    """Letters for a name that follow from `data`: the same for the same data, always."""
+    number = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
+    letters = []
+    for _ in range(_HASH_LENGTH):
+        number, rest = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[rest])
+    return "".join(letters)

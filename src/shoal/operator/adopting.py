@@ -20,6 +20,7 @@ from shoal.kube.objects import Key, Obj, labels_of
 from shoal.kube.owners import controller_of
 from shoal.logs import Logger
 from shoal.operator.loops import forever, subscribed
+from shoal.operator.owner_index import OwnerIndex
 from shoal.operator.queueing import KeyedWork
 
 log = Logger(__name__)
@@ -37,8 +38,7 @@ class AdoptingLoop:
             Reflector(cluster, kind, trim=lambda event: slim(event.object), clock=clock) for kind in (REPLICA_SET, JOB)
         ]
         self._claimants: dict[str, dict[str, Claimant]] = {}  # by namespace and uid
-        self._orphans: dict[str, dict[Key, None]] = {}  # by namespace
-        self._owned: dict[str, dict[Key, None]] = {}  # by the uid of the controller
+        self._index = OwnerIndex()
         self._work = KeyedWork(self.name, self._look, clock=clock)
 
     async def run(self) -> None:
@@ -64,28 +64,14 @@ class AdoptingLoop:
         if not there:
             del self._claimants[namespace]
         if now is not None and now != before:
-            for key in (*self._orphans.get(namespace, ()), *self._owned.get(now.uid, ())):
+            for key in (*self._index.orphans_in(namespace), *self._index.owned_by(now.uid)):
                 self._work.add(key)
 
     def _pod_changed(self, change: Change) -> None:
         key, new = change.key, change.new
-        for obj, is_there in ((change.old, False), (new, True)):
-            if obj is not None:
-                self._note(key, obj, is_there)
+        self._index.note(change)
         if new is not None and key.namespace in self._claimants and _is_another(change.old, new):
             self._work.add(key)
-
-    def _note(self, key: Key, pod: Obj, is_there: bool) -> None:
-        controller = controller_of(pod)
-        index = self._orphans if controller is None else self._owned
-        place = key.namespace if controller is None else str(controller.get("uid"))
-        keys = index.setdefault(place, {})
-        if is_there:
-            keys[key] = None
-        else:
-            keys.pop(key, None)
-        if not keys:
-            del index[place]
 
     # What becomes of it
 

@@ -1,6 +1,6 @@
 """The loops a cluster of our own needs: placing pods and letting their groups in, keeping the addresses of Services,
 binding volume claims, giving each namespace its service account, counting pods for quotas and disruption budgets,
-removing pods of nodes that are no longer there, and finding owners for orphans.
+removing pods of nodes that are no longer there, finding owners for orphans, and rolling out Deployments.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
 from shoal.operator.adopting import AdoptingLoop
 from shoal.operator.counting import BudgetCounts, CountingLoop, QuotaCounts
+from shoal.operator.deployments.controller import DeploymentController
 from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.loops import Loop
 from shoal.operator.scheduler.implicit_groups import ImplicitGroupsLoop
@@ -63,4 +64,5 @@ def standard_loops(
         lambda: CountingLoop(cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=clock),
         lambda: AbsentNodesLoop(cluster, nodes, pods),
         lambda: AdoptingLoop(cluster, pods, clock=clock),
+        lambda: DeploymentController(cluster, clock=clock),
     ]  # fmt: skip

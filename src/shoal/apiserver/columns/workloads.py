@@ -1,4 +1,4 @@
-"""Rows of ReplicaSets and Jobs."""
+"""Rows of ReplicaSets, Deployments and Jobs."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def _replica_set(obj: Obj, now: datetime) -> list[Any]:
     wished = part(obj, "spec").get("replicas") or 0
     counts = [wished, status.get("replicas") or 0, status.get("readyReplicas") or 0]
     return [name(obj), *counts, age(obj, now), *_insides(obj)]
+
+
+def _deployment(obj: Obj, now: datetime) -> list[Any]:
+    status = part(obj, "status")
+    ready = f"{status.get('readyReplicas') or 0}/{part(obj, 'spec').get('replicas') or 0}"
+    counts = [status.get("updatedReplicas") or 0, status.get("availableReplicas") or 0]
+    return [name(obj), ready, *counts, age(obj, now), *_insides(obj)]
 
 
 def _job(obj: Obj, now: datetime) -> list[Any]:
@@ -78,6 +85,14 @@ _REPLICA_SET = (
     AGE,
     *_WIDE,
 )
+_DEPLOYMENT = (
+    NAME,
+    text("Ready", "Pods that are ready, and how many there should be."),
+    text("Up-to-date", "Pods of the current template."),
+    text("Available", "Pods that have been ready for minReadySeconds."),
+    AGE,
+    *_WIDE,
+)
 _JOB = (
     NAME,
     text("Status", "How it stands, in a word."),
@@ -90,5 +105,6 @@ _JOB = (
 LAYOUTS: dict[tuple[str, str], Layout] = {
     ("apps", "ReplicaSet"): Layout(_REPLICA_SET, _replica_set),
     ("extensions", "ReplicaSet"): Layout(_REPLICA_SET, _replica_set),
+    ("apps", "Deployment"): Layout(_DEPLOYMENT, _deployment),
     ("batch", "Job"): Layout(_JOB, _job),
 }

@@ -25,6 +25,7 @@ _RULES: Mapping[str, Rules] = {
     kinds.LEASE.resource: small.LEASE,
     kinds.REPLICA_SET.resource: workloads.REPLICA_SET,
     kinds.REPLICA_SET_V1BETA1.resource: workloads.REPLICA_SET,
+    kinds.DEPLOYMENT.resource: workloads.DEPLOYMENT,
     kinds.JOB.resource: workloads.JOB,
     kinds.CUSTOM_RESOURCE_DEFINITION.resource: definitions.RULES,
 }

@@ -19,6 +19,7 @@ class Generation(Enum):
     NONE = "nothing"
     FIXED = "always 1"
     SPEC = "changes of spec"
+    SPEC_AND_ANNOTATIONS = "changes of spec and of annotations"
     CONTENT = "changes of anything but metadata and status"
     CONTENT_AND_LABELS = "changes of anything but metadata, and of labels"
     ALL_BUT_METADATA = "changes of anything but metadata"
@@ -49,6 +50,9 @@ def counts(generation: Generation, new: Obj, old: Obj) -> bool:
     """Whether the step from `old` to `new` is one that the generation counts."""
     if generation is Generation.SPEC:
         return bool(new.get("spec") != old.get("spec"))
+    if generation is Generation.SPEC_AND_ANNOTATIONS:
+        annotations = (new["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})
+        return annotations or new.get("spec") != old.get("spec")
     if generation is Generation.CONTENT:
         return _without(new, "metadata", "status") != _without(old, "metadata", "status")
     if generation is Generation.ALL_BUT_METADATA:

@@ -1,10 +1,10 @@
-"""ReplicaSet and Job: whose pods are whose. A Job's selector is its own uid unless somebody chose one."""
+"""ReplicaSet, Deployment and Job: whose pods are whose. A Job's selector is its own uid unless somebody chose one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Generation, Rules
+from shoal.cluster.strategies.base import Generation, Rules, carry
 from shoal.kube.objects import Obj
 
 if TYPE_CHECKING:
@@ -18,6 +18,18 @@ _OLD_UID, _OLD_NAME = "controller-uid", "job-name"  # what programs of before se
 def _replica_set_begins(core: Core, replica_set: Obj) -> None:
     del core
     replica_set["status"] = {"replicas": 0}
+
+
+def _deployment_begins(core: Core, deployment: Obj) -> None:
+    del core
+    deployment["status"] = {}
+
+
+def _deployment_keeps_beside_status(core: Core, new: Obj, old: Obj) -> None:
+    """The status subresource takes annotations, where the controller stores the revision, and no labels."""
+    del core
+    carry(new, old, "spec")
+    carry(new["metadata"], old["metadata"], "labels")
 
 
 def _job_begins(core: Core, job: Obj) -> None:
@@ -37,4 +49,8 @@ def _job_begins(core: Core, job: Obj) -> None:
 
 
 REPLICA_SET = Rules(Generation.SPEC, begin=_replica_set_begins)
+# Annotations are copied to the ReplicaSets, so a change of them is work for the controller as one of the spec.
+DEPLOYMENT = Rules(
+    Generation.SPEC_AND_ANNOTATIONS, begin=_deployment_begins, keep_beside_status=_deployment_keeps_beside_status
+)
 JOB = Rules(Generation.SPEC, begin=_job_begins)

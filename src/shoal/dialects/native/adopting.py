@@ -44,7 +44,7 @@ class Claimant:
 def claimant_from(kind: Kind, manifest: Obj) -> Claimant | None:
     """None where it neither takes pods nor lets them go."""
     spec = manifest.get("spec") or {}
-    is_others = spec.get("managedBy") not in (None, MANAGER) if kind == JOB else controller_of(manifest) is not None
+    is_others = kind == JOB and spec.get("managedBy") not in (None, MANAGER)
     if is_others or is_leaving(manifest) or any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
         return None
     return Claimant(

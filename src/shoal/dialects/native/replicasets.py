@@ -7,7 +7,7 @@ What must survive a crash is only who was told to go, and that stands in the ann
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -38,7 +38,6 @@ from shoal.engine.policies import (
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import REPLICA_SET, REPLICA_SET_V1BETA1
 from shoal.kube.objects import Obj, at_path, is_leaving, name_of, namespace_of, uid_of
-from shoal.kube.owners import controller_of
 from shoal.kube.validation.fields import invalid
 
 ROLE = "replica"
@@ -65,10 +64,7 @@ def admit(manifest: Obj) -> list[Cause]:
     return [invalid("spec.replicas", _wished(manifest), wrong)] if wrong else []
 
 
-def read(manifest: Obj, settings: Settings) -> Job | None:
-    """None where somebody else takes care of it: a Deployment sizes its ReplicaSets, and we have none."""
-    if controller_of(manifest) is not None:
-        return None
+def read(manifest: Obj, settings: Settings) -> Job:
     size: int = remembered(settings.understood, manifest.get("spec"), lambda: _size(manifest))
     return Job(
         uid=uid_of(manifest),
@@ -140,13 +136,23 @@ def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: da
     status: Obj = {"replicas": len(here), **{name: count for name, count in counts.items() if count}}
     status.setdefault("terminatingReplicas", 0)
     generation = previous["metadata"].get("generation")
-    return Report(status=status | ({"observedGeneration": generation} if generation else {}))
+    status |= {"observedGeneration": generation} if generation else {}
+    ahead = [due for each in here if (due := _available_at(each, long_enough)) is not None and due > now]
+    return Report(status=status, wake_at=min(ahead, default=None))
 
 
 def _is_available(pod: Body, long_enough: timedelta, now: datetime) -> bool:
-    if not pod.ready or not long_enough:
-        return pod.ready
-    return pod.ready_since is not None and now - pod.ready_since >= long_enough
+    due = _available_at(pod, long_enough)
+    return due is not None and due <= now
+
+
+def _available_at(pod: Body, long_enough: timedelta) -> datetime | None:
+    """None where it is not ready."""
+    if not pod.ready:
+        return None
+    if not long_enough:
+        return datetime.min.replace(tzinfo=UTC)
+    return pod.ready_since + long_enough if pod.ready_since is not None else None
 
 
 DIALECT = Dialect(

@@ -34,6 +34,7 @@ _RULES: dict[Kind, Callable[[Obj], None]] = {
     kinds.STORAGE_CLASS: governing.storage_class,
     kinds.REPLICA_SET: workloads.replica_set,
     kinds.REPLICA_SET_V1BETA1: workloads.early_replica_set,
+    kinds.DEPLOYMENT: workloads.deployment,
     kinds.JOB: workloads.job,
     kinds.CUSTOM_RESOURCE_DEFINITION: extensions.definition,
 }

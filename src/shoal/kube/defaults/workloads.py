@@ -1,4 +1,4 @@
-"""Defaults of ReplicaSet and Job."""
+"""Defaults of ReplicaSet, Deployment and Job."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ def replica_set(obj: Obj) -> None:
     fill_missing(spec, "replicas", 1)
     apply_to_template(below(spec, "template"))
     fill_missing(below(obj, "status"), "replicas", 0)
+
+
+def deployment(obj: Obj) -> None:
+    spec = below(obj, "spec")
+    fill_missing(spec, "replicas", 1)
+    strategy = below(spec, "strategy")
+    fill(strategy, "type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        limits = below(strategy, "rollingUpdate")
+        fill_missing(limits, "maxUnavailable", "25%")
+        fill_missing(limits, "maxSurge", "25%")
+    fill_missing(spec, "revisionHistoryLimit", 10)
+    fill_missing(spec, "progressDeadlineSeconds", 600)
+    apply_to_template(below(spec, "template"))
+    below(obj, "status")
 
 
 def early_replica_set(obj: Obj) -> None:

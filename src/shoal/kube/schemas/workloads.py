@@ -1,4 +1,4 @@
-"""ReplicaSet and Job: pods that are kept at a number, and pods that run to their end."""
+"""ReplicaSet, Deployment and Job: pods that are kept at a number, their rollouts, and pods that run to their end."""
 
 from __future__ import annotations
 
@@ -33,10 +33,59 @@ ReplicaSetCondition: One thing that is or is not so.
   type!               ReplicaSetConditionType  What is meant.
 
 ReplicaSetConditionType = string
+
+Deployment: Pods kept at a number by ReplicaSets, one for each version of the pod template.
+  apiVersion  string            API group and version this object is written in.
+  kind        string            Kind of the object.
+  metadata    ObjectMeta        Name, labels and what the server keeps about the object.
+  spec        DeploymentSpec    How many pods, what they look like, and how a new version is rolled out.
+  status      DeploymentStatus  How far the rollout is. Written by the controller.
+
+DeploymentSpec: How many pods, what they look like, and how a new version replaces the old one.
+  minReadySeconds          int32               Seconds a pod must be ready before it counts as available; default 0.
+  paused                   bool                Whether changes of the template are not rolled out for now.
+  progressDeadlineSeconds  int32               Seconds without progress after which a rollout has failed; default 600.
+  replicas                 int32               Number of pods; default 1.
+  revisionHistoryLimit     int32               Old ReplicaSets kept for a rollback; default 10.
+  selector!                LabelSelector       Which pods count. It must match the labels of the template.
+  strategy                 DeploymentStrategy  How new pods replace old ones.
+  template!                PodTemplateSpec     What the pods look like.
+
+DeploymentStrategy: How new pods replace old ones.
+  rollingUpdate  RollingUpdateDeployment  Limits of a rolling update.
+  type           DeploymentStrategyType   Recreate or RollingUpdate; default RollingUpdate.
+
+RollingUpdateDeployment: Limits of a rolling update, each a number or a percentage of replicas.
+  maxSurge        IntOrString  Pods above replicas, rounded up; default 25%.
+  maxUnavailable  IntOrString  Pods below replicas that may be unavailable, rounded down; default 25%.
+
+DeploymentStatus: How far the rollout is.
+  availableReplicas    int32                                            Pods that have been ready for minReadySeconds.
+  collisionCount       int32                                            Collisions of ReplicaSet names so far.
+  conditions           []DeploymentCondition @map(type) +merge(type)    Available, Progressing and ReplicaFailure.
+  observedGeneration   int64                                            The generation the status refers to.
+  readyReplicas        int32                                            Pods that are ready.
+  replicas             int32                                            Pods of all ReplicaSets.
+  terminatingReplicas  int32                                            Pods that are being deleted.
+  unavailableReplicas  int32                                            Pods still required for full availability.
+  updatedReplicas      int32                                            Pods of the current template.
+
+DeploymentCondition: One aspect of the state of a Deployment.
+  lastTransitionTime  Time                     When the status last changed.
+  lastUpdateTime      Time                     When the condition was last updated.
+  message             string                   Details for people.
+  reason              string                   Reason of the last transition, in one word.
+  status!             ConditionStatus          True, False or Unknown.
+  type!               DeploymentConditionType  Which aspect.
+
+DeploymentConditionType = string
+DeploymentStrategyType = string
 """
 
 # The first version took the selector from the template where nobody wrote one.
-EXTENSIONS = APPS.replace("  selector!        LabelSelector    Which", "  selector         LabelSelector    Which")
+EXTENSIONS = APPS.partition("\nDeployment: ")[0].replace(
+    "  selector!        LabelSelector    Which", "  selector         LabelSelector    Which"
+)
 
 BATCH = """
 Job: Pods that run until enough of them have succeeded.

@@ -58,6 +58,7 @@ _CREATE: dict[tuple[str, str], Create] = {
         kinds.EVENT_V1: events.v1_on_create,
         kinds.REPLICA_SET: workloads.replica_set_on_create,
         kinds.REPLICA_SET_V1BETA1: workloads.replica_set_on_create,
+        kinds.DEPLOYMENT: workloads.deployment_on_create,
         kinds.JOB: workloads.job_on_create,
     }.items()
 }
@@ -81,6 +82,7 @@ _UPDATE: dict[tuple[str, str], Update] = {
         kinds.EVENT_V1: events.v1_on_update,
         kinds.REPLICA_SET: workloads.replica_set_on_update,
         kinds.REPLICA_SET_V1BETA1: workloads.replica_set_on_update,
+        kinds.DEPLOYMENT: workloads.deployment_on_update,
         kinds.JOB: workloads.job_on_update,
     }.items()
 }

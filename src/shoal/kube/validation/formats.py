@@ -7,18 +7,25 @@ The rules for names are in `shoal.kube.names`; here a good value costs one call 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from shoal.kube import names
 from shoal.kube.errors import Cause
-from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
+from shoal.kube.validation.fields import NEGATIVE, forbidden, invalid, not_supported, required
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _WORTH_REMEMBERING = 64  # long values are rare, and many of them would fill the memory
 _BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+_PERCENT = re.compile(r"[0-9]{1,9}%")
+_PERCENT_RULE = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -55,6 +62,26 @@ def choice(value: Any, supported: tuple[str, ...], path: str) -> Iterable[Cause]
 
 def optional_choice(value: Any, supported: tuple[str, ...], path: str) -> Iterable[Cause]:
     return () if value is None or value in supported else (not_supported(path, value, supported),)
+
+
+def number_or_percent(value: int | str, path: str) -> Iterable[Cause]:
+    if isinstance(value, str):
+        return () if _PERCENT.fullmatch(value) else (invalid(path, value, _PERCENT_RULE),)
+    return (invalid(path, value, NEGATIVE),) if value < 0 else ()
+
+
+def at_most_all(value: int | str, path: str) -> Iterable[Cause]:
+    """A percentage of something that cannot be more than all of it."""
+    if isinstance(value, str) and figure(value) > 100:
+        return (invalid(path, value, "must not be greater than 100%"),)
+    return ()
+
+
+def figure(value: int | str) -> int:
+    """The number itself, or the number of percent; 0 of a text that is no percentage."""
+    if isinstance(value, int):
+        return value
+    return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
 
 
 def port(value: Any, path: str) -> Iterable[Cause]:

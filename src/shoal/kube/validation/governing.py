@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,10 +12,9 @@ from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 from shoal.kube.validation import metadata
 from shoal.kube.validation.fields import IMMUTABLE, NEGATIVE, forbidden, invalid, required
-from shoal.kube.validation.formats import named, optional_choice
+from shoal.kube.validation.formats import at_most_all, named, number_or_percent, optional_choice
 from shoal.kube.validation.selecting import label_selector
 
-_PERCENT = re.compile(r"[0-9]+%")
 _BINDING = ("Immediate", "WaitForFirstConsumer")
 _RECLAIM = ("Delete", "Retain")
 _UNHEALTHY = ("AlwaysAllow", "IfHealthyBudget")
@@ -78,14 +76,9 @@ def _budget(spec: Obj) -> Iterator[Cause]:
 
 
 def _number(value: Any, path: str) -> Iterator[Cause]:
-    if isinstance(value, str):
-        if not _PERCENT.fullmatch(value):
-            rule = "a valid percent string must be a numeric string followed by an ending '%'"
-            yield invalid(path, value, f"{rule} (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')")
-        elif int(value[:-1]) > 100:
-            yield invalid(path, value, "must not be greater than 100%")
-    elif isinstance(value, int) and value < 0:
-        yield invalid(path, value, NEGATIVE)
+    if value is not None:
+        yield from number_or_percent(value, path)
+        yield from at_most_all(value, path)
 
 
 # --- StorageClass --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""ReplicaSet and Job: numbers, selectors that fit their templates, and what may not change any more."""
+"""ReplicaSet, Deployment and Job: numbers, selectors that fit their templates, and what may not change any more."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
-from shoal.kube.kinds import JOB, REPLICA_SET
+from shoal.kube.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.validation import metadata, pods
 from shoal.kube.validation.fields import IMMUTABLE, NEGATIVE, as_json, entries, forbidden, invalid, not_supported
 from shoal.kube.validation.fields import required as missing
-from shoal.kube.validation.formats import labels, named
+from shoal.kube.validation.formats import at_most_all, figure, labels, named, number_or_percent
 from shoal.kube.validation.selecting import label_selector
 from shoal.kube.validation.succeeding import success_policy
 
+_STRATEGIES = ("Recreate", "RollingUpdate")
 _MOST_AT_ONCE = 100_000
 _MOST_RULES = 20
 _COUNTS = (
@@ -50,6 +51,11 @@ def replica_set_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 def _replica_set(spec: Obj) -> Iterator[Cause]:
     yield from _counts(spec, ("replicas", "minReadySeconds"))
+    yield from _kept_pods(spec)
+
+
+def _kept_pods(spec: Obj) -> Iterator[Cause]:
+    """Selector and template of pods that are replaced when they end."""
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
         yield missing("spec.selector")
@@ -66,6 +72,55 @@ def _replica_set(spec: Obj) -> Iterator[Cause]:
         yield forbidden(
             "spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported"
         )
+
+
+# --- Deployment ----------------------------------------------------------------------------------------------------
+
+
+def deployment_on_create(obj: Obj) -> Iterator[Cause]:
+    yield from metadata.on_create(DEPLOYMENT, obj)
+    yield from _deployment(obj.get("spec") or {})
+
+
+def deployment_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
+    yield from metadata.on_update(DEPLOYMENT, new, old)
+    if new.get("spec") == old.get("spec"):
+        return
+    spec = new.get("spec") or {}
+    yield from _deployment(spec)
+    if spec.get("selector") != (old.get("spec") or {}).get("selector"):
+        yield invalid("spec.selector", spec.get("selector"), IMMUTABLE)
+
+
+def _deployment(spec: Obj) -> Iterator[Cause]:
+    yield from _counts(spec, ("replicas",))
+    yield from _kept_pods(spec)
+    yield from _strategy(spec.get("strategy") or {})
+    yield from _counts(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"))
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
+        yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def _strategy(strategy: Obj) -> Iterator[Cause]:
+    limits = strategy.get("rollingUpdate")
+    if strategy.get("type") not in _STRATEGIES:
+        yield not_supported("spec.strategy", strategy, _STRATEGIES)
+    elif strategy["type"] == "Recreate":
+        if limits is not None:
+            yield forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
+    else:
+        yield from _rolling_update(limits or {})
+
+
+def _rolling_update(limits: Obj) -> Iterator[Cause]:
+    path = "spec.strategy.rollingUpdate"
+    unavailable, surge = limits.get("maxUnavailable", 0), limits.get("maxSurge", 0)
+    yield from number_or_percent(unavailable, f"{path}.maxUnavailable")
+    yield from number_or_percent(surge, f"{path}.maxSurge")
+    if figure(unavailable) == 0 and figure(surge) == 0:
+        yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+    yield from at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
 # --- Job -----------------------------------------------------------------------------------------------------------

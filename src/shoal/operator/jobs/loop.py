@@ -285,10 +285,11 @@ class JobLoop:
         ]
         carried = await self._executor.carry_out(known.manifest, writes, barred=known.pauses.barred)  # 5. the writes
         self._note(key, known, carried, now)
-        await self._report(known, job, observed, now)  # 6. what people see
+        report_due = await self._report(known, job, observed, now)  # 6. what people see
         said = (*step.sentences, *withholding(carried), *carried.complaints, *known.news_of_doors(step.doors))
         self._say(known, replace(step, sentences=said))
-        self._plan_next(key, known, step, since=now, again=step.again or carried.is_urgent)  # 7. when to look again
+        again = step.again or carried.is_urgent
+        self._plan_next(key, known, step, since=now, report_due=report_due, again=again)  # 7. when to look again
         are_up = known.state.run.stage is Stage.RUNNING
         await self._executor.answer(known.manifest, carried, are_up=are_up, now=rfc3339(now))
         if carried.failure is not None:
@@ -547,8 +548,9 @@ class JobLoop:
     def _is_shown(self, uid: str) -> bool:
         return any(copies.name_of(uid) is not None for copies in (self._pods, self._anchors, self._kin))
 
-    async def _report(self, known: Known, job: Job, observed: Observed, now: datetime) -> None:
-        """The projection, where it is not the ledger; written only where it differs from what stands there."""
+    async def _report(self, known: Known, job: Job, observed: Observed, now: datetime) -> datetime | None:
+        """The projection, where it is not the ledger; written only where it differs from what stands there. Returns
+        when it changes by time alone."""
         manifest = known.manifest
         report = self._dialect.report(job, known.state, observed, manifest, now)
         operations: list[Obj] = []
@@ -562,6 +564,7 @@ class JobLoop:
         if report.spec:
             uid = {"op": "test", "path": "/metadata/uid", "value": known.uid}
             await self._project(known, [uid, *report.spec], PatchType.JSON, "")
+        return report.wake_at
 
     async def _project(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
         known.saw(await self._patch_job(known, patch, form, subresource))
@@ -573,11 +576,13 @@ class JobLoop:
             self._teller.say(known.manifest, known.unsaid)
             known.unsaid = ()
 
-    def _plan_next(self, key: Key, known: Known, step: Step, *, since: datetime, again: bool) -> None:
+    def _plan_next(
+        self, key: Key, known: Known, step: Step, *, since: datetime, report_due: datetime | None, again: bool
+    ) -> None:
         now = self._clock.now()
         facts = self._facts_due(known, step.state)
         refused = known.pauses.next_end(since)  # a short pause may have ended while the pass went on
-        moments = [moment for moment in (step.wake_at, refused, facts) if moment is not None]
+        moments = [moment for moment in (step.wake_at, report_due, refused, facts) if moment is not None]
         timer = None
         if moments:
             seconds = max((min(moments) - now).total_seconds(), 0.0)

@@ -1,0 +1,200 @@
+"""The Deployment controller of the embedded cluster: carries out `rollout.plan` for each Deployment that changed.
+
+A pass writes ReplicaSets first and the status of the Deployment last, each write on the version the plan has seen; what
+changed meanwhile is refused, and the change itself brings the next pass. So a pass may be cut anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+
+from shoal.cluster.clock import Clock, Timer
+from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
+from shoal.cluster.recording import NORMAL, WARNING, Recorder
+from shoal.cluster.reflecting import Change, Reflector, bare
+from shoal.dialects.native.adopting import Claimant, adopter_of, lets_go, letting_go, taking
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import DEPLOYMENT, REPLICA_SET
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, labels_of, uid_of
+from shoal.kube.owners import controller_of, is_controlled_by
+from shoal.kube.selectors import from_label_selector
+from shoal.operator.deployments import progress, rollout
+from shoal.operator.deployments.replica_sets import has_template_of
+from shoal.operator.loops import subscribed
+from shoal.operator.owner_index import OwnerIndex
+from shoal.operator.queueing import KeyedWork
+
+_OUTDATED = (404, 409)  # gone, or changed: the watch reports it, and the next pass sees it
+
+
+class DeploymentController:
+    name = "deployments"
+
+    def __init__(self, cluster: Cluster, *, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._recorder = Recorder(cluster, "deployment-controller", clock=clock)
+        self._deployments = Reflector(cluster, DEPLOYMENT, trim=bare, clock=clock)
+        self._sets = Reflector(cluster, REPLICA_SET, trim=bare, clock=clock)
+        self._index = OwnerIndex()
+        self._timers: dict[Key, Timer] = {}
+        self._work = KeyedWork(self.name, self._pass, clock=clock)
+
+    async def run(self) -> None:
+        subscriptions = (self._deployments, self._deployment_changed), (self._sets, self._set_changed)
+        try:
+            with subscribed(*subscriptions):
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._deployments.run())
+                    group.create_task(self._sets.run())
+        finally:
+            for timer in self._timers.values():
+                timer.cancel()
+            await self._work.close()
+
+    # Events
+
+    def _deployment_changed(self, change: Change) -> None:
+        self._work.add(change.key)
+
+    def _set_changed(self, change: Change) -> None:
+        self._index.note(change)
+        for replica_set in (change.old, change.new):
+            controller = controller_of(replica_set) if replica_set is not None else None
+            if controller is not None and controller.get("kind") == DEPLOYMENT.kind:
+                self._work.add(Key(change.key.namespace, str(controller.get("name"))))
+        if change.new is not None and _is_new_orphan(change.old, change.new):
+            for key, deployment in self._deployments.objects.items():
+                if key.namespace == change.key.namespace and adopter_of(change.new, [_claimant(deployment)]):
+                    self._work.add(key)
+
+    # One pass
+
+    async def _pass(self, key: Key) -> None:
+        for copy in (self._deployments, self._sets):
+            await copy.synced.wait()
+        if (timer := self._timers.pop(key, None)) is not None:
+            timer.cancel()
+        deployment = self._deployments.objects.get(key)
+        if deployment is None:
+            return
+        try:
+            if not await self._adopted_any(deployment):
+                await self._carry_out(deployment, rollout.plan(deployment, self._owned(deployment), self._clock.now()))
+        except ApiError as refused:
+            if refused.code not in _OUTDATED:
+                raise
+
+    def _owned(self, deployment: Obj) -> list[Obj]:
+        return [self._sets.objects[key] for key in self._index.owned_by(uid_of(deployment))]
+
+    async def _adopted_any(self, deployment: Obj) -> bool:
+        """Orphans that it selects become its own, and those it does not select any more go free."""
+        if is_leaving(deployment):
+            return False
+        claimant = _claimant(deployment)
+        orphans = [self._sets.objects[key] for key in self._index.orphans_in(claimant.key.namespace)]
+        patches = [(each, taking(each, claimant)) for each in orphans if adopter_of(each, [claimant])]
+        patches += [(each, letting_go(each, claimant)) for each in self._owned(deployment) if lets_go(each, claimant)]
+        for replica_set, patch in patches:
+            await self._patch_set(replica_set, patch, PatchType.STRATEGIC)
+        return bool(patches)
+
+    async def _carry_out(self, deployment: Obj, plan: rollout.Plan) -> None:
+        for write in plan.writes:
+            try:
+                if not await self._write(deployment, write):
+                    return
+            except ApiError as refused:
+                if refused.code not in _OUTDATED:
+                    await self._record(deployment, WARNING, "ReplicaSetUpdateError", refused.message)
+                raise
+            if not isinstance(write, rollout.Delete) and write.event:
+                await self._record(deployment, NORMAL, "ScalingReplicaSet", write.event)
+        await self._write_status(deployment, plan.status, plan.annotations)
+        if plan.wake_at is not None:
+            self._wake_at(key_of(deployment), plan.wake_at)
+
+    def _wake_at(self, key: Key, moment: datetime) -> None:
+        seconds = max((moment - self._clock.now()).total_seconds(), 0.0)
+        self._timers[key] = self._clock.call_later(seconds, lambda: self._work.add(key))
+
+    async def _write(self, deployment: Obj, write: rollout.Write) -> bool:
+        """Whether the plan goes on."""
+        replica_set = write.replica_set
+        if isinstance(write, rollout.Create):
+            return await self._create(deployment, replica_set)
+        if isinstance(write, rollout.Change):
+            await self._patch_set(replica_set, write.patch, PatchType.MERGE)
+        else:
+            seen = Preconditions(uid_of(replica_set), replica_set["metadata"]["resourceVersion"])
+            key = key_of(replica_set)
+            await self._cluster.delete(REPLICA_SET, key.name, key.namespace, DeleteOptions(preconditions=seen))
+        return True
+
+    async def _create(self, deployment: Obj, replica_set: Obj) -> bool:
+        key = key_of(replica_set)
+        try:
+            made = await self._cluster.create(REPLICA_SET, replica_set, key.namespace)
+        except ApiError as refused:
+            if refused.reason == "AlreadyExists":
+                await self._meet(deployment, replica_set)
+                return False
+            failed = progress.creation_failed(deployment, key.name, refused.message, self._clock.now())
+            if failed != deployment.get("status"):
+                await self._write_status(deployment, failed)
+            raise
+        await self._reach(made)
+        return True
+
+    async def _meet(self, deployment: Obj, replica_set: Obj) -> None:
+        """The name is taken: by the ReplicaSet itself, which the watch is about to show, or by another one."""
+        key = key_of(replica_set)
+        there = await self._cluster.get(REPLICA_SET, key.name, key.namespace)
+        if is_controlled_by(there, deployment) and has_template_of(there, replica_set):
+            return
+        status = deployment.get("status") or {}
+        collisions = int(at_path(status, "collisionCount", default=0)) + 1
+        await self._write_status(deployment, {**status, "collisionCount": collisions})
+
+    async def _patch_set(self, replica_set: Obj, patch: Obj, form: PatchType) -> None:
+        key = key_of(replica_set)
+        await self._reach(await self._cluster.patch(REPLICA_SET, key.name, key.namespace, patch=patch, patch_type=form))
+
+    async def _reach(self, written: Obj) -> None:
+        """The next pass decides on a copy that shows this write."""
+        await self._sets.reach(int(written["metadata"]["resourceVersion"]))
+
+    async def _write_status(
+        self, deployment: Obj, status: Obj, annotations: Mapping[str, str | None] | None = None
+    ) -> None:
+        before, standing = deployment.get("status") or {}, annotations_of(deployment)
+        changed = {name: text for name, text in (annotations or {}).items() if standing.get(name) != text}
+        if status == before and not changed:
+            return
+        seen = {"uid": uid_of(deployment), "resourceVersion": deployment["metadata"]["resourceVersion"]}
+        gone = dict.fromkeys(before.keys() - status.keys())
+        patch = {"metadata": {**seen, **({"annotations": changed} if changed else {})}, "status": {**gone, **status}}
+        key = key_of(deployment)
+        await self._cluster.patch(DEPLOYMENT, key.name, key.namespace, patch=patch, subresource="status")
+
+    async def _record(self, deployment: Obj, severity: str, reason: str, message: str) -> None:
+        """An Event helps people; the controller does without where it cannot be written."""
+        try:
+            await self._recorder.record(deployment, severity, reason, message)
+        except (ApiError, OutcomeUnknown, OSError):
+            return
+
+
+def _is_new_orphan(old: Obj | None, new: Obj) -> bool:
+    if controller_of(new) is not None:
+        return False
+    return old is None or controller_of(old) is not None or labels_of(old) != labels_of(new)
+
+
+def _claimant(deployment: Obj) -> Claimant:
+    created = str(deployment["metadata"].get("creationTimestamp") or "")
+    selector = from_label_selector(deployment["spec"].get("selector"))
+    return Claimant(DEPLOYMENT, key_of(deployment), uid_of(deployment), created, selector)
