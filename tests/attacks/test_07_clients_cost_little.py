@@ -94,7 +94,7 @@ async def test_who_is_not_known_keeps_no_connection(cluster: EmbeddedCluster) ->
 
 
 async def test_connections_beyond_the_limit_wait_for_another_to_end(cluster: EmbeddedCluster) -> None:
-    server = await served(cluster, max_connections=2)
+    server = await served(cluster, most_connections=2)
     kept = [await asked(server, request("/version")) for _ in range(2)]
     for reader, _ in kept:
         assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
@@ -105,6 +105,16 @@ async def test_connections_beyond_the_limit_wait_for_another_to_end(cluster: Emb
     for _, each in (*kept, (reader, writer)):
         each.close()
     await server.stop()
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "connections"), [(1024, 341), (1_000_000, 4096), (resource.RLIM_INFINITY, 4096)]
+)
+def test_connections_leave_descriptors_to_the_rest_of_the_process(
+    descriptors: int, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert http_limits.max_connections() == connections
 
 
 class Full:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import resource
 import socket
 import ssl
 from collections.abc import Callable
@@ -29,6 +30,13 @@ _RETRY_SECONDS = 1.0
 _AT_ONCE = 64
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+def max_connections() -> int:
+    """At most a third of the descriptors that this process may have: its store and its pods need others, and a second
+    server of the same process as many. Where a process may have 1024, MAX_CONNECTIONS would never be reached."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, max(soft // 3, 1))
 
 
 class LimitedHttp(HttpToolsProtocol):

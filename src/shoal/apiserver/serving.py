@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from shoal.apiserver.app import Application
-from shoal.apiserver.http_limits import MAX_CONNECTIONS, Acceptor, LimitedHttp
+from shoal.apiserver.http_limits import Acceptor, LimitedHttp, max_connections
 
 # Longer than the 90 s after which Go clients drop an idle connection: the side that closes first must be the
 # client, else a request may meet a connection that is just being closed.
@@ -53,7 +53,7 @@ class Server:
         port: int = 0,
         *,
         ssl: ssl.SSLContext | None = None,
-        max_connections: int = MAX_CONNECTIONS,
+        most_connections: int | None = None,
     ) -> None:
         check_address(host, encrypted=ssl is not None)
         self._app = app
@@ -61,7 +61,7 @@ class Server:
         self._port = port
         self._ssl = ssl
         self._state = ServerState()
-        self._max_connections = max_connections
+        self._max_connections = max_connections() if most_connections is None else most_connections
         self._acceptor: Acceptor | None = None
 
     @property
