@@ -18,7 +18,6 @@ from kit.scenario import NAMESPACE, World
 from shoal.cluster.port import LogOptions
 from shoal.dialects.framework.barrier import addresses, injector
 from shoal.kube.objects import Obj
-from shoal.node.sandbox.port import Network
 
 SPEAK = ". ./injector.sh >/dev/null; echo $FB_SERVER_IPS; echo $FB_WORKER_ADDRESSES; exec sleep 100000"
 DELAYS = {
@@ -39,15 +38,12 @@ command()
 BARRIER = ("-m", "shoal", "barrier")
 
 
-def waiting(
-    world: RealWorld, name: str, number: int, *, run: Sequence[str] = BARRIER, hold: str = "/nowhere", **spec: Any
-) -> Obj:
+def waiting(name: str, number: int, *, run: Sequence[str] = BARRIER, hold: str = "/nowhere", **spec: Any) -> Obj:
     """A role whose tasks begin behind the barrier; its files lie in a volume all containers see. The barrier itself
     begins once there is no `hold`."""
     pod = pod_with(Rule(runs()), **spec)
     place = [{"name": "barrier", "mountPath": "/mnt/frameworkbarrier"}]
     env = [
-        {"name": "KUBECONFIG", "value": str(world.kubeconfig)},
         {"name": "BARRIER_CHECK_INTERVAL_SEC", "value": "60"},
         {"name": "FB_WORKER_PORT", "value": "4001"},
     ]
@@ -100,8 +96,8 @@ async def test_scenario_44_barrier_pass(world: World) -> None:
 
 @pytest.mark.processes
 async def test_scenario_44_barrier_pass_with_real_pods(tmp_path: Path) -> None:
-    async with RealWorld(tmp_path, network=Network.LOOPBACK) as world:
-        await world.submit(fw("gang", waiting(world, "server", 2), waiting(world, "worker", 2)))
+    async with RealWorld(tmp_path) as world:
+        await world.submit(fw("gang", waiting("server", 2), waiting("worker", 2)))
         pods = [f"gang-{name}-{index}" for name in ("server", "worker") for index in (0, 1)]
         await world.until(lambda: any(has_begun(world, pod) for pod in pods))
         addresses = [
@@ -128,9 +124,9 @@ async def test_scenario_45_barrier_gang_timeout(world: World) -> None:
 
 @pytest.mark.processes
 async def test_scenario_45_barrier_gang_timeout_with_real_pods(tmp_path: Path) -> None:
-    async with RealWorld(tmp_path, network=Network.LOOPBACK, config=DELAYS) as world:
-        gang = waiting(world, "worker", 2, run=("-c", IMPATIENT))
-        unplaced = waiting(world, "server", 1, nodeSelector={"there": "none"})
+    async with RealWorld(tmp_path, config=DELAYS) as world:
+        gang = waiting("worker", 2, run=("-c", IMPATIENT))
+        unplaced = waiting("server", 1, nodeSelector={"there": "none"})
         await world.submit(fw("gang", gang, unplaced, retry=(True, 0)))
         await is_retried_at_no_cost(world)
 
@@ -161,10 +157,10 @@ async def test_scenario_46_barrier_and_scale_down(world: World) -> None:
 
 @pytest.mark.processes
 async def test_scenario_46_barrier_and_scale_down_with_real_pods(tmp_path: Path) -> None:
-    async with RealWorld(tmp_path, network=Network.LOOPBACK) as world:
-        server, pods = waiting(world, "server", 1, nodeSelector={"there": "none"}), ("gang-worker-0", "gang-worker-1")
+    async with RealWorld(tmp_path) as world:
+        server, pods = waiting("server", 1, nodeSelector={"there": "none"}), ("gang-worker-0", "gang-worker-1")
         with holding() as hold:
-            await world.submit(fw("gang", waiting(world, "worker", 2, hold=hold), server))
+            await world.submit(fw("gang", waiting("worker", 2, hold=hold), server))
             await world.until(
                 lambda: (
                     all(task["attemptStatus"]["podIP"] for task in world.tasks("gang", "worker"))

@@ -1,5 +1,5 @@
 """Acceptance scenarios of Volcano Jobs: servers and trainers of a Paddle job find each other (31, 33), on a cluster of
-ours whose pods have loopback addresses, with the start command the manifest of the article asks for."""
+ours in the default network, with the start command the manifest of the article asks for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kit.volcano_jobs import policy, vcjob
 from kit.volcano_world import RealVolcano
 from shoal.cluster.port import LogOptions
 from shoal.kube.objects import Obj
-from shoal.node.sandbox.port import Network
 
 pytestmark = pytest.mark.processes
 
@@ -88,7 +87,7 @@ async def said(world: RealVolcano, pod: str) -> Any:
 async def test_31_33_servers_and_trainers_have_addresses_and_numbers_of_their_own(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(STUB)
-    async with RealVolcano(tmp_path, network=Network.LOOPBACK) as world:
+    async with RealVolcano(tmp_path) as world:
         await world.submit(ctr(script))
         await world.in_phase("ctr-volcano", "Completed")
         await world.rest(10)

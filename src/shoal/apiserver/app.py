@@ -12,8 +12,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from shoal.apiserver import executing, negotiation, paths, podparts, query, replies
-from shoal.apiserver.auth import Gate
+from shoal.apiserver import authorization, executing, negotiation, paths, podparts, query, replies
+from shoal.apiserver.auth import Gate, pod_tokens
 from shoal.apiserver.fixed import Exposition, FixedPaths
 from shoal.apiserver.paths import Place
 from shoal.apiserver.replies import Impatience, LongReply, Receive, Reply, Scope, Send, Stream
@@ -21,6 +21,7 @@ from shoal.apiserver.request import Request
 from shoal.apiserver.unstored import Unstored
 from shoal.apiserver.verbs import Verbs, key_of
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.kube.errors import ApiError, bad_request, method_not_allowed, no_such_path
 from shoal.kube.kinds import NAMESPACE, POD, Kind
 
@@ -30,9 +31,17 @@ Answer = Reply | LongReply | Stream
 Verb = Callable[[Request, Kind, Place], Awaitable[Answer]]
 
 
-def build(cluster: EmbeddedCluster, *, token: str, metrics: Exposition | None = None) -> Application:
-    """The API of `cluster` for whoever holds `token`; `metrics` is shown to them at /metrics."""
-    return Application(cluster, Gate(token), metrics)
+def build(
+    cluster: EmbeddedCluster,
+    *,
+    token: str | None,
+    signer: TokenSigner | None = None,
+    metrics: Exposition | None = None,
+) -> Application:
+    """The API of `cluster`: for the administrator, who holds `token`, and for pods whose tokens `signer` signed.
+    `metrics` is shown to the administrator at /metrics."""
+    gate = Gate(token) if signer is None else Gate(token, pod_tokens(signer, cluster.machinery))
+    return Application(cluster, gate, metrics)
 
 
 class Application:
@@ -92,12 +101,13 @@ class Application:
             await replies.write(answer, impatient, request.headers, without_body=without_body)
 
     async def answer(self, request: Request) -> Answer:
-        self._gate.check(request.path, request.headers)
+        user = self._gate.check(request.path, request.headers)
+        authorization.check(user, request)
         place = paths.read(request.path)
         if place is None or not place.plural:
             return self._fixed.answer(request)
         if place.group in Unstored.GROUPS:
-            return await self._unstored.answer(request, place)
+            return await self._unstored.answer(request, place, user)
         kind = self._cluster.machinery.find(place.group, place.version, place.plural)
         if kind is None or (place.namespace is not None and not kind.namespaced):
             raise no_such_path()
@@ -140,7 +150,7 @@ class Application:
         request = Request(scope, receive)
         await receive()  # the connect event
         try:
-            self._gate.check(request.path, request.headers)
+            authorization.check(self._gate.check(request.path, request.headers), request)
             place = paths.read(request.path)
             if place is None or (place.group, place.plural, place.subresource) != ("", POD.plural, "exec"):
                 raise no_such_path()

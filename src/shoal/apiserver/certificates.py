@@ -57,14 +57,15 @@ class Certificate:
         return any(fnmatchcase(host.lower(), name.lower()) for name in self.names())
 
 
-def ensure(folder: Path, host: str, *, now: datetime | None = None) -> Certificate:
-    """The certificate in `folder`, made anew where it is missing, nearly over, or made for other names."""
+def ensure(folder: Path, *hosts: str, subject: str = "shoal", now: datetime | None = None) -> Certificate:
+    """The certificate in `folder`, made anew where it is missing, nearly over, or made for other names. Two that one
+    client trusts need different subjects: OpenSSL looks a certificate up by its subject."""
     made = Certificate(folder / "server.crt", folder / "server.key")
     moment = now or datetime.now(UTC)
-    names = tuple(dict.fromkeys((*ALWAYS, host)))
+    names = tuple(dict.fromkeys((*ALWAYS, *hosts)))
     if not _serves(made, names, moment):
         folder.mkdir(parents=True, exist_ok=True)
-        key, certificate = generate(names, moment)
+        key, certificate = generate(names, moment, subject=subject)
         _write(made.key, key)
         _write(made.certificate, certificate)
     return made
@@ -84,7 +85,9 @@ def _serves(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
     return set(names) <= said and now + RENEW_BEFORE < found.not_valid_after_utc
 
 
-def generate(names: tuple[str, ...], now: datetime, *, lifetime: timedelta = LIFETIME) -> tuple[bytes, bytes]:
+def generate(
+    names: tuple[str, ...], now: datetime, *, subject: str = "shoal", lifetime: timedelta = LIFETIME
+) -> tuple[bytes, bytes]:
     """A key, and a certificate for these names that it signed itself; both in PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -92,11 +95,11 @@ def generate(names: tuple[str, ...], now: datetime, *, lifetime: timedelta = LIF
     from cryptography.x509.oid import NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "shoal")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
+        .subject_name(name)
+        .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.apiserver import bodies, discovery, metrics, query, rendering, replies, reviews, tables
+from shoal.apiserver.auth import User
 from shoal.apiserver.paths import Place
 from shoal.apiserver.replies import Reply
 from shoal.apiserver.request import Request
@@ -25,20 +26,20 @@ class Unstored:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
 
-    async def answer(self, request: Request, place: Place) -> Reply:
+    async def answer(self, request: Request, place: Place, user: User) -> Reply:
         kind = _KINDS.get((place.group, place.version, place.plural))
         if kind is None or place.subresource or (place.namespace is not None and not kind.namespaced):
             raise no_such_path()
         if kind in discovery.REVIEW_KINDS:
-            return await self._review(request, kind, place)
+            return await self._review(request, kind, place, user)
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
         return await self._metrics(request, kind, place)
 
-    async def _review(self, request: Request, kind: Kind, place: Place) -> Reply:
+    async def _review(self, request: Request, kind: Kind, place: Place, user: User) -> Reply:
         if request.method != "POST" or place.name:
             raise method_not_allowed()
-        return replies.of_object(reviews.answer(kind, await _decoded(request, kind)), 201)
+        return replies.of_object(reviews.answer(kind, await _decoded(request, kind), user), 201)
 
     async def _metrics(self, request: Request, kind: Kind, place: Place) -> Reply:
         form = request.form()

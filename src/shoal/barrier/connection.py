@@ -13,26 +13,23 @@ __all__ = ["Connection", "NoConnection", "find"]
 
 
 def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
-    """An address wins over the kubeconfig's; alone it needs no credentials. Else what the pod was given."""
+    """An address wins over the kubeconfig's; alone it needs no credentials. The pod's service account wins over
+    ~/.kube/config only: where pods are processes, that file belongs to the person whose account they run as."""
     if environment.server and (why := why_no_address(environment.server)):
         raise NoConnection(f"KUBE_APISERVER_ADDRESS {why}")
-    path = _kubeconfig(environment)
-    if path is not None:
-        return from_kubeconfig(path, server=environment.server)
+    named = Path(environment.kubeconfig) if environment.kubeconfig else None
+    if named is not None and named.is_file():
+        return from_kubeconfig(named, server=environment.server)
+    found = None if environment.server else in_cluster(variables)
+    if found is not None:
+        return found
+    home = Path("~/.kube/config").expanduser()
+    if home.is_file():
+        return from_kubeconfig(home, server=environment.server)
     if environment.server:
         url = environment.server if "://" in environment.server else f"http://{environment.server}"
         return Connection(url.rstrip("/"), trust=ssl.create_default_context() if url.startswith("https") else None)
-    found = in_cluster(variables)
-    if found is None:
-        raise NoConnection(
-            "there is no way to an API server: KUBECONFIG and ~/.kube/config name no file, KUBE_APISERVER_ADDRESS is "
-            "not set, and this pod was given no service account"
-        )
-    return found
-
-
-def _kubeconfig(environment: Environment) -> Path | None:
-    if environment.kubeconfig and Path(environment.kubeconfig).is_file():
-        return Path(environment.kubeconfig)
-    home = Path("~/.kube/config").expanduser()
-    return home if home.is_file() else None
+    raise NoConnection(
+        "there is no way to an API server: KUBECONFIG and ~/.kube/config name no file, KUBE_APISERVER_ADDRESS is "
+        "not set, and this pod was given no service account"
+    )

@@ -15,6 +15,8 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
+from functools import partial
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +28,19 @@ from shoal.apiserver.certificates import Certificate, ensure
 from shoal.apiserver.serving import Server, ServingRefused
 from shoal.cli import loopback
 from shoal.cli.folders import ESSENTIAL, DataFolder, Running
+from shoal.cli.pod_api import automounts, certificate_for_pods, publish_service, served_to_pods
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.machinery import Machinery
+from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.dialects import dialects
 from shoal.kube.kinds import NODE, POD, SERVICE
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.logs import Logger
+from shoal.node.accounts import Accounts
 from shoal.node.agent import Agent
+from shoal.node.api_access import ApiAccess
 from shoal.node.config import NodeConfig, split
 from shoal.node.host import Host
 from shoal.node.images import Images
@@ -140,15 +146,15 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
     )
     try:
         async with (
-            _stored(data, sandboxes.network) as (cluster, pod_range),  # 2. what is known, and the API to it
+            _stored(data, sandboxes.network) as (cluster, pod_range, services),  # 2. the store, and the API to it
             _served(data, config, cluster, metrics, await meanwhile) as server,
+            _nodes_share(data, config, cluster, sandboxes, services, server, await meanwhile) as shared,
         ):
             await prepare(cluster)  # 3. the kinds of jobs, and the queues they enter
             admit(cluster.machinery)
             await found_queues(cluster)
             nodes = _nodes(data, config, await _known_nodes(cluster), pod_range)
             await _forget_other_nodes(cluster, {node.name for node in nodes})
-            shared = Host(cluster, sandboxes, archive=LogArchive(data.path, config.logs), projects=Projects(data.path))
             agents = [Agent(cluster, sandboxes, node, host=shared) for node in nodes]
             cluster.nodes.update({agent.config.name: agent for agent in agents})
             clock = SystemClock()
@@ -169,8 +175,8 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
 
 
 @asynccontextmanager
-async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[EmbeddedCluster, str]]:
-    """What the cluster knew, and the range of its pods' addresses, '' for the usual one. Services get addresses that
+async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[EmbeddedCluster, str, IPv4Network]]:
+    """What the cluster knew, the range of its pods' addresses, '' for the usual one, and that of its Services, which
     the pods' network can reach."""
     with ExitStack() as held:
         settings, pod_range = Settings(), ""
@@ -182,7 +188,7 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[Emb
             settings, pod_range = Settings(service_network=ranges.services), ranges.pods
         cluster = await EmbeddedCluster.open(data.store, settings=settings)
         try:
-            yield cluster, pod_range
+            yield cluster, pod_range, settings.service_network
         finally:
             await cluster.close()
 
@@ -205,7 +211,8 @@ async def _served(
     data: DataFolder, config: HostConfig, cluster: EmbeddedCluster, metrics: Metrics, certificate: Certificate
 ) -> AsyncIterator[Server]:
     token = data.token()
-    server = await _listening(data, config, build(cluster, token=token, metrics=metrics.exposition), certificate)
+    app = build(cluster, token=token, signer=TokenSigner(token), metrics=metrics.exposition)
+    server = await _listening(data, config, app, certificate)
     context = f"shoal-{data.name}"
     try:
         kubeconfig.write(
@@ -214,6 +221,37 @@ async def _served(
         yield server
     finally:
         await server.stop()
+
+
+@asynccontextmanager
+async def _nodes_share(
+    data: DataFolder,
+    config: HostConfig,
+    cluster: EmbeddedCluster,
+    sandboxes: Keepers,
+    services: IPv4Network,
+    server: Server,
+    servers_own: Certificate,
+) -> AsyncIterator[Host]:
+    """What all nodes share, while pods can reach the API."""
+    signer = TokenSigner(data.token())
+    address = await publish_service(cluster, services)
+    certificate = await asyncio.to_thread(certificate_for_pods, data.certificates, address)
+    async with served_to_pods(cluster, signer, certificate) as api:
+        # Pods on the machine's network reach the server itself, whose port outlives a restart.
+        authority = b"\n".join((certificate.authority(), servers_own.authority()))
+        is_isolated = sandboxes.network is Network.ISOLATED
+        yield Host(
+            cluster,
+            sandboxes,
+            accounts=Accounts(cluster, signer=signer),
+            api=api,
+            api_access=ApiAccess(
+                authority.decode(), (config.host, server.port) if is_isolated else None, partial(automounts, cluster)
+            ),
+            archive=LogArchive(data.path, config.logs),
+            projects=Projects(data.path),
+        )
 
 
 async def _listening(data: DataFolder, config: HostConfig, app: Application, certificate: Certificate) -> Server:
@@ -236,7 +274,9 @@ def _nodes(data: DataFolder, config: HostConfig, known: list[str], pod_range: st
     count = config.nodes or len(known) or 1
     name = node_name(machine.hostname) if count != len(known) else known[0] if count == 1 else known[0][: -len("-0")]
     # Whoever asks in a pod which cluster it is in finds this one; it answers where the pod's network reaches it.
+    # A kubeconfig of the caller's is for programs of the machine's network; pods have a service account.
     shown = {**os.environ, KUBECONFIG_IN_PODS: str(data.kubeconfig)}
+    shown.pop("KUBECONFIG", None)
     whole = NodeConfig(
         name, data.path, machine, pod_range=pod_range,
         capacity=config.capacity, images=config.images, caller_env=shown,

@@ -28,8 +28,8 @@ def command(what: str) -> None:
     PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_IPS, PADDLE_TRAINER_ID and PADDLE_PSERVER_ID. A trainer does not start
     where more than one of them has failed.
 
-    Asks the API server of the pod's service account, else that of SHOAL_KUBECONFIG, which every pod of a cluster on
-    this machine has, or KUBECONFIG.
+    Asks the API server of the pod's service account, which every pod has unless it opts out, else that of
+    SHOAL_KUBECONFIG or KUBECONFIG.
     """
     from shoal.cluster.connecting import NoConnection
     from shoal.muster import environment

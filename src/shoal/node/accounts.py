@@ -1,7 +1,8 @@
 """Tokens of service accounts, which projected volumes show to the pods that run under them.
 
 Each token is asked for by one pod and is valid for that pod alone, for as long as the volume says. When four fifths
-of its time are over another is asked for, and the file in the volume is replaced. A cluster of our own issues none.
+of its time are over another is asked for, and the file in the volume is replaced. On the embedded cluster the node
+signs tokens itself; elsewhere it requests them from the API server.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.service_account_tokens import Claims, TokenSigner
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
@@ -59,10 +61,11 @@ def wishes_of(pod: Obj) -> Iterator[Wish]:
 
 
 class Accounts:
-    """Asks the cluster, and remembers what it got until it is due."""
+    """Asks the cluster, and remembers what it got until it is due. `signer` None: the API server signs."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, signer: TokenSigner | None = None) -> None:
         self._cluster = cluster
+        self._signer = signer
         self._held: dict[str, dict[Wish, _Token]] = {}  # by the pod's uid
 
     async def issue(self, pod: Obj, now: float) -> Issued:
@@ -86,6 +89,10 @@ class Accounts:
 
     async def _request(self, pod: Obj, wish: Wish, now: float) -> _Token:
         account = pod["spec"].get("serviceAccountName") or "default"
+        if self._signer is not None:
+            until = int(now) + wish.seconds
+            claims = Claims(namespace_of(pod), account, name_of(pod), uid_of(pod), until, wish.audience)
+            return _Token(self._signer.sign(claims).encode(), now + wish.seconds * USED_UP)
         # A subresource is made as if it were a collection of its own.
         kind = Kind("", "v1", "TokenRequest", f"serviceaccounts/{account}/token")
         spec: Obj = {

@@ -11,6 +11,7 @@ from shoal.cluster.port import Cluster
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
 from shoal.node.accounts import Accounts
+from shoal.node.api_access import ApiAccess
 from shoal.node.log_archive import LogArchive
 from shoal.node.naming import Names
 from shoal.node.projects import Projects
@@ -43,6 +44,7 @@ class Host:
         *,
         accounts: Accounts | None = None,
         api: tuple[str, int] | None = None,
+        api_access: ApiAccess | None = None,
         archive: LogArchive | None = None,
         projects: Projects | None = None,
         watches_claims: bool = True,
@@ -54,6 +56,7 @@ class Host:
         self.names = Names(cluster, sandboxes, here=self.nodes, api=api)
         self.references = References(cluster, watches_claims=watches_claims)
         self.accounts = accounts  # None where the cluster issues no tokens
+        self.api_access = api_access  # None where admission adds the volume to pods, as Kubernetes does
         self.archive = archive  # None: logs go with their pods, as on Kubernetes
         self.projects = projects  # None: pods name none
         self._adopting = asyncio.Lock()

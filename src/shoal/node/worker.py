@@ -62,7 +62,8 @@ class PodWorker:
         config: NodeConfig,
         events: Events,
     ) -> None:
-        self.pod = pod
+        self._api_access = host.api_access if host.api_access is not None and host.api_access.is_for(pod) else None
+        self.pod = self._with_api_access(pod)
         self.requests = requests_of(pod)
         self.record = record
         self.folder = folder
@@ -94,9 +95,13 @@ class PodWorker:
     def update(self, pod: Obj) -> None:
         if is_leaving(self.pod) and not is_leaving(pod):
             return  # a deletion cannot be taken back: this is an older version
+        pod = self._with_api_access(pod)
         self._references_stale |= _differs(self.pod, pod)
         self.pod = pod
         self.wake()
+
+    def _with_api_access(self, pod: Obj) -> Obj:
+        return pod if self._api_access is None else self._api_access.added_to(pod)
 
     def gone(self) -> None:
         """The pod seems to be gone from the API."""
@@ -326,9 +331,13 @@ class PodWorker:
         if self._host.accounts is not None:
             issued = await self._host.accounts.issue(self.pod, self._config.clock())
             lookup, self._retry_at = replace(lookup, issued=issued), issued.again_at
+        services = names.services(self.record.namespace)
+        if (access := self._host.api_access) is not None:
+            lookup = access.completed(lookup, self.record.namespace)
+            services = access.reachable_services(services) if self._on_host_network else services
         self._premises = replace(
             self._premises,
-            services=names.services(self.record.namespace),
+            services=services,
             lookup=lookup,
             offered_env=self._host.environment(),
         )

@@ -1,0 +1,79 @@
+"""Authorization: a fixed rule, because the embedded cluster has no Roles.
+
+The administrator may do everything. A pod may read, in its own namespace, the objects by which the members of a job
+find each other, and besides that what the server tells every client about itself. It may not read Secrets, and it
+may not write: with the right to create pods it would be the account that started the cluster.
+"""
+
+from __future__ import annotations
+
+from shoal.apiserver import paths
+from shoal.apiserver.auth import User
+from shoal.apiserver.discovery import REVIEW_KINDS
+from shoal.apiserver.paths import Place
+from shoal.apiserver.request import Request
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CONFIG_MAP, ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
+
+READ_VERBS = ("get", "list", "watch")
+READABLE = (
+    *((kind.group, kind.plural) for kind in (POD, SERVICE, ENDPOINTS, ENDPOINT_SLICE, CONFIG_MAP)),
+    ("frameworkcontroller.microsoft.com", "frameworks"),
+)
+ABOUT_THE_SERVER = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
+
+_REVIEWS = frozenset((kind.group, kind.plural) for kind in REVIEW_KINDS)
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+def check(user: User, request: Request) -> None:
+    """Raises 403 where the user may not make the request."""
+    if user.namespace is None:
+        return
+    place = paths.read(request.path)
+    if place is None or not place.plural:
+        verb = "get" if request.method in ("GET", "HEAD", "OPTIONS") else request.method.lower()
+        if not may_use_path(user, verb, request.path):
+            raise ApiError(403, "Forbidden", f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"', {})
+        return
+    verb = _verb(request, place)
+    if (place.group, place.plural) in _REVIEWS and verb == "create":
+        return
+    resource = f"{place.plural}/{place.subresource}" if place.subresource else place.plural
+    if not may_use_resource(user, verb, place.group, resource, place.namespace or ""):
+        raise _forbidden(user, verb, place, resource)
+
+
+def may_use_path(user: User, verb: str, path: str) -> bool:
+    if user.namespace is None:
+        return True
+    return verb == "get" and any(path == each or path.startswith(f"{each}/") for each in ABOUT_THE_SERVER)
+
+
+def may_use_resource(user: User, verb: str, group: str, resource: str, namespace: str) -> bool:
+    """`resource` with its subresource, `pods/log`; `namespace` '' means all of them."""
+    if user.namespace is None:
+        return True
+    return verb in READ_VERBS and (group, resource) in READABLE and bool(namespace) and namespace == user.namespace
+
+
+def _verb(request: Request, place: Place) -> str:
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        if place.name:
+            return "get"
+        return "watch" if place.watched or request.query.get("watch") else "list"
+    if request.method == "DELETE":
+        return "delete" if place.name else "deletecollection"
+    return _VERBS.get(request.method, request.method.lower())
+
+
+def _forbidden(user: User, verb: str, place: Place, resource: str) -> ApiError:
+    where = f'in the namespace "{place.namespace}"' if place.namespace else "at the cluster scope"
+    what = f"{place.plural}.{place.group}" if place.group else place.plural
+    named = f'{what} "{place.name}"' if place.name else what
+    message = (
+        f'{named} is forbidden: User "{user.name}" cannot {verb} resource "{resource}" in API group "{place.group}" '
+        f"{where}"
+    )
+    details = {"name": place.name, "group": place.group, "kind": place.plural}
+    return ApiError(403, "Forbidden", message, {key: value for key, value in details.items() if value})
