@@ -115,6 +115,19 @@ def test_an_address_alone_needs_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     )
 
 
+def test_item_18_the_service_account_wins_over_the_kubeconfig_of_the_home_folder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / ".kube").mkdir()
+    path = kubeconfig(tmp_path / ".kube", {"server": "http://10.0.0.1:8001/"}, {"token": "t"})
+    monkeypatch.setenv("HOME", str(tmp_path))
+    of_pod = Connection("https://10.96.0.1:443")
+    monkeypatch.setattr("shoal.barrier.connection.in_cluster", lambda _: of_pod)
+
+    assert connection.find(Environment("default", "gang"), {}) == of_pod
+    assert connection.find(Environment("default", "gang", kubeconfig=path), {}).url == "http://10.0.0.1:8001"
+
+
 @pytest.mark.parametrize("text", ["current-context: nowhere", "[1]", ": :", "clusters: 3"])
 def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str):
     path = tmp_path / "config"

@@ -28,8 +28,8 @@ def command(mount: Path, folder: Path) -> None:
     """Wait until every task of a Framework has an address.
 
     Reads FC_FRAMEWORK_NAMESPACE, FC_FRAMEWORK_NAME, BARRIER_CHECK_INTERVAL_SEC, BARRIER_CHECK_TIMEOUT_SEC and, for the
-    way to the API server, KUBE_APISERVER_ADDRESS, KUBECONFIG, the pod's service account or ~/.kube/config. Leaves framework.json and
-    injector.sh, which an application sources to learn the addresses of its peers.
+    way to the API server, KUBE_APISERVER_ADDRESS, KUBECONFIG, the pod's service account or ~/.kube/config. Leaves
+    framework.json and injector.sh, which an application sources to learn the addresses of its peers.
 
     Ends with 0 when all are there, 201 when time is up, 210 when there is no such Framework or the environment is
     wrong, 1 otherwise.
