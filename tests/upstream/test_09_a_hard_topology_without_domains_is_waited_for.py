@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from kit.gangs import RACK, Board, binds, said
+from kit.gangs import NS, RACK, Board, binds, said
+from shoal.operator.scheduler.domains import resolved
 from shoal.scheduling.groups import Closeness, HyperNode
+from shoal.scheduling.reading import group_from
 
 NO_TOPOLOGY = "needs 2 pods near each other, and no topology of the cluster is known: create HyperNodes or set tiers"
 
@@ -32,3 +36,59 @@ def test_09_a_soft_topology_starts_anywhere() -> None:
     board.nodes(2)
     board.group("near", 2, closeness=Closeness(hard=False, tier=1))
     assert len(binds(board.cycle())) == 2
+
+
+def named(board: Board, name: str, **more: Any) -> None:
+    wanted = {"mode": "hard", "highestTierName": name}
+    group = {"metadata": {"name": "near", "namespace": NS}, "spec": {"minMember": 2, "networkTopology": wanted}}
+    board.group("near", 2, closeness=group_from(group).closeness, **more)
+
+
+def racks(board: Board, tier_name: str) -> None:
+    """Two racks of one node each below a zone of both."""
+    for number in range(2):
+        board.view.set_hypernode(HyperNode(f"r{number}", 1, frozenset({f"n{number}"}), tier_name))
+    board.view.set_hypernode(HyperNode("z", 2, frozenset({"n0", "n1"}), "zone"))
+
+
+def test_09_the_highest_tier_may_be_named_instead_of_numbered() -> None:
+    board = Board()
+    board.nodes(2)
+    racks(board, "rack")
+    named(board, "rack")
+    made = board.cycle()
+    assert (binds(made), said(made, "near").split(";")[0]) == (
+        {},
+        "waiting: needs 2 cpu in one rack, the largest free hole is 1 in rack r0",
+    )
+    board.finishes("near")
+    named(board, "zone")
+    assert binds(board.cycle()) == {"near-0": "n0", "near-1": "n1"}
+
+
+def test_09_a_tier_name_that_no_tier_has_is_named_and_waited_for() -> None:
+    board = Board()
+    board.nodes(2, cpu=2)
+    racks(board, "row")
+    named(board, "rack")
+    made = board.cycle()
+    assert (binds(made), said(made, "near")) == (
+        {},
+        "waiting: needs 2 pods near each other, and no tier of the topology is named rack: "
+        "set tierName of HyperNodes to it or name another tier",
+    )
+    racks(board, "rack")
+    assert len(binds(board.cycle())) == 2
+
+
+def test_09_label_tiers_are_named_by_their_label() -> None:
+    board = Board(tiers=(RACK,))
+    board.node("a", cpu=2, labels={RACK: "r1"})
+    named(board, "rack")
+    assert len(binds(board.cycle())) == 2
+
+
+def test_09_the_tier_name_of_a_hypernode_object_is_read() -> None:
+    members = [{"type": "Node", "selector": {"exactMatch": {"name": "a"}}}]
+    found = resolved({"r1": {"spec": {"tier": 1, "tierName": "rack", "members": members}}}, {"a": {}})
+    assert found == {"r1": HyperNode("r1", 1, frozenset({"a"}), "rack")}

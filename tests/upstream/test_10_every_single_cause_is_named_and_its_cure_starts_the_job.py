@@ -340,6 +340,16 @@ async def no_domain(it: Scheduled) -> None:
     await job(it, 2, group=NEAR)
 
 
+async def unknown_tier(it: Scheduled) -> None:
+    await it.node("a", labels={RACK: "r1"})
+    await job(it, 2, group={"networkTopology": {"mode": "hard", "highestTierName": "row"}})
+
+
+async def tier_known(it: Scheduled) -> None:
+    patch = {"spec": {"networkTopology": {"highestTierName": "rack"}}}
+    await it.cluster.patch(POD_GROUP, "job", NS, patch=patch, patch_type=PatchType.MERGE)
+
+
 async def small_domains(it: Scheduled) -> None:
     await it.node("a", labels={RACK: "r1"})
     await it.node("b", labels={RACK: "r2"})
@@ -544,6 +554,14 @@ CAUSES: dict[str, Cause] = {
         "needs 2 pods in one rack, and no node is in any rack",
         lambda it: labelled(it, **{RACK: "r1"}),
         "label the nodes with their rack, or create HyperNodes",
+        {"tiers": (RACK,)},
+    ),
+    "hard topology with a tier name that no tier has": Cause(
+        unknown_tier,
+        "needs 2 pods near each other, and no tier of the topology is named row: "
+        "set tierName of HyperNodes to it or name another tier",
+        tier_known,
+        "name a tier that there is",
         {"tiers": (RACK,)},
     ),
     "hard topology without room in one domain": Cause(

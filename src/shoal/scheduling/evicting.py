@@ -128,10 +128,9 @@ def _in_one_domain(cycle: Cycle, members: Members, steps: list[Step]) -> Iterato
     In their own order the victims may be spread over all domains, and none of them has room before a queue has lost
     all it may.
     """
-    tiers, closeness = cycle.view.topology.tiers, members.group.closeness
-    if closeness is None or not closeness.hard or closeness.tier > len(tiers):
+    tier, rows = cycle.view.topology.widest(members.group.closeness), cycle.room.rows
+    if tier is None:
         return
-    tier, rows = tiers[closeness.tier - 1], cycle.room.rows
     found: dict[int, list[Step]] = {}
     for step in steps:
         for domain in {int(tier.domain[rows[pod.node]]) for pod in step.pods if pod.node in rows} - {0}:

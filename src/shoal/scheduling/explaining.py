@@ -15,6 +15,7 @@ import numpy as np
 from shoal.kube.objects import Key
 from shoal.scheduling.columns import Ints
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
+from shoal.scheduling.groups import Closeness
 from shoal.scheduling.members import Members, Unit
 from shoal.scheduling.placing import Where
 from shoal.scheduling.possible import could_ever_run, is_too_large, wanted
@@ -150,8 +151,11 @@ class Explainer:
         if blocked := next((pod.blocked for pod in pods if pod.blocked), ""):
             return blocked
         closeness = members.group.closeness
+        for wanted_near in (closeness, *(part.closeness for unit in minimum.units for part in (unit, *unit.parts))):
+            if unknown := self._unknown_tier(wanted_near):
+                return f"needs {_pods(minimum.total)} near each other, and {unknown}"
         if closeness is not None and closeness.hard and minimum:
-            return self._hole(members, closeness.tier)
+            return self._hole(members, closeness)
         where = self._cycle.where(members)
         if minimum.total <= 1 and not minimum.units:
             return self._of_one(pods[0], where)
@@ -230,14 +234,21 @@ class Explainer:
                 return f"needs {unit.must} whole subgroups of {unit.name} at once, and so many do not fit"
         return f"needs {_pods(total)} at once, and {NO_PLACE}"
 
-    def _hole(self, members: Members, reach: int) -> str:
+    def _unknown_tier(self, closeness: Closeness | None) -> str:
+        topology = self._cycle.view.topology
+        if closeness is None or not closeness.hard or not topology.tiers or topology.reach(closeness):
+            return ""
+        name = closeness.tier_name
+        return f"no tier of the topology is named {name}: set tierName of HyperNodes to it or name another tier"
+
+    def _hole(self, members: Members, closeness: Closeness) -> str:
         """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
         minimum = members.minimum()
         tiers = self._cycle.view.topology.tiers
         if not tiers:
             unknown = "no topology of the cluster is known: create HyperNodes or set tiers"
             return f"needs {_pods(minimum.total)} near each other, and {unknown}"
-        tier = tiers[min(reach, len(tiers)) - 1]
+        tier = tiers[min(self._cycle.view.topology.reach(closeness), len(tiers)) - 1]
         shapes = self._cycle.gangs.shapes(minimum.pods)
         sums = sum((tier.sums(shape.sync().slots) for shape in shapes), np.zeros(len(tier.names), dtype=np.int64))
         sitting = {pod.node for pod in members.sitting.values()} & self._cycle.room.rows.keys()

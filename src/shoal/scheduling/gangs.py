@@ -166,7 +166,7 @@ class Gangs:
             yield None
             return
         tiers = self._view.topology.tiers
-        reach = closeness.tier if closeness.hard else len(tiers)
+        reach = self._view.topology.reach(closeness) if closeness.hard else len(tiers)
         for tier in tiers[:reach]:
             yield from self._of_tier(tier, pods, count, sitting, where)
         if not closeness.hard and tiers and not sitting:

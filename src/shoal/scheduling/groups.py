@@ -28,10 +28,11 @@ PENDING, INQUEUE, RUNNING, UNKNOWN, COMPLETED = Phase  # asked for very often, a
 
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """How near to each other the pods must be. Tiers count from 1, the nearest."""
+    """How near to each other the pods must be. Tiers count from 1, the nearest; a name counts instead of a number."""
 
     hard: bool = True
     tier: int = 1
+    tier_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class HyperNode:
     name: str
     tier: int
     nodes: frozenset[str]
+    tier_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,14 +31,12 @@ def is_too_large(cycle: Cycle, members: Members) -> bool:
 
 
 def _has_slots(cycle: Cycle, members: Members, slots_of: Callable[[Shape], Ints]) -> bool:
-    tiers, closeness = cycle.view.topology.tiers, members.group.closeness
+    tier = cycle.view.topology.widest(members.group.closeness)
     for shape, count in wanted(cycle, members.minimum().least()):
         slots = _most(shape, slots_of(shape))
         most = int(slots.sum())
-        if closeness is not None and closeness.hard and closeness.tier <= len(tiers):
-            tier = tiers[closeness.tier - 1]
-            if tier.domain.any():  # else labels are missing, and its size does not matter
-                most = int(tier.sums(slots).max(initial=0))
+        if tier is not None and tier.domain.any():  # no node in a domain: its size does not matter
+            most = int(tier.sums(slots).max(initial=0))
         if most < count:
             return False
     return True

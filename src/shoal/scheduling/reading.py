@@ -191,7 +191,11 @@ def state_of(obj: Obj) -> State:
 def _closeness(wanted: Mapping[str, Any] | None) -> Closeness | None:
     if not wanted:
         return None
-    return Closeness(hard=wanted.get("mode") != "soft", tier=wanted.get("highestTierAllowed") or 1)
+    return Closeness(
+        hard=wanted.get("mode") != "soft",
+        tier=wanted.get("highestTierAllowed") or 1,
+        tier_name=wanted.get("highestTierName") or "",
+    )
 
 
 def _subgroups(policy: Mapping[str, Any]) -> Subgroups:

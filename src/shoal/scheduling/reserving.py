@@ -107,15 +107,13 @@ def _start(cycle: Cycle, nodes: set[str]) -> float | None:
 def _choose(cycle: Cycle, members: Members) -> tuple[str, ...]:
     """The nodes that need to lose least until the whole minimum fits; none where it never would."""
     minimum = members.minimum()
-    closeness = members.group.closeness
     shapes = wanted(cycle, minimum.least())
     taken = np.zeros(len(cycle.room), dtype=np.bool_)
     if cycle.closed is not None:
         taken |= cycle.closed
-    tiers = cycle.view.topology.tiers
-    if closeness is None or not closeness.hard or closeness.tier > len(tiers):
+    tier = cycle.view.topology.widest(members.group.closeness)
+    if tier is None:
         return _names(cycle, _tried(cycle, members, shapes, taken))
-    tier = tiers[closeness.tier - 1]
     found = []
     for domain in range(1, len(tier.names)):
         rows = _rows(cycle, shapes, taken | ~tier.mask(domain))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.scheduling.columns import Codes, Ints, Mask
-from shoal.scheduling.groups import HyperNode
+from shoal.scheduling.groups import Closeness, HyperNode
 from shoal.scheduling.room import Room
 
 
@@ -23,6 +23,7 @@ class Tier:
     word: str
     domain: Codes
     names: tuple[str, ...]
+    called: frozenset[str] = frozenset()  # the names by which a job may ask for the tier
 
     def mask(self, domain: int) -> Mask:
         found: Mask = self.domain == domain
@@ -60,11 +61,26 @@ class Topology:
             self._epoch = self._room.epoch
         return self._made
 
+    def reach(self, closeness: Closeness) -> int:
+        """The number of the widest tier that is near enough; 0 where it is asked for by a name that no tier has."""
+        if not closeness.tier_name:
+            return closeness.tier
+        found = (number for number, tier in enumerate(self.tiers, start=1) if closeness.tier_name in tier.called)
+        return max(found, default=0)
+
+    def widest(self, closeness: Closeness | None) -> Tier | None:
+        """The tier of which one domain must hold the whole gang; None where no tier says so."""
+        if closeness is None or not closeness.hard:
+            return None
+        reach = self.reach(closeness)
+        return self.tiers[reach - 1] if 0 < reach <= len(self.tiers) else None
+
     def _from_labels(self) -> Iterable[Tier]:
         for key in self._labels:
             column = self._room.label(key)
             names = ("", *(value or "" for value in column.values[1:]))
-            yield Tier(key.rpartition("/")[2], column.codes, names)
+            word = key.rpartition("/")[2]
+            yield Tier(word, column.codes, names, frozenset({word, key}))
 
     def _from_hypernodes(self) -> Iterable[Tier]:
         by_tier: dict[int, list[HyperNode]] = {}
@@ -76,7 +92,9 @@ class Topology:
             codes = np.zeros(len(self._room), dtype=np.int32)
             for number, domain in enumerate(domains, start=1):
                 codes[_rows(self._room.rows, domain.nodes)] = number
-            yield Tier(f"domain of tier {tier}", codes, ("", *(domain.name for domain in domains)))
+            called = frozenset(domain.tier_name for domain in domains) - {""}
+            word = f"domain of tier {tier}" if len(called) != 1 else min(called)
+            yield Tier(word, codes, ("", *(domain.name for domain in domains)), called)
 
 
 def _rows(rows: Mapping[str, int], names: Iterable[str]) -> list[int]:

@@ -64,6 +64,7 @@ class Named:
     """What one HyperNode names itself."""
 
     tier: int
+    tier_name: str
     nodes: frozenset[str]
     domains: frozenset[str]
 
@@ -82,7 +83,8 @@ def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]])
         if unread := sorted(within - named.keys()):
             log.warning("HyperNode is left out with one within it", hypernode=name, unread=unread)
         else:
-            found[name] = HyperNode(name, domain.tier, frozenset().union(*(named[each].nodes for each in within)))
+            nodes_within = frozenset().union(*(named[each].nodes for each in within))
+            found[name] = HyperNode(name, domain.tier, nodes_within, domain.tier_name)
     return found
 
 
@@ -92,7 +94,8 @@ def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[st
     for member in spec.get("members") or ():
         is_node = member.get("type") != "HyperNode"
         chosen[is_node].update(_chosen(member.get("selector") or {}, nodes if is_node else domains))
-    return Named(int(spec.get("tier") or 1), frozenset(chosen[True]), frozenset(chosen[False]))
+    tier, tier_name = int(spec.get("tier") or 1), spec.get("tierName") or ""
+    return Named(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
 
 
 def _within(name: str, named: Mapping[str, Named]) -> set[str]:
