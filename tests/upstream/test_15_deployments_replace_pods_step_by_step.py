@@ -29,7 +29,7 @@ from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, labels_
 from shoal.kube.patching import merge_patch
 from shoal.operator.deployments import rollout
 from shoal.operator.deployments.controller import DeploymentController
-from shoal.operator.deployments.replica_sets import DESIRED, MOST, REVISION, REVISION_HISTORY, size_of
+from shoal.operator.deployments.replica_sets import DESIRED, MOST, REVISION, REVISION_HISTORY, revision_of, size_of
 from shoal.operator.jobs import JobLoop
 from shoal.operator.metrics import Metrics
 
@@ -478,3 +478,10 @@ async def test_15_pods_are_available_when_they_have_been_ready_for_so_long():
             await it.rest(25)
             counts.append((await it.cluster.get(DEPLOYMENT, "d", NS))["status"].get("availableReplicas", 0))
         assert counts == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "revision"), [("7", 7), ("", 0), ("-1", 0), ("x", 0), ("9" * 5000, 0)], ids=lambda value: str(value)[:5]
+)
+def test_15_a_revision_that_is_no_number_counts_as_none(text: str, revision: int) -> None:
+    assert revision_of({"metadata": {"annotations": {REVISION: text}}}) == revision

@@ -25,6 +25,7 @@ REVISION_HISTORY = f"{_PREFIX}/revision-history"
 DESIRED = f"{_PREFIX}/desired-replicas"
 MOST = f"{_PREFIX}/max-replicas"
 _LONGEST_HISTORY = 2000  # characters
+_MAX_DIGITS = 18  # of a revision
 
 # Annotations of a Deployment that are not copied to its ReplicaSets. `kubectl rollout undo` copies those of a
 # ReplicaSet to the Deployment, so the stored state of one ReplicaSet could otherwise reach another.
@@ -84,8 +85,9 @@ def has_template_of(replica_set: Obj, other: Obj) -> bool:
 
 
 def revision_of(obj: Obj) -> int:
+    """0 where the annotation is missing or no number of 64 bits: anyone who may change a ReplicaSet may write it."""
     text = annotations_of(obj).get(REVISION, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
 
 
 def current_annotations(deployment: Obj, current: Obj, old: Iterable[Obj]) -> dict[str, str]:
