@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, cores, key, said
-from shoal.scheduling.groups import Phase, Subgroups
+from kit.gangs import RACK, Board, cores, key, said
+from shoal.scheduling.groups import Closeness, Phase, Subgroups
 
 
 def test_a_share_by_weight_is_not_called_a_limit() -> None:
@@ -170,3 +170,33 @@ def test_one_pod_that_has_its_place_is_not_called_pods() -> None:
     board.running("g", 1, ["n"])
     board.view.set_group(replace(board.view.groups[key("g")].group, phase=Phase.INQUEUE, ran=False))
     assert said(board.cycle(), "g") == "1 pod has its place"
+
+
+def test_nodes_that_are_reserved_for_another_group_are_named_as_that() -> None:
+    board = Board(starving_seconds=60.0)
+    board.node("n", cpu=8)
+    board.running("old", 4, ["n"])
+    board.group("big", 6)
+    board.cycle(later=60)
+    board.group("small", 1)
+    assert said(board.cycle(), "small").startswith("waiting: a group that has waited longer reserves the only node")
+
+
+def test_a_pod_beyond_the_minimum_waits_for_the_domain_of_its_gang() -> None:
+    board = Board(tiers=(RACK,))
+    for rack in ("r1", "r2"):
+        board.node(rack, cpu=2, labels={RACK: rack})
+    board.running("g", 2, ["r1"], closeness=Closeness(hard=True, tier=1))
+    board.pods("g", [2])
+    assert said(board.cycle(), "g") == "waiting: needs 1 more pod in rack r1, where its others run, and it is full"
+
+
+def test_pods_of_a_gang_that_compete_for_the_same_resources_are_named_with_what_they_lack() -> None:
+    board = Board()
+    board.node("n", cpu=4)
+    board.group("g", 0, min_member=2, min_roles={"ps": 1, "worker": 1})
+    board.pods("g", [0], role="ps", cpu=3)
+    board.pods("g", [0], role="worker", cpu=2)
+    assert said(board.cycle(), "g") == (
+        "waiting: needs 1 pod of worker at once, 0 would fit, 1 missing: needs 2 cpu, the most free is 1 of 4 on node n"
+    )

@@ -154,7 +154,7 @@ class Explainer:
         for wanted_near in (closeness, *(part.closeness for unit in minimum.units for part in (unit, *unit.parts))):
             if unknown := self._unknown_tier(wanted_near):
                 return f"needs {_pods(minimum.total)} near each other, and {unknown}"
-        if closeness is not None and closeness.hard and minimum:
+        if closeness is not None and closeness.hard and (minimum or members.sitting):
             return self._hole(members, closeness)
         where = self._cycle.where(members)
         if minimum.total <= 1 and not minimum.units:
@@ -244,25 +244,26 @@ class Explainer:
     def _hole(self, members: Members, closeness: Closeness) -> str:
         """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
         minimum = members.minimum()
+        total = max(minimum.total, 1)  # pods beyond the minimum are placed one by one
         tiers = self._cycle.view.topology.tiers
         if not tiers:
             unknown = "no topology of the cluster is known: create HyperNodes or set tiers"
-            return f"needs {_pods(minimum.total)} near each other, and {unknown}"
+            return f"needs {_pods(total)} near each other, and {unknown}"
         tier = tiers[min(self._cycle.view.topology.reach(closeness), len(tiers)) - 1]
         shapes = self._cycle.gangs.shapes(minimum.pods)
         sums = sum((tier.sums(shape.sync().slots) for shape in shapes), np.zeros(len(tier.names), dtype=np.int64))
         sitting = {pod.node for pod in members.sitting.values()} & self._cycle.room.rows.keys()
         if sitting:
-            return self._grown(tier, sitting, minimum.total)
+            return self._grown(tier, sitting, total)
         there = sorted(set(tier.domain.tolist()) - {0})  # names of domains outlive their nodes
         if not there:
-            return f"needs {_pods(minimum.total)} in one {tier.word}, and no node is in any {tier.word}"
+            return f"needs {_pods(total)} in one {tier.word}, and no node is in any {tier.word}"
         best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
-        if sums[best] >= minimum.total:
+        if minimum and sums[best] >= minimum.total:
             within = self._cycle.where(members).within(tier.mask(best))
             return f"in {tier.word} {tier.names[best]}, the roomiest, {self._together(members, within)}"
         name, amount = _scarce(shapes[0])
-        need, hole = shown(name, amount * minimum.total), shown(name, amount * int(sums[best]))
+        need, hole = shown(name, amount * total), shown(name, amount * int(sums[best]))
         return (
             f"needs {need} {name} in one {tier.word}, the largest free hole is {hole} in {tier.word} {tier.names[best]}"
         )
