@@ -22,6 +22,7 @@ from shoal.cluster.machinery import Machinery
 from shoal.cluster.store import StoreBroken
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT as VOLCANO
+from shoal.kube.counts import count_in
 from shoal.kube.kinds import POD
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.operator.jobs.installing import admit, install
@@ -135,3 +136,21 @@ def test_a_store_is_made_where_files_have_no_second_names(tmp_path: Path, monkey
     Machinery.open(path).close()
     Machinery.open(path).close()
     assert (list(tmp_path.iterdir()), path.stat().st_mode & 0o777) == ([path], 0o600)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("12", 12),
+        ("007", 7),
+        ("", None),
+        (None, None),
+        ("-1", None),
+        ("٣", None),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 5000, None),
+    ],
+    ids=lambda value: str(value)[:6],
+)
+def test_a_count_in_an_annotation_is_a_number_of_64_bits_or_none(text: str | None, count: int | None) -> None:
+    assert count_in(text) == count

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP
 from shoal.kube.amounts import requests_of
+from shoal.kube.counts import count_in
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, owner_reference
@@ -70,8 +71,8 @@ _POD = {"apiVersion": POD.api_version, "kind": POD.kind}
 
 def _min_member(text: str) -> int:
     """1 where the annotation is missing or no count that the field can hold, as in Volcano."""
-    is_count = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_INT32))
-    return int(text) if is_count and int(text) <= _MAX_INT32 else 1
+    count = count_in(text)
+    return count if count is not None and count <= _MAX_INT32 else 1
 
 
 def _requested(pod: Obj, count: int) -> Obj:

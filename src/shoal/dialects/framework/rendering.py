@@ -15,6 +15,7 @@ import msgspec
 from shoal.dialects.dialect import Owner
 from shoal.dialects.framework import names, templates
 from shoal.engine import Anchor, Body, Create, TaskRef, body_from
+from shoal.kube.counts import count_in
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of, is_controlled_by
 
@@ -205,4 +206,4 @@ def _place(pod: str, framework: str) -> TaskRef | None:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    return count_in(text) or 0

@@ -12,6 +12,7 @@ import msgspec
 
 from shoal.dialects.dialect import Owner
 from shoal.engine import Body, Create, TaskRef, body_from
+from shoal.kube.counts import count_in
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
@@ -95,13 +96,9 @@ def body_of(kind: Kind, role: str, finalizer: str = "") -> Callable[[Obj, Obj], 
         mine = owner(pod)
         if mine is None or mine.uid != uid_of(manifest):
             return None
-        return body_from(pod, role=role, index=_number(annotations_of(pod).get(SLOT)), finalizer=finalizer)
+        return body_from(pod, role=role, index=count_in(annotations_of(pod).get(SLOT)), finalizer=finalizer)
 
     return body
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
 
 
 # --- what people write ---------------------------------------------------------------------------------------------

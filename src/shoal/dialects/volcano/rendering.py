@@ -17,6 +17,7 @@ from shoal.dialects.volcano.kinship import reference, scene_of
 from shoal.dialects.volcano.manifest import Spec, Task, spec_of
 from shoal.dialects.volcano.plugins.pods import Place, containers
 from shoal.engine import Body, Create, TaskRef, body_from
+from shoal.kube.counts import count_in
 from shoal.kube.objects import Key, Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of
 
@@ -158,4 +159,4 @@ def _place(pod: str, manifest: Obj) -> TaskRef | None:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    return count_in(text) or 0

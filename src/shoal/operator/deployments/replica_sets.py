@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.dialects import ledger
 from shoal.kube import names
+from shoal.kube.counts import count_in
 from shoal.kube.kinds import REPLICA_SET
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of, namespace_of
 from shoal.kube.owners import owner_reference
@@ -25,7 +26,6 @@ REVISION_HISTORY = f"{_PREFIX}/revision-history"
 DESIRED = f"{_PREFIX}/desired-replicas"
 MOST = f"{_PREFIX}/max-replicas"
 _LONGEST_HISTORY = 2000  # characters
-_MAX_DIGITS = 18  # of a revision
 
 # Annotations of a Deployment that are not copied to its ReplicaSets. `kubectl rollout undo` copies those of a
 # ReplicaSet to the Deployment, so the stored state of one ReplicaSet could otherwise reach another.
@@ -85,9 +85,7 @@ def has_template_of(replica_set: Obj, other: Obj) -> bool:
 
 
 def revision_of(obj: Obj) -> int:
-    """0 where the annotation is missing or no number of 64 bits: anyone who may change a ReplicaSet may write it."""
-    text = annotations_of(obj).get(REVISION, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else 0
+    return count_in(annotations_of(obj).get(REVISION)) or 0
 
 
 def current_annotations(deployment: Obj, current: Obj, old: Iterable[Obj]) -> dict[str, str]:

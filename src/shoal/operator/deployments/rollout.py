@@ -13,6 +13,7 @@ from math import ceil, floor
 
 from shoal.dialects import ledger
 from shoal.kube.conditions import find
+from shoal.kube.counts import count_in
 from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of, uid_of
 from shoal.operator.deployments import progress
 from shoal.operator.deployments.replica_sets import (
@@ -275,9 +276,7 @@ def _part(deployment: Obj, limits: Limits, replica_set: Obj, size: int) -> int:
     """By how much it changes where it keeps its share of the Deployment."""
     if not limits.size:
         return -size
-    text = annotations_of(replica_set).get(MOST, "")
-    most = int(text) if text.isascii() and text.isdigit() else 0
-    most = most or int(at_path(deployment, "status", "replicas", default=0))
+    most = count_in(annotations_of(replica_set).get(MOST)) or int(at_path(deployment, "status", "replicas", default=0))
     return floor(size * limits.most / most + 0.5) - size if most else 0
 
 
