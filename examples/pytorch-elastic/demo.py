@@ -50,9 +50,10 @@ class Stage:
         self.env.pop("SHOAL_CONFIG", None)  # ./shoal.yaml is meant
         self.began = time.monotonic()
 
-    def type(self, command: str) -> None:
+    def type(self, command: str, *, shown: bool = True) -> None:
         self.show(command)
-        ended = subprocess.run(shlex.split(command), env=self.env, cwd=HERE)
+        output = None if shown else subprocess.DEVNULL
+        ended = subprocess.run(shlex.split(command), env=self.env, cwd=HERE, stdout=output)
         if ended.returncode:
             raise Failed(f"`{command}` ended with code {ended.returncode}; what it said is above.")
 
@@ -179,7 +180,7 @@ def main() -> None:
             sys.exit(130)
         finally:
             signal.alarm(0)
-            stage.type("shoal down")
+            stage.type("shoal down", shown=False)  # its last line offers to start a folder that is deleted here
     print(f"\nFrom 4 to 2 to 3 workers, and all succeeded, in {time.monotonic() - stage.began:.0f} s: {PICTURE}")
 
 

@@ -52,4 +52,4 @@ async def happened(policies: list[Obj]) -> list[str]:
     ],
 )
 async def test_the_story_of_an_evicted_gang(policies: list[Obj], answer: list[str]) -> None:
-    assert await happened(policies) == ["It was submitted.", "Its first task ran.", EVICTED, *answer]
+    assert await happened(policies) == ["It was submitted.", "Its first task started.", EVICTED, *answer]

@@ -60,7 +60,7 @@ async def test_the_story_of_a_job_that_was_stopped_tells_of_no_failure() -> None
     happened = [line.strip() for line in page.split("What happened:\n")[1].split("\n\n")[0].splitlines()]
     assert happened == [
         "It was submitted.",
-        "Its first task ran.",
+        "Its first task started.",
         "Run 0 of enough is stopped, because its user asked to stop it.",
         "It was stopped.",
     ]

@@ -179,7 +179,7 @@ async def test_what_happened_is_told_as_people_say_it() -> None:
     happened = page.split("What happened:\n")[1].split("\n\n")[0].splitlines()
     assert {line.split("  ")[2] for line in happened} == {
         "It was submitted.",
-        "Its first task ran.",
+        "Its first task started.",
         "worker-2 added: 3 wanted.",
         "a waits for members: 2 of 3 run or have ended.",
         "worker-1 was lost in attempt 0: PodEvicted.",

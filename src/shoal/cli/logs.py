@@ -322,7 +322,8 @@ class _Waits:
         for why, names in waiting.items():
             if why not in self._reasons:
                 self._reasons.add(why)
-                click.echo(f"{', '.join(name for name, _ in grouped_tasks(names))} waits: {why}", err=True)
+                verb = "waits" if len(names) == 1 else "wait"
+                click.echo(f"{', '.join(name for name, _ in grouped_tasks(names))} {verb}: {why}", err=True)
 
     def _say(self, who: str, why: str) -> None:
         if (who, why) not in self._told:

@@ -134,7 +134,7 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
         moments.append((times.parse(created), "It was submitted."))
     stamps = state.stamps
     if stamps.ran is not None:
-        moments.append((stamps.ran, "Its first task ran."))
+        moments.append((stamps.ran, "Its first task started."))
     for event in sorted(world.events, key=_number):
         when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
         if when and event.get("reason") not in ("Running", "Succeeded", "Failed", "Stopped"):
