@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from shoal.node.images import Images
+from shoal.node.images import ImageEntry, Images
 from shoal.node.projects import Project, Projects
 
 PROJECT = Project(
@@ -52,5 +53,5 @@ def test_images_start_at_the_folder_of_their_file() -> None:
 
 
 def test_without_images_those_of_the_cluster_hold() -> None:
-    cluster = Images()
-    assert Project("/work", {}).read_images(cluster) is cluster
+    cluster = Images({"acme/t:1": ImageEntry(command=["true"])})
+    assert Project("/work", {}).read_images(cluster) == replace(cluster, job_file="/work/shoal.yaml")

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -105,6 +105,7 @@ def command(
     manifests = load(files, changes)
     refuse_mistakes(manifests)
     config = configured({**options, **_FIXED}, beside=beside(files))
+    config = replace(config, images=replace(config.images, again="run the job again"))
     warn_of_images(manifests, config.images)
     console = Console(file=cast("IO[str]", HangupProof(sys.stderr)))
     # With -o standard output holds the job alone.

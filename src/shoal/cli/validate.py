@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -29,7 +30,7 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, fil
     from shoal.cli.validating import judge, judge_room, told, without_command
 
     machinery = judge_room()
-    images = load(file or default_file(beside(files))).images
+    images = replace(load(file or default_file(beside(files))).images, again="submit the job")
     is_good = True
     for found in read(files, changes):
         if isinstance(found, Unreadable):

@@ -15,7 +15,8 @@ The most specific pattern wins: the one with the most letters that are not wildc
 first. An image without an entry runs its command in the caller's environment. A container that has neither a
 command nor an entry with one cannot run: it stays waiting with the reason ImageNotConfigured, whatever the
 restart policy, and the message says what to add where. That is what a kubelet does with an image it cannot
-have; the pod can still be saved by a corrected configuration and a restart of the node.
+have. A job that was submitted brings the `images:` found beside it, so a corrected file takes effect with the next
+submission; entries of the cluster or of a node are read when that starts.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from shoal.node.mistakes import found, sentences
 from shoal.node.sandbox.port import Mount
 
+SUBMIT_AGAIN = "delete the job and submit it again"
 _WILDCARD = re.compile(r"[*?]|\[[^]]*\]")
 
 
@@ -98,6 +100,7 @@ class Images:
     config_file: str = "shoal.yaml"
     base: Path = field(default_factory=Path)
     again: str = ""  # what has a corrected file read, where that is not a new start of the cluster
+    job_file: str = ""  # the configuration that the next submission of the job reads, where it has no `images:` yet
 
     def entry(self, image: str) -> ImageEntry | None:
         matching = [pattern for pattern in self.entries if fnmatch.fnmatchcase(image, pattern)]
@@ -163,11 +166,13 @@ class Images:
         """What to tell a person whose container has nothing to run."""
         has_entry = self.entry(image) is not None
         add = f'`command:` to the entry that matches "{image}"' if has_entry else f'an entry "{image}" with `command:`'
+        file, again = self.config_file, self.again or "stop the cluster and start it again"
+        if self.job_file and not has_entry:
+            file, again = self.job_file, SUBMIT_AGAIN
         return (
             f'container {container} names no command and image "{image}" has none here. '
-            f"Set `command` in the pod, or add {add} under `images:` in {self.config_file}, "
-            f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}; "
-            f"then {self.again or 'stop the cluster and start it again'}"
+            f"Set `command` in the pod, or add {add} under `images:` in {file}, "
+            f"for example: images: {{{image!r}: {{command: [python, main.py]}}}}; then {again}"
         )
 
 
