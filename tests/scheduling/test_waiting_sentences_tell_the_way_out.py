@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import RACK, Board, cores, key, said
+from kit.gangs import HOST, NS, RACK, Board, cores, key, said
+from shoal.kube.selectors import from_labels
 from shoal.scheduling.groups import Closeness, Phase, Subgroups
+from shoal.scheduling.snapshot import Neighbours
 
 
 def test_a_share_by_weight_is_not_called_a_limit() -> None:
@@ -199,4 +201,16 @@ def test_pods_of_a_gang_that_compete_for_the_same_resources_are_named_with_what_
     board.pods("g", [0], role="worker", cpu=2)
     assert said(board.cycle(), "g") == (
         "waiting: needs 1 pod of worker at once, 0 would fit, 1 missing: needs 2 cpu, the most free is 1 of 4 on node n"
+    )
+
+
+def test_rules_that_leave_no_place_in_the_roomiest_domain_are_named_with_the_nodes_of_that_domain() -> None:
+    board = Board(tiers=(RACK,))
+    for name, rack in (("a", "r1"), ("b", "r2")):
+        board.node(name, cpu=4, labels={RACK: rack, HOST: name})
+    rule = Neighbours(from_labels({"app": "x"}), HOST, frozenset({NS}))
+    board.group("g", 2, closeness=Closeness(hard=True, tier=1), labels={"app": "x"}, apart=(rule,))
+    assert said(board.cycle(), "g").split(";")[0] == (
+        "waiting: in rack r1, the roomiest, needs 2 pods at once, 1 would fit, 1 missing: "
+        "required pod anti-affinity to pod with app=x, per kubernetes.io/hostname, excludes 1 node"
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kube.objects import Key
-from shoal.scheduling.columns import Ints
+from shoal.scheduling.columns import Ints, Mask
 from shoal.scheduling.cycle import Cycle, Standstill, asked_at_least
 from shoal.scheduling.groups import Closeness
 from shoal.scheduling.members import Members, Unit
@@ -156,14 +156,13 @@ class Explainer:
                 return f"needs {_pods(minimum.total)} near each other, and {unknown}"
         if closeness is not None and closeness.hard and (minimum or members.sitting):
             return self._hole(members, closeness)
-        where = self._cycle.where(members)
         if minimum.total <= 1 and not minimum.units:
-            return self._of_one(pods[0], where)
+            return self._of_one(pods[0], self._cycle.where(members))
         # First those that no node takes: that is what the way out is about.
         for unit in sorted(minimum.units, key=lambda unit: all(map(_is_open, self._cycle.gangs.shapes(unit.pods)))):
             if not unit.parts and (cause := self._lacking(unit.pods, unit.must, f" of {unit.name}")):
                 return cause
-        return self._lacking(pods, minimum.total) or self._together(members, where)
+        return self._lacking(pods, minimum.total) or self._together(members)
 
     def _lacking(self, pods: Sequence[Pod], must: int, of: str = "") -> str:
         shapes = self._cycle.gangs.shapes(pods)
@@ -187,9 +186,9 @@ class Explainer:
         shape = self._cycle.view.shape_of(pod)
         return self.shortage(shape) if not shape.sync().fits else self._closed(shape, pod, where)
 
-    def _together(self, members: Members, where: Where) -> str:
-        """What the first pod lacks for which no place is left, once the pods before it have theirs."""
-        room, minimum = self._cycle.room, members.minimum()
+    def _together(self, members: Members, domain: Mask | None = None) -> str:
+        """What the first pod lacks for which no place is left, in the domain, once the pods before it have theirs."""
+        room, minimum, where = self._cycle.room, members.minimum(), self._cycle.where(members)
         used: set[Key] = set()
         mark = room.mark()
         try:
@@ -197,26 +196,26 @@ class Explainer:
             for pods, must, of in [*wants, (minimum.pods, minimum.total, "")]:
                 free = [pod for pod in pods if pod.key not in used]
                 had = len(pods) - len(free)
-                used |= {one.pod.key for one in self._cycle.gangs.place_some(free, must - had, where)}
+                used |= {one.pod.key for one in self._cycle.gangs.place_some(free, must - had, where.within(domain))}
                 fits = sum(pod.key in used for pod in pods)
-                if fits < must:
-                    first = next(pod for pod in free if pod.key not in used)
+                for first in (pod for pod in free if fits < must and pod.key not in used):
                     shape = self._cycle.view.shape_of(first).sync()
-                    why = self._closed(shape, first, where) if shape.fits else _shortage(shape)
+                    why = self._closed(shape, first, where, domain) if shape.fits else _shortage(shape)
                     return f"needs {_pods(must)}{of} at once, {fits} would fit, {must - fits} missing: {why}"
         finally:
             room.rollback(mark)
         return self._apart(minimum.units, minimum.total)
 
-    def _closed(self, shape: Shape, pod: Pod, where: Where) -> str:
+    def _closed(self, shape: Shape, pod: Pod, where: Where, domain: Mask | None = None) -> str:
         """`host port 8080 is taken on all 3 nodes`, of a pod for which nodes have enough resources."""
-        able = shape.slots > 0
+        inside = np.ones_like(shape.eligible) if domain is None else domain
+        able = (shape.slots > 0) & inside
         rules = self._cycle.view.neighbours.closed(pod, shape.eligible, able)
         parts = [(rule.words, int(np.count_nonzero(rule.nodes))) for rule in rules]
         if where.mask is not None:
             kept = int(np.count_nonzero(able & ~where.mask))
             parts += [("a group that has waited longer reserves {}", kept)] if kept else []
-        full = int(np.count_nonzero(shape.eligible & ~able))
+        full = int(np.count_nonzero(shape.eligible & inside & ~able))
         parts += [("too little is free on {}", full)] if full else []
         barred = _barred(shape)
         return "; ".join([*(words.format(self._nodes(count)) for words, count in parts), *barred]) or NO_PLACE
@@ -260,8 +259,7 @@ class Explainer:
             return f"needs {_pods(total)} in one {tier.word}, and no node is in any {tier.word}"
         best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
         if minimum and sums[best] >= minimum.total:
-            within = self._cycle.where(members).within(tier.mask(best))
-            return f"in {tier.word} {tier.names[best]}, the roomiest, {self._together(members, within)}"
+            return f"in {tier.word} {tier.names[best]}, the roomiest, {self._together(members, tier.mask(best))}"
         name, amount = _scarce(shapes[0])
         need, hole = shown(name, amount * total), shown(name, amount * int(sums[best]))
         return (
