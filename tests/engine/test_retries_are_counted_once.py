@@ -46,6 +46,8 @@ def exhausted(world: World, name: str, code: int, limit: int = 9) -> int:
         bodies += 1
         world.exits(name, code)
         world.settle()
+        world.tick(1)  # late attempts are spaced
+        world.settle()
     return bodies
 
 

@@ -15,6 +15,7 @@ from shoal.engine.model import Job
 from shoal.engine.observed import Phase
 from shoal.engine.policies import Reaction
 from shoal.engine.reactions import is_excused
+from shoal.engine.retry_spacing import run_created_from, task_created_from
 from shoal.engine.scene import Scene
 from shoal.engine.shaping import force_due, ttl_due
 from shoal.engine.words import Happening, Stage
@@ -55,6 +56,9 @@ def _next_run(state: JobState) -> datetime | None:
 
 def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
     """Delayed retries, and created objects nobody has seen yet."""
+    created_from = run_created_from(job, state)
+    if created_from is not None:
+        yield created_from
     limit = job.policies.clock.creation_seconds
     if limit is not None and state.run.stage is Stage.REQUESTED and state.run.since is not None:
         yield state.run.since + timedelta(seconds=limit)
@@ -63,8 +67,10 @@ def _of_tasks(job: Job, state: JobState) -> Iterator[datetime]:
             if task.stage is Stage.REQUESTED:
                 if limit is not None and task.since is not None:
                     yield task.since + timedelta(seconds=limit)
-            elif task.not_before is not None and task.stage is Stage.WAITING:
-                yield task.not_before
+            elif task.stage is Stage.WAITING:
+                created_from = task_created_from(job, task)
+                if created_from is not None:
+                    yield created_from
 
 
 def _of_pending(job: Job, state: JobState, scene: Scene) -> Iterator[datetime]:

@@ -17,6 +17,7 @@ from shoal.engine.ledger import JobState
 from shoal.engine.model import Guarded, Job
 from shoal.engine.observed import AnchorRef, Body, CommandRef, JobRef
 from shoal.engine.policies import DropMark, Keep, Memory, Names, Propagation, Via
+from shoal.engine.retry_spacing import run_created_from, task_created_from
 from shoal.engine.scene import Scene
 from shoal.engine.turning import must_go
 from shoal.engine.words import Stage, TaskRef
@@ -134,7 +135,12 @@ def _anchor(job: Job, state: JobState, scene: Scene, setting: Setting) -> Iterat
     if stray is not None and stray.owned and not stray.leaving:
         yield Delete(AnchorRef(), stray.uid)
     if run.is_open:
-        if run.stage is Stage.WAITING and stray is None and may_start(job, state, scene):
+        if (
+            run.stage is Stage.WAITING
+            and stray is None
+            and _is_run_due(job, state, scene)
+            and may_start(job, state, scene)
+        ):
             yield Create(AnchorRef(), setting)
     elif run.stage <= Stage.REQUESTED:
         yield Delete(AnchorRef(), run.anchor or "", confirm=True)
@@ -144,6 +150,11 @@ def _anchor(job: Job, state: JobState, scene: Scene, setting: Setting) -> Iterat
         yield Delete(AnchorRef(), found.uid, propagation=alone)
 
 
+def _is_run_due(job: Job, state: JobState, scene: Scene) -> bool:
+    created_from = run_created_from(job, state)
+    return created_from is None or created_from <= scene.now
+
+
 def _is_left_by_all(state: JobState, scene: Scene) -> bool:
     over = all(task.is_done for role in state.roles for task in role.tasks)
     return over and not any(body.owned for body in scene.observed.bodies)
@@ -151,7 +162,7 @@ def _is_left_by_all(state: JobState, scene: Scene) -> bool:
 
 def _bodies(job: Job, state: JobState, scene: Scene, doors: tuple[Door, ...], setting: Setting) -> Iterator[Create]:
     open_doors = {door.role for door in doors if door.open}
-    if not open_doors:
+    if not open_doors or not _is_run_due(job, state, scene):
         return
     reserved = scene.taken if job.policies.embodiment.names is Names.INDEX else scene.bodies.keys()
     rank = 0
@@ -163,7 +174,8 @@ def _bodies(job: Job, state: JobState, scene: Scene, doors: tuple[Door, ...], se
                     continue
                 if task.dropped or (role.name, task.index) in reserved:
                     continue
-                if task.not_before is not None and task.not_before > scene.now:
+                created_from = task_created_from(job, task)
+                if created_from is not None and created_from > scene.now:
                     continue
                 ref = TaskRef(role.name, task.index)
                 if ref in scene.refused:

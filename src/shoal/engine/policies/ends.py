@@ -28,6 +28,8 @@ class Clock:
     ttl_seconds: int | None = None  # the job is deleted that long after its end
     propagation: Propagation = Propagation.FOREGROUND
     creation_seconds: int | None = None  # a created body or anchor must be seen within
+    quick_retries: int = 3  # attempts of a task, or of the whole, from this number on are spaced
+    retry_spacing_seconds: int = 1  # from the start stamp of a spaced attempt to the creation of its first object
 
 
 class Via(Enum):
