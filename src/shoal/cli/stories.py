@@ -28,6 +28,8 @@ from shoal.kube.objects import Obj, name_of
 # is known by what a scheduler says of groups and of nobody else; volumes and claims have uids in their names too.
 _UID_OF_GROUP = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=(?:-\d+)?(?: gives way,| in queue ))")
 _WRITE = "write some into its spec"
+# Reasons of Events whose fact another line states: the headline, or the Event about what the action did.
+_STATED_ELSEWHERE = frozenset({"Running", "Succeeded", "Failed", "Stopped", "ExecuteAction"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
         moments.append((stamps.ran, "Its first task started."))
     for event in sorted(world.events, key=_number):
         when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
-        if when and event.get("reason") not in ("Running", "Succeeded", "Failed", "Stopped"):
+        if when and event.get("reason") not in _STATED_ELSEWHERE:
             count = event.get("count") or 1
             often = f" ({count} times)" if count > 1 else ""
             said = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
