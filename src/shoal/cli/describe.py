@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from shoal.cli.jobs import job_argument
-from shoal.cli.reaching import Choice, cluster_options, with_cluster
+from shoal.cli.reaching import Choice, cluster_options, local_folder, with_cluster
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from shoal.cli.jobs import Found
     from shoal.cli.stories import World
     from shoal.cluster.port import Cluster
@@ -30,7 +32,8 @@ def command(choice: Choice, name: str) -> None:
 
     async def work(cluster: Cluster, namespace: str) -> str:
         job = await job_named(cluster, name, namespace)
-        return story(job, await surroundings(cluster, job))
+        folder = local_folder(choice)
+        return story(job, await surroundings(cluster, job, data=folder.path if folder is not None else None))
 
     page = with_cluster(choice, work)
     click.echo(wrapped(page, shutil.get_terminal_size().columns) if sys.stdout.isatty() else page)
@@ -48,8 +51,9 @@ def _wrapped_line(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=margin, break_on_hyphens=False, drop_whitespace=True)
 
 
-async def surroundings(cluster: Cluster, job: Found) -> World:
-    """What the story needs besides the job itself."""
+async def surroundings(cluster: Cluster, job: Found, *, data: Path | None = None) -> World:
+    """What the story needs besides the job itself. `data`: where a cluster on this machine keeps logs of pods."""
+    from shoal.cli.last_failure import last_failure
     from shoal.cli.stories import World
     from shoal.kube.kinds import EVENT, POD
     from shoal.kube.objects import uid_of
@@ -57,7 +61,9 @@ async def surroundings(cluster: Cluster, job: Found) -> World:
     uid = uid_of(job.manifest)
     events = await cluster.list(EVENT, job.namespace, fields=f"involvedObject.uid={uid}")
     pods = [pod for pod in (await cluster.list(POD, job.namespace)).items if _is_of(pod, job)]
-    return World(pods, events.items, await _anchor(cluster, job), datetime.now(UTC), await _kin(cluster, job))
+    failure = await last_failure(cluster, job, pods, data)
+    anchor, kin = await _anchor(cluster, job), await _kin(cluster, job)
+    return World(pods, events.items, anchor, datetime.now(UTC), kin, failure)
 
 
 def _is_of(pod: Obj, job: Found) -> bool:

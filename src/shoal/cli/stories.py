@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from shoal.cli.folding import Moment, folded
 from shoal.cli.foretelling import answers, endings
 from shoal.cli.jobs import Found
+from shoal.cli.last_failure import FailedAttempt
 from shoal.cli.members import bodies_of, members
 from shoal.cli.reasons import last_words, why_at_rest, why_ended
 from shoal.cli.views import job_word, span
@@ -41,6 +42,7 @@ class World:
     anchor: Obj | None
     now: datetime
     kin: tuple[Obj, ...] = ()  # groups, companions, and whatever else the job may wait for
+    failure: FailedAttempt | None = None  # the last one, of a job that goes on
 
 
 def story(found: Found, world: World) -> str:
@@ -53,6 +55,7 @@ def story(found: Found, world: World) -> str:
     parts = [
         headline(found, state, world.now),
         last_lines(state),
+        _lines_of_failure(world.failure),
         _section("What happened", _history(found, state, world)),
         _section("Tasks", members(found, state, world.pods)),
         _section("What is next", _next(found, state, world)),
@@ -124,6 +127,13 @@ def last_lines(state: JobState) -> str:
     is_over = state.is_ended or state.is_held
     said = last_words(state, state.run.outcome) if is_over and state.run.outcome is not None else []
     return _section("The last it said", said)
+
+
+def _lines_of_failure(failure: FailedAttempt | None) -> str:
+    """The last log lines of the attempt that failed last, also while the job retries it."""
+    if failure is None:
+        return ""
+    return _section(f"Last log lines of {failure.task}, which failed with code {failure.code}", failure.lines)
 
 
 # --- what happened -------------------------------------------------------------------------------------------------

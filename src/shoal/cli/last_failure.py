@@ -1,0 +1,101 @@
+"""The attempt of a running job that failed last, with the last lines of its log.
+
+A crash loop ends no job, so the message of the task that ended the job is no help there. The log comes from the API
+while the pod exists, from the archive of a cluster on this machine afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from shoal.cli.attempts import Attempt, archived_jobs
+from shoal.cli.reasons import LAST_LINES
+from shoal.cli.views import tasks_of
+from shoal.cluster.port import LogOptions, OutcomeUnknown
+from shoal.dialects.dialect import LedgerUnreadable
+from shoal.engine import TaskRef
+from shoal.kube import times
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Obj, name_of, uid_of
+
+if TYPE_CHECKING:
+    from shoal.cli.jobs import Found
+    from shoal.cluster.port import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    task: str
+    code: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    ended: float  # seconds since the epoch
+    code: int
+    attempt: Attempt
+    container: str = ""
+
+
+async def last_failure(cluster: Cluster, job: Found, pods: list[Obj], data: Path | None) -> FailedAttempt | None:
+    """None where nothing failed, where the job is over, or where no log is left."""
+    try:
+        state = job.state
+    except LedgerUnreadable:
+        return None
+    if state.is_ended or state.is_held:
+        return None
+    is_rerun = state.run.number > 0
+    archived = {view.name for view in tasks_of(state) if view.retries or is_rerun}
+    failures = [*_of_pods(job, pods), *_of_archive(job, data, archived)]
+    if not failures:
+        return None
+    last = max(failures, key=lambda failure: failure.ended)
+    lines = await _tail(cluster, last)
+    return FailedAttempt(last.attempt.task, last.code, lines) if lines else None
+
+
+def _of_pods(job: Found, pods: list[Obj]) -> Iterator[_Failure]:
+    """Containers that failed in pods that exist, now or before their last restart."""
+    for pod in pods:
+        body = job.dialect.body(pod, job.manifest)
+        if body is None or not body.owned:
+            continue
+        called = job.dialect.called
+        name = called(pod, job.manifest) if called is not None else str(TaskRef(body.role, body.index or 0))
+        for each in (pod.get("status") or {}).get("containerStatuses") or ():
+            for state, is_previous in ((each.get("state"), False), (each.get("lastState"), True)):
+                ended = (state or {}).get("terminated") or {}
+                if ended.get("exitCode") and ended.get("finishedAt"):
+                    attempt = Attempt(name or name_of(pod), pod=pod, is_previous=is_previous)
+                    yield _Failure(_seconds(ended["finishedAt"]), ended["exitCode"], attempt, each["name"])
+                    break
+
+
+def _of_archive(job: Found, data: Path | None, tasks: set[str]) -> Iterator[_Failure]:
+    for kept in archived_jobs(data, job.namespace, job.name):
+        for log in kept.logs if kept.uid == uid_of(job.manifest) else ():
+            if log.code and log.ended is not None and log.task in tasks:
+                yield _Failure(log.ended, log.code, Attempt(log.task, file=kept.folder / log.file))
+
+
+def _seconds(moment: str) -> float:
+    parsed: datetime = times.parse(moment)
+    return parsed.timestamp()
+
+
+async def _tail(cluster: Cluster, failure: _Failure) -> tuple[str, ...]:
+    """Empty where the log went meanwhile."""
+    options = LogOptions(failure.container, tail_lines=LAST_LINES)
+    try:
+        async with aclosing(cast("AsyncGenerator[bytes]", failure.attempt.read(cluster, options))) as chunks:
+            text = b"".join([chunk async for chunk in chunks])
+    except (ApiError, OutcomeUnknown, OSError):
+        return ()
+    return tuple(line for line in text.decode(errors="replace").splitlines() if line.strip())
