@@ -12,8 +12,8 @@ import re
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import ExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import IPv4Network
@@ -34,7 +34,10 @@ from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.service_account_tokens import TokenSigner
+from shoal.cluster.store.journal import StoreBroken
+from shoal.cluster.store.tables import Store
 from shoal.dialects import dialects
+from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, SERVICE
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.logs import Logger
@@ -111,6 +114,10 @@ class NodesWouldBeLost(Exception):
     """The cluster was split another way before, and pods live on nodes that would be no more."""
 
 
+class StartInterrupted(Exception):
+    """SIGTERM or SIGINT arrived before the cluster was up."""
+
+
 class FolderRemoved(Exception):
     """Somebody removed the cluster's folder while it ran; nobody could find it any more."""
 
@@ -125,7 +132,8 @@ async def host(
     """Run until SIGTERM or SIGINT, then stop the pods' processes; a second SIGINT leaves them to the next start.
     Whether they were all stopped."""
     stop, hurry = _signalled()
-    async with running(data, config) as hosted, _while_there_is(data):
+    async with _interrupted_by(stop) as start, running(data, config) as hosted, _while_there_is(data):
+        start.cancel()  # from here on the body itself waits for the signal
         log.info("cluster is up", url=hosted.url, nodes=len(hosted.nodes), network=str(hosted.network))
         on_ready(hosted)
         await hosted.unless_broken(stop.wait())
@@ -167,7 +175,8 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             )
             parts = (run_all(loops), shared.run(), *(agent.run() for agent in agents))
             async with _all_running(*parts) as broken:  # 4. loops, nodes
-                await _unless(broken, *(agent.ready.wait() for agent in agents))
+                with _refused_write(cluster.machinery.store) as refused:
+                    await _unless(broken, _unless(refused, *(agent.ready.wait() for agent in agents)))
                 data.announce(Running(os.getpid(), server.url, time.time()))
                 yield Hosted(server.url, sandboxes.network, tuple(nodes), cluster, tuple(agents), metrics, broken)
     finally:
@@ -186,11 +195,41 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[Emb
                 loopback.taken(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
             )
             settings, pod_range = Settings(service_network=ranges.services), ranges.pods
-        cluster = await EmbeddedCluster.open(data.store, settings=settings)
+        try:
+            cluster = await EmbeddedCluster.open(data.store, settings=settings)
+        except OSError as error:
+            raise _unwritable(error) from None
         try:
             yield cluster, pod_range, settings.service_network
+        except ApiError as refused:
+            if isinstance(refused.__cause__, OSError):
+                raise _unwritable(refused.__cause__) from None
+            raise
         finally:
             await cluster.close()
+
+
+def _unwritable(error: OSError) -> StoreBroken:
+    return StoreBroken(f"{error}. Make room on the disk, or choose another data folder.")
+
+
+@contextmanager
+def _refused_write(store: Store) -> Iterator[asyncio.Future[None]]:
+    """A future that fails with the first write the disk refuses. Nodes retry their registration for as long as it
+    takes, so a start on a full disk would wait for them for ever."""
+    refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def fail(error: OSError) -> None:
+        if not refused.done():
+            refused.set_exception(_unwritable(error))
+
+    store.after_refusal.append(fail)
+    try:
+        yield refused
+    finally:
+        store.after_refusal.remove(fail)
+        if not refused.cancel():
+            refused.exception()  # retrieved, so that asyncio does not log it
 
 
 def _addresses(store: Path) -> list[str]:
@@ -301,6 +340,28 @@ def node_name(hostname: str) -> str:
 
 
 @asynccontextmanager
+async def _interrupted_by(stop: asyncio.Event) -> AsyncIterator[asyncio.Future[None]]:
+    """End the body with StartInterrupted when `stop` is set, until the future is cancelled."""
+    body = asyncio.current_task()
+    assert body is not None
+
+    async def interrupt() -> None:
+        await stop.wait()
+        body.cancel()
+
+    start = asyncio.ensure_future(interrupt())
+    try:
+        yield start
+    except asyncio.CancelledError:
+        if not start.done() or start.cancelled():
+            raise
+        body.uncancel()
+        raise StartInterrupted("stopped before the cluster was up.") from None
+    finally:
+        start.cancel()
+
+
+@asynccontextmanager
 async def _while_there_is(data: DataFolder) -> AsyncIterator[None]:
     """End the body with FolderRemoved when the kernel tells that something essential in the folder was deleted, as
     `rm -r` does. The pods' keepers hear of it in the same way, and end their pods."""
@@ -365,6 +426,7 @@ async def _all_running(*parts: Coroutine[Any, Any, None]) -> AsyncIterator[async
 async def _unless(cut: asyncio.Future[Any], *awaited: Coroutine[Any, Any, Any]) -> None:
     """Wait for all of `awaited`, or for `cut`, whichever is first; what went wrong in it is raised."""
     hoped = asyncio.ensure_future(asyncio.gather(*awaited))
+    hoped.add_done_callback(lambda each: each.cancelled() or each.exception())  # asyncio logs what nobody retrieves
     try:
         await asyncio.wait((cut, hoped), return_when=asyncio.FIRST_COMPLETED)
         (cut if cut.done() else hoped).result()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shoal.logs import KeyValues
@@ -21,10 +22,22 @@ KEPT = 3
 HISTORY = "history.log"
 
 
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """Drops what a full disk does not take. The standard handler prints a traceback to stderr for each record."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (the name is logging's)
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        with suppress(OSError):  # the rest of the buffer
+            super().close()
+
+
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
     """Everything said through logging, with time and level; secrets are never logged anywhere."""
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LARGEST_BYTES, backupCount=KEPT)
+    handler = _LogFile(path, maxBytes=LARGEST_BYTES, backupCount=KEPT)
     handler.setFormatter(KeyValues())
     root = logging.getLogger()
     root.addHandler(handler)
@@ -45,7 +58,7 @@ def log_to(path: Path) -> Iterator[None]:
 
 def _history_in(path: Path) -> logging.Handler:
     """Made with the first snapshot."""
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LARGEST_HISTORY_BYTES, backupCount=KEPT, delay=True)
+    handler = _LogFile(path, maxBytes=LARGEST_HISTORY_BYTES, backupCount=KEPT, delay=True)
     lines = logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     lines.converter = time.gmtime
     handler.setFormatter(lines)

@@ -144,13 +144,14 @@ def _hosted(
 ) -> tuple[int, list[Found]]:
     from shoal.cli.logging import log_to
     from shoal.cli.reaching import told_in_sentences
+    from shoal.cluster.store.journal import StoreBroken
     from shoal.node.sandbox.keepers import NetworkNotToBeHad
 
     data.make()
     with data.held(), log_to(data.log), told_in_sentences():
         try:
             return asyncio.run(_run(data, config, manifests, namespace, shown, output))
-        except NetworkNotToBeHad as refused:
+        except (NetworkNotToBeHad, StoreBroken) as refused:
             raise click.ClickException(str(refused)) from None
         finally:
             output.write(data)

@@ -165,7 +165,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     import asyncio
 
     from shoal.apiserver.serving import ServingRefused
-    from shoal.cli.hosting import FolderRemoved, NodesWouldBeLost, host
+    from shoal.cli.hosting import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
     from shoal.cli.logging import log_to
     from shoal.cluster.store.journal import StoreBroken, StoreInUse
     from shoal.node.heartbeat import NodeRefused
@@ -190,7 +190,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
 
     refusals = (
         ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, SandboxFailed, NodeRefused,
-        NodesWouldBeLost, FolderRemoved,
+        NodesWouldBeLost, FolderRemoved, StartInterrupted,
     )  # fmt: skip
     with data.held(), log_to(data.log):
         try:

@@ -100,6 +100,7 @@ class Store:
         self._waiting: list[asyncio.Future[None]] = []
         self.observers: list[Observer] = []  # see every step at once, also those taken back
         self.after_commit: list[Callable[[], None]] = []
+        self.after_refusal: list[Callable[[OSError], None]] = []
 
     def table(self, resource: str) -> Table:
         found = self._tables.get(resource)
@@ -168,6 +169,8 @@ class Store:
         except OSError as error:
             self._take_back(batch)
             _resolve(waiting, error)
+            for report in tuple(self.after_refusal):
+                report(error)
             raise
         self.committed = self.revision
         self._show(batch)
