@@ -11,6 +11,8 @@ from shoal.dialects import NAMES
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
 from shoal.operator.deployment import Options, render
 
+DRY_RUN = ["--image", "registry.example/shoal:1", "--dry-run", "-o", "yaml"]
+
 
 def objects_of_the_scheduler(**chosen: Any) -> dict[str, Obj]:
     """By kind; of two of a kind that are the scheduler's, what is said is the same."""
@@ -56,16 +58,15 @@ def test_what_surrounds_it_chooses_its_pods_and_not_the_operators() -> None:
 
 
 def test_what_is_meant_for_it_is_refused_without_it() -> None:
-    found = CliRunner().invoke(command, ["--dry-run", "-o", "yaml", "--scheduler-tiers", "rack"])
+    found = CliRunner().invoke(command, [*DRY_RUN, "--scheduler-tiers", "rack"])
     assert found.exit_code == 2
     assert found.stderr.splitlines()[-1] == "Error: --scheduler-tiers is for Shoal's own scheduler: add --scheduler."
 
 
 def test_who_places_gangs_is_said_where_it_is_assumed() -> None:
-    flags = ["--dry-run", "-o", "yaml"]
     every = ["--dialects", ",".join(NAMES)]
     found = [
-        CliRunner().invoke(command, [*flags, *more]) for more in ([], every, [*every, "--gang-scheduler", "kueue"])
+        CliRunner().invoke(command, [*DRY_RUN, *more]) for more in ([], every, [*every, "--gang-scheduler", "kueue"])
     ]
     assert [(each.exit_code, each.stderr) for each in found] == [
         (0, ""),

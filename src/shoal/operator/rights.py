@@ -183,7 +183,7 @@ def scheduler_rights(group: Kind, queue: Kind, *, hypernodes: bool = True) -> li
         *_on(group, (*_COPIES, "patch"), "to know gangs, and to ask elastic ones for pods"),
         Right(group.group, told, "patch", "to say what became of a gang"),
         *_on(group, ("get", "create", "delete"), IMPLICIT),
-        *_on(POD, ("get", "patch"), IMPLICIT),
+        *_on(POD, ("get",), IMPLICIT),
         *(right for kind in (NAMESPACE, *OWNERS_OF_PODS) for right in _on(kind, ("get",), IMPLICIT)),
         *_on(queue, (*_COPIES, "create", "patch"), "to know shares, and to close queues below a closed one"),
         Right(queue.group, f"{queue.plural}/status", "patch", "to say what a queue holds"),

@@ -80,7 +80,9 @@ class ImplicitGroupsLoop:
             await self._create(group, key_of(lacking[0]))
         for pod in lacking:
             patch = {"metadata": {"uid": uid_of(pod), "annotations": {GROUP_NAME: group.name}}}
-            await _unless(self._cluster.patch(POD, name_of(pod), group.namespace, patch=patch), 404, 409)
+            # The status subresource takes annotations of pods too, so no right to patch their specs is needed.
+            written = self._cluster.patch(POD, name_of(pod), group.namespace, patch=patch, subresource="status")
+            await _unless(written, 404, 409)
 
     async def _create(self, group: Key, member: Key) -> None:
         pod = await self._find(POD, member)
