@@ -106,3 +106,17 @@ def test_every_changing_command_names_the_cluster_it_changed(shell: Shell) -> No
     )  # fmt: skip
     for words in commands:
         assert shell(*words, "--data", str(shell.other)).stderr == f"Cluster: context shoal-other at {url}\n"
+
+
+def test_the_context_of_the_running_cluster_selects_it(shell: Shell) -> None:
+    assert shell("get", "-o", "name", "--context", "shoal-default").stdout == "framework/atdefault\n"
+    assert shell("get", "-o", "name", "--context", "shoal-other").stdout == "framework/atother\n"
+
+
+def test_a_context_that_does_not_exist_is_an_error_with_those_there_are(shell: Shell) -> None:
+    alone = shell.home / "alone"
+    alone.mkdir()
+    data = {"HOME": str(alone), "XDG_DATA_HOME": str(shell.home / "data")}
+    assert shell("get", "--context", "foo", code=1, **data).stderr == (
+        f"Error: {shell.default} has no context foo; there is: shoal-default.\n"
+    )

@@ -1,9 +1,10 @@
 """Which cluster a command speaks to, and how.
 
 The order of precedence: --data, --kubeconfig or --context on the command line; SHOAL_DATA; KUBECONFIG; the cluster
-that runs in the default data folder; ~/.kube/config. A cluster that was named is used, or the command fails: there is
-no fallback to another one. A command is a coroutine that gets the cluster; what the cluster refuses becomes a sentence
-and exit code 1. Commands that change something print which cluster they changed.
+that runs in the default data folder; ~/.kube/config. A --context without a file is looked for in KUBECONFIG, else in
+the kubeconfig of that running cluster, else in ~/.kube/config. A cluster that was named is used, or the command fails:
+there is no fallback to another one. A command is a coroutine that gets the cluster; what the cluster refuses becomes a
+sentence and exit code 1. Commands that change something print which cluster they changed.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def connection_of(choice: Choice) -> Connection:
 
 def _kubeconfigs(choice: Choice) -> list[Path]:
     """The files that describe the chosen cluster."""
+    from shoal.cluster.connecting import contexts
+
     folder = DataFolder(choice.folder)
     if choice.names_folder:
         if folder.running() is None:
@@ -109,8 +112,12 @@ def _kubeconfigs(choice: Choice) -> list[Path]:
                 "cluster with --data or --kubeconfig."
             )
         return files
-    if not choice.context and folder.running() is not None:
-        return [folder.kubeconfig]
+    if folder.running() is not None:
+        own = contexts(folder.kubeconfig)
+        if not choice.context or choice.context in own:
+            return [folder.kubeconfig]
+        if not files:
+            raise click.ClickException(f"{folder.path} has no context {choice.context}; there is: {', '.join(own)}.")
     if not files:
         raise click.ClickException(
             f"there is no cluster to use: none runs in {folder.path}, and neither KUBECONFIG nor ~/.kube/config "
