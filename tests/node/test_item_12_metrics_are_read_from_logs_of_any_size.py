@@ -24,7 +24,7 @@ def test_every_change_is_a_point(tmp_path: Path) -> None:
     log = tmp_path / "main.0.log"
     log.write_text(f"{STAMP} stdout F step 1\n{STAMP} stderr P \r 5%| | 1/20 [00:01<00:19, 2.00it/s, loss=nan]\n")
     assert read(log) == [
-        Point(STAMP, "worker-0", "uid", 0, "1"),
+        Point(STAMP, "worker-0", "uid", 0, 1),
         Point(STAMP, "worker-0", "uid", 0, "1/20", "nan", 0.5),
     ]
 
@@ -32,12 +32,12 @@ def test_every_change_is_a_point(tmp_path: Path) -> None:
 def test_rotated_files_come_before_the_newest(tmp_path: Path) -> None:
     for suffix, step in ((".2", 1), (".1", 2), ("", 3)):
         (tmp_path / f"main.0.log{suffix}").write_text(f"{STAMP} stdout F step {step}\n")
-    assert [point.step for point in read(tmp_path / "main.0.log")] == ["1", "2", "3"]
+    assert [point.step for point in read(tmp_path / "main.0.log")] == [1, 2, 3]
 
 
 def test_each_line_of_several_blocks_is_read_once(tmp_path: Path) -> None:
     points = read(written(tmp_path / "log", 1900, padding=1000))
-    assert [point.step for point in points] == [str(number) for number in range(1900)]
+    assert [point.step for point in points] == list(range(1900))
 
 
 def test_a_long_log_leaves_few_points_from_its_whole_length(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_long_log_leaves_few_points_from_its_whole_length(tmp_path: Path) -> N
 def test_the_file_of_a_job_stays_small_and_keeps_its_newest_points(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
     for number in range(30):
-        append([Point(STAMP, f"worker-{number}", "uid", 0, str(step)) for step in range(MOST_POINTS)], file)
+        append([Point(STAMP, f"worker-{number}", "uid", 0, step) for step in range(MOST_POINTS)], file)
         assert file.stat().st_size <= MOST_BYTES_KEPT
     assert b"worker-29" in file.read_bytes()
     assert b"worker-0" in file.read_bytes()

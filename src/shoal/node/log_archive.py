@@ -140,10 +140,13 @@ class LogArchive:
         if job is None or self._budget.bytes <= 0:
             return
         try:
-            points = step_metrics.points_in(log_file, task=job.task, pod=record.uid, attempt=attempt)
+            with self._lock:
+                place = self._place(record, job)
+                number = _earlier_runs(place, record, job.task, container) + attempt + 1
+            points = step_metrics.points_in(log_file, task=job.task, pod=record.uid, attempt=number)
             if points:
                 with self._lock:
-                    step_metrics.append(points, self._place(record, job) / METRICS)
+                    step_metrics.append(points, place / METRICS)
         except OSError as refused:
             log.warning("metrics not kept", pod=str(record.key), error=str(refused))
 
@@ -217,6 +220,16 @@ def _read_index(job: Path) -> Iterator[ArchivedLog]:
             continue  # cut short by a crash or a full disk
         found[each.file] = each
     yield from sorted(found.values(), key=lambda each: (each.accepted, each.started or each.accepted, each.attempt))
+
+
+def _earlier_runs(job: Path, record: PodRecord, task: str, container: str) -> int:
+    """How many runs of the container are kept of pods that the task had before this one."""
+    return sum(
+        (each.task, each.container) == (task, container)
+        and each.pod != record.uid
+        and each.accepted <= record.accepted_at
+        for each in _read_index(job)
+    )
 
 
 def _link(path: Path, target: Path) -> None:

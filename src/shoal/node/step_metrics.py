@@ -17,6 +17,7 @@ BLOCK_BYTES = 64 << 10
 MOST_BYTES_READ = 4 << 20  # of one log
 MOST_POINTS = 2000  # of one log
 MOST_BYTES_KEPT = 1 << 20  # of one job
+_LONGEST_STEP = 18  # digits of a number that every reader of JSON takes
 _HINTS = (b"loss", b"Loss", b"step", b"Step", b"iter", b"poch", b"it/s", b"s/it", b"%|")
 
 
@@ -24,8 +25,8 @@ class Point(msgspec.Struct, frozen=True, omit_defaults=True):
     at: str
     task: str
     pod: str
-    attempt: int  # of the container in its pod
-    step: str = ""
+    attempt: int  # of the task, from 1, as log files count them: each pod and each restart of the container is one
+    step: int | str = ""  # text where it is a position such as 2/100
     loss: float | str | None = None  # text where it is no number: nan, inf
     step_seconds: float | None = None
 
@@ -43,7 +44,7 @@ def points_in(log: Path, *, task: str, pod: str, attempt: int) -> list[Point]:
         pace = after
         if count % stride == 0:
             seen = stamp.decode(errors="replace")
-            found.append(Point(seen, task, pod, attempt, pace.step, _number(pace.loss), pace.step_seconds))
+            found.append(Point(seen, task, pod, attempt, _step(pace.step), _number(pace.loss), pace.step_seconds))
         count += 1
         if len(found) > MOST_POINTS:
             found, stride = found[::2], stride * 2
@@ -87,6 +88,10 @@ def _block(path: Path, offset: int) -> list[bytes]:
         while file.tell() < end and (line := file.readline()):
             lines.append(line.rstrip(b"\n"))
     return lines
+
+
+def _step(text: str) -> int | str:
+    return int(text) if text.isdecimal() and len(text) <= _LONGEST_STEP else text
 
 
 def _number(text: str) -> float | str | None:
