@@ -6,8 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import shoal
 
 # Stands where a module of ours would be loaded, and is interrupted there as by a person.
 INTERRUPTED = """
@@ -27,9 +30,12 @@ main()
 """
 
 
-def interrupted(module: str) -> tuple[int, str]:
+def interrupted(module: str, number: str = "SIGINT", *words: str) -> tuple[int, str]:
+    script = INTERRUPTED.replace("sys.argv[1]", repr(module)).replace("SIGINT", number)
+    if words:
+        script = script.replace('"status", "--data", "/nonexistent"', ", ".join(map(repr, words)))
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED.replace("sys.argv[1]", repr(module))],
+        [sys.executable, "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -48,3 +54,13 @@ def interrupted(module: str) -> tuple[int, str]:
 )
 def test_an_interrupt_at_the_start_is_quiet(module: str, ending: tuple[int, str]) -> None:
     assert interrupted(module) == ending
+
+
+def test_a_run_that_is_terminated_before_it_has_read_its_file_ends_as_with_an_interrupt() -> None:
+    assert interrupted("shoal.cli.progress", "SIGTERM", "run", "/nonexistent.yaml") == (130, "")
+
+
+def test_the_entry_point_imports_nothing_slow_before_interrupts_have_their_default() -> None:
+    source = Path(shoal.__file__).parents[1]
+    script = f"import sys; sys.path.insert(0, {str(source)!r}); import shoal.cli; print('enum' in sys.modules)"
+    assert subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True).stdout == "False\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+# `signal` itself imports enum and functools first; until SIGINT has its default action, Ctrl-C shows a traceback.
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 import sys
 
 

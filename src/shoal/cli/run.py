@@ -95,6 +95,7 @@ def command(
     shoal run pet.yaml
     shoal run job.yaml --set spec.taskRoles[worker].taskNumber=2 --capacity nvidia.com/gpu=4
     """
+    _hear_as_interrupts()
     from rich.console import Console
 
     from shoal.cli.progress import face
@@ -111,7 +112,6 @@ def command(
     # With -o standard output holds the job alone.
     printed_lines = console if output else Console(file=cast("IO[str]", HangupProof(sys.stdout)))
     shown = face(console, printed_lines, plain=plain, logs=logs)
-    _hear_as_interrupts()
     end_throwaways()
     data = make_throwaway(is_kept=keep)
     try:
