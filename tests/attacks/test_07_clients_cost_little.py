@@ -61,8 +61,10 @@ def request(path: str, *headers: str, token: str = "t") -> str:
 async def test_a_large_head_is_refused(cluster: EmbeddedCluster, head: str) -> None:
     server = await served(cluster)
     reader, writer = await asked(server, head)
+    answer = b""
     with contextlib.suppress(ConnectionResetError):  # the server closed while more was on its way
-        assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+        answer = await reader.read()
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 431 ")
     writer.close()
     await server.stop()
 
@@ -79,8 +81,10 @@ async def test_a_request_that_does_not_come_ends(
     monkeypatch.setattr(http_limits, "BODY_SECONDS", 0.05)
     server = await served(cluster)
     reader, writer = await asked(server, text)
+    answer = b""
     with contextlib.suppress(ConnectionResetError):
-        assert await reader.read() == b""
+        answer = await reader.read()
+    assert answer == b""
     writer.close()
     await server.stop()
 

@@ -195,7 +195,9 @@ def _agent_id(folder: Path) -> str:
     try:
         return path.read_text()
     except FileNotFoundError:
-        path.write_text(secrets.token_hex(8))
+        draft = path.with_suffix(".draft")
+        draft.write_text(secrets.token_hex(8))
+        draft.replace(path)  # a crash leaves the whole id or none
         return path.read_text()
 
 

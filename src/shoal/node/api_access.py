@@ -15,7 +15,7 @@ from shoal.node.environment import API
 from shoal.node.references import Lookup, Reference
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
-VOLUME = "kube-api-access"
+VOLUME = "kube_api_access"  # no volume of a pod can have this name: it is no DNS label
 ROOT_CA = "kube-root-ca.crt"  # the ConfigMap that each namespace of a Kubernetes cluster has
 TOKEN_SECONDS = 3607  # as Kubernetes asks for
 

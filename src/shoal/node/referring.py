@@ -56,12 +56,14 @@ class Polled:
 
     async def _is_complete(self) -> bool:
         kind, key = self._reference
+        found: Obj | None
         try:
             found = await self._cluster.get(kind, key.name, key.namespace)
         except (ApiError, OutcomeUnknown, OSError) as refused:
             # 403 as well: the Node authorizer learns from its own informer that the pod refers to the object.
             log.info("object not read yet", kind=str(kind), name=str(key), error=str(refused))
-            found = None
+            is_answer = isinstance(refused, ApiError) and refused.code in (403, 404)
+            found = None if is_answer else self.objects.get(key)
         if found != self.objects.get(key):
             self.objects = {} if found is None else {key: found}
             self._on_change()
