@@ -25,9 +25,14 @@ def load_images(file: Path | None, beside: Path | None) -> Images:
     from shoal.cli.config import default_file, load
 
     images = load(file or default_file(beside)).images
+    warn_of_absent(images)
+    return images
+
+
+def warn_of_absent(images: Images) -> None:
+    """A warning for every folder and Python environment that the entries name and this machine does not have."""
     for line in images.absent():
         click.echo(f"Warning: {images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
-    return images
 
 
 def project_here(images: Images) -> Project:
@@ -60,19 +65,22 @@ def _annotated(obj: Obj, name: str) -> Obj:
 
 
 def warn_of_images(manifests: Sequence[Manifest], images: Images) -> None:
-    """A warning for every image without an entry, where there are entries: a misspelt name runs without its mounts."""
-    if not images.entries:
-        return
+    """A warning for every image without an entry, on standard error."""
     for manifest in manifests:
-        for image in dict.fromkeys(_images_in(manifest.obj)):
-            if images.entry(image) is None:
-                near = get_close_matches(image, list(images.entries), n=1, cutoff=0.5)
-                meant = f'; did you mean "{near[0]}"?' if near else f"; there are: {', '.join(images.entries)}."
-                click.echo(
-                    f'{manifest.where}: warning: image "{image}" has no entry under `images:` in '
-                    f"{images.config_file}{meant} Its command runs in your own environment.",
-                    err=True,
-                )
+        for warning in images_without_entry(manifest.obj, images):
+            click.echo(f"{manifest.where}: warning: {warning}", err=True)
+
+
+def images_without_entry(obj: Obj, images: Images) -> Iterator[str]:
+    """Only where there are entries: a misspelt name runs without its mounts."""
+    for image in dict.fromkeys(_images_in(obj)) if images.entries else ():
+        if images.entry(image) is None:
+            near = get_close_matches(image, list(images.entries), n=1, cutoff=0.5)
+            meant = f'; did you mean "{near[0]}"?' if near else f"; there are: {', '.join(images.entries)}."
+            yield (
+                f'image "{image}" has no entry under `images:` in {images.config_file}{meant} '
+                "Its command runs in your own environment."
+            )
 
 
 def _images_in(node: Any) -> Iterator[str]:

@@ -95,12 +95,12 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
     from shoal.apiserver.serving import ServingRefused, is_loopback
     from shoal.cli.config import default_file, load
     from shoal.cli.hosting import HostConfig
+    from shoal.cli.project import warn_of_absent
     from shoal.node.sandbox.port import Network
 
     loaded = load(options["file"] or default_file(beside))
     settings = loaded.settings
-    for line in loaded.images.absent():
-        click.echo(f"Warning: {loaded.images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
+    warn_of_absent(loaded.images)
     network = options["network"] or settings.network
     certificate = certificate_of(options["tls_cert"], options["tls_key"])
     if certificate is not None:

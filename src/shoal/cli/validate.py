@@ -23,15 +23,16 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, fil
 
     Prints every mistake that a cluster would report when they are submitted and when the first pods are created, each
     with its path and what would be right. A field that no schema declares is a mistake. Warnings are about what is
-    accepted and does not start as written, such as a container without a command on this machine. Ends with 0 where
+    accepted and does not start as written, such as a container without a command on this machine, and those about
+    images are the same as `shoal run` and `shoal submit` print. Ends with 0 where
     there are no mistakes, with 1 otherwise.
     """
-    from shoal.cli.config import default_file, load
+    from shoal.cli.project import images_without_entry, load_images
     from shoal.cli.validating import judge, judge_room, told, without_command
 
     machinery = judge_room()
-    images = replace(load(file or default_file(beside(files))).images, again="submit the job")
-    is_good = True
+    images = replace(load_images(file, beside(files)), again="submit the job")
+    is_good = not (strict and images.absent())
     for found in read(files, changes):
         if isinstance(found, Unreadable):
             click.echo(found.why)
@@ -39,7 +40,9 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, fil
             continue
         verdict = judge(machinery, found)
         if not verdict.mistakes:
-            verdict = verdict.with_warnings(without_command(found.obj, images))
+            verdict = verdict.with_warnings(
+                [*without_command(found.obj, images), *images_without_entry(found.obj, images)]
+            )
         click.echo("\n".join(told(found, verdict)))
         is_good = is_good and not verdict.mistakes and not (strict and verdict.warnings)
     raise SystemExit(0 if is_good else 1)
