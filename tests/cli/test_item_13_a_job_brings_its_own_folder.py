@@ -120,3 +120,12 @@ def test_args_alone_run_as_the_command(terminal: Terminal) -> None:
     )
     shown = subprocess.run([*kubectl, "logs", "hi"], check=True, capture_output=True, text=True).stdout
     assert shown == "hi\n"
+
+
+def test_capacity_beside_a_job_is_named_as_without_effect_on_a_running_cluster(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    folder = project(tmp_path / "gray", "gray")
+    with (folder / "shoal.yaml").open("a") as file:
+        file.write("capacity: {example.com/thing: 4}\n")
+    assert f"Warning: capacity in {folder / 'shoal.yaml'} differs" in submit(terminal, folder, "job.yaml")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -59,6 +59,9 @@ class Running:
     pid: int
     url: str
     started: float  # seconds since the epoch
+    settings: dict[str, Any] | None = (
+        None  # of its nodes and network, as in shoal.yaml; None: an older Shoal did not say
+    )
 
 
 class InUse(click.ClickException):

@@ -84,6 +84,11 @@ class HostConfig:
     logs: Budget = field(default_factory=Budget)  # of pods that are gone
     on_job_loop: Callable[[JobLoop], None] = lambda _: None  # hears of every loop that begins; for onlookers
 
+    def shown(self) -> dict[str, Any]:
+        """The settings of nodes and network under their names in shoal.yaml, as JSON can hold them."""
+        network = self.network.value if self.network is not None else "auto"
+        return {"capacity": dict(self.capacity), "network": network, "pod_pids_limit": self.pod_pids_limit}
+
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
@@ -177,7 +182,7 @@ async def running(data: DataFolder, config: HostConfig) -> AsyncIterator[Hosted]
             async with _all_running(*parts) as broken:  # 4. loops, nodes
                 with _refused_write(cluster.machinery.store) as refused:
                     await _unless(broken, _unless(refused, *(agent.ready.wait() for agent in agents)))
-                data.announce(Running(os.getpid(), server.url, time.time()))
+                data.announce(Running(os.getpid(), server.url, time.time(), config.shown()))
                 yield Hosted(server.url, sandboxes.network, tuple(nodes), cluster, tuple(agents), metrics, broken)
     finally:
         await sandboxes.close()

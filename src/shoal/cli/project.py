@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,25 +14,47 @@ import click
 from shoal.kube.job_annotations import PROJECT
 
 if TYPE_CHECKING:
+    from shoal.cli.config import Config
     from shoal.cli.manifests import Manifest
     from shoal.kube.objects import Obj
     from shoal.node.images import Images
     from shoal.node.projects import Project
 
 
-def load_images(file: Path | None, beside: Path | None) -> Images:
-    """The `images:` that hold for a job file, with a warning for what they name and this machine does not have."""
+def load_config(file: Path | None, beside: Path | None) -> Config:
+    """The configuration that holds for a job file, with a warning for what it names and this machine does not have."""
     from shoal.cli.config import default_file, load
 
-    images = load(file or default_file(beside)).images
-    warn_of_absent(images)
-    return images
+    config = load(file or default_file(beside))
+    warn_of_absent(config.images)
+    return config
 
 
 def warn_of_absent(images: Images) -> None:
     """A warning for every folder and Python environment that the entries name and this machine does not have."""
     for line in images.absent():
         click.echo(f"Warning: {images.config_file}: {line}. Pods of that image wait or fail for it.", err=True)
+
+
+def warn_of_settings(config: Config, cluster: Mapping[str, Any] | None) -> None:
+    """A warning for settings of nodes and network that a project's file has and the running cluster does not."""
+    if cluster is None:
+        return
+    path = config.images.config_file
+    wanted = config.settings.model_dump(exclude_unset=True, include=set(cluster))
+    ignored = [name for name, value in wanted.items() if not _has(cluster[name], value)]
+    if ignored:
+        click.echo(
+            f"Warning: {', '.join(ignored)} in {path} {'differs' if len(ignored) == 1 else 'differ'} from the running "
+            f"cluster's and {'has' if len(ignored) == 1 else 'have'} no effect here. Stop the cluster (`shoal down`) "
+            f"and start it with `shoal up --config {path}` to use it.",
+            err=True,
+        )
+
+
+def _has(running: Any, wanted: Any) -> bool:
+    """A cluster with more resources than the file declares has those of the file."""
+    return wanted.items() <= running.items() if isinstance(wanted, dict) else wanted in ("auto", running)
 
 
 def project_here(images: Images) -> Project:

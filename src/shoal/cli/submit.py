@@ -39,16 +39,19 @@ def command(
     Jobs are created; other objects in the files (Services, ConfigMaps) are brought to what the files say. Stops at
     the first object that is refused, with every mistake in it. On a cluster of this machine jobs run as with
     `shoal run`: in the folder this command is called in, with its PATH and Python environment, and with the `images:`
-    of the shoal.yaml found from here; one without `images:` leaves the cluster's own in force.
+    of the shoal.yaml found from here; one without `images:` leaves the cluster's own in force. Its `capacity:`,
+    `network:` and `pod_pids_limit:` take effect only when a cluster starts: a warning names those that differ.
     """
-    from shoal.cli.project import load_images, project_here, warn_of_images, with_project
+    from shoal.cli.project import load_config, project_here, warn_of_images, warn_of_settings, with_project
     from shoal.cli.submitting import submit
     from shoal.cli.views import printed
     from shoal.node.projects import Projects
 
     manifests = load(files, changes)
     if (folder := local_folder(choice)) is not None:
-        images = load_images(file, beside(files))
+        config, running = load_config(file, beside(files)), folder.running()
+        images = config.images
+        warn_of_settings(config, running.settings if running is not None else None)
         warn_of_images(manifests, images)
         if not dry_run:
             manifests = with_project(manifests, Projects(folder.path).store(project_here(images)))

@@ -27,11 +27,11 @@ def command(files: tuple[Path, ...], changes: tuple[str, ...], strict: bool, fil
     images are the same as `shoal run` and `shoal submit` print. Ends with 0 where
     there are no mistakes, with 1 otherwise.
     """
-    from shoal.cli.project import images_without_entry, load_images
+    from shoal.cli.project import images_without_entry, load_config
     from shoal.cli.validating import judge, judge_room, told, without_command
 
     machinery = judge_room()
-    images = replace(load_images(file, beside(files)), again="submit the job")
+    images = replace(load_config(file, beside(files)).images, again="submit the job")
     is_good = not (strict and images.absent())
     for found in read(files, changes):
         if isinstance(found, Unreadable):
