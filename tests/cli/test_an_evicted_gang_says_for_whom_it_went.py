@@ -22,6 +22,9 @@ EVICTED = (
     "worker-0 to worker-3 were evicted in attempt 0: train gives way, lower priority than urgent in queue default."
 )
 WAITS = "train waits for members: 0 of 4 run or have ended."
+NOT_ADMITTED = (
+    "The PodGroup is not admitted: needs 4 cpu; the cluster lets in 4 at once, and groups before it already ask for 2."
+)
 
 
 async def happened(policies: list[Obj]) -> list[str]:
@@ -46,7 +49,12 @@ async def happened(policies: list[Obj]) -> list[str]:
         pytest.param([], ["worker-0 to worker-3 are tried again as attempt 1, at no cost.", WAITS], id="one by one"),
         pytest.param(
             [policy("PodEvicted", "RestartJob")],
-            [WAITS, "train restarts as a whole, because worker-0 was taken away by others.", "Run 1 of train is open."],
+            [
+                WAITS,
+                "train restarts as a whole, because worker-0 was taken away by others.",
+                "Run 1 of train is open.",
+                NOT_ADMITTED,
+            ],  # fmt: skip
             id="as a whole",
         ),
     ],

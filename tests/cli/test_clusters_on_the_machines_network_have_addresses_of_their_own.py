@@ -72,25 +72,25 @@ def test_a_cluster_without_a_record_goes_by_its_addresses(tmp_path: Path, given_
 
 async def test_the_addresses_of_a_cluster_are_found_in_its_store(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
-    async with _stored(data, Network.ISOLATED) as (cluster, _):
+    async with _stored(data, Network.ISOLATED) as (cluster, _, _):
         await cluster.create(SERVICE, service("isolated"), "default")
     with taken(tmp_path / "other", is_new=True):
-        async with _stored(data, Network.LOOPBACK) as (cluster, pods):
+        async with _stored(data, Network.LOOPBACK) as (cluster, pods, _):
             made = await cluster.create(SERVICE, service("shared"), "default")
     data.loopback.unlink()
-    async with _stored(data, Network.LOOPBACK) as (_, pods_again):
+    async with _stored(data, Network.LOOPBACK) as (_, pods_again, _):
         assert (pods, pods_again) == (pair(1).pods, pair(1).pods)
     assert IPv4Address(made["spec"]["clusterIP"]) in pair(1).services
 
 
 async def test_pods_tell_the_addresses_of_a_cluster_without_services(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
-    async with _stored(data, Network.ISOLATED) as (cluster, _):
+    async with _stored(data, Network.ISOLATED) as (cluster, _, _):
         await cluster.create(
             POD, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}, "default"
         )
         await cluster.patch(POD, "p", "default", patch={"status": {"podIP": "127.80.1.2"}}, subresource="status")
-    async with _stored(data, Network.LOOPBACK) as (_, pods):
+    async with _stored(data, Network.LOOPBACK) as (_, pods, _):
         assert pods == pair(3).pods
 
 
