@@ -55,6 +55,21 @@ async def test_their_running_gang_is_not_mistaken_for_pods_to_spare() -> None:
         assert await it.placed() == ["theirs-0", "theirs-1"]
 
 
+async def test_a_gang_that_another_scheduler_places_pod_by_pod_is_never_unknown() -> None:
+    async with scheduled(scope=Scope(schedulers=frozenset({"shoal"}))) as it:
+        await it.node("a")
+        await it.group("theirs", 2)
+        await it.pods("theirs", 1, schedulerName="default-scheduler", nodeName="a")
+        assert await it.phase("theirs") == "Inqueue"
+        await it.pods("theirs", 1, first=1, schedulerName="default-scheduler")
+        await it.rest(5)
+        assert await it.phase("theirs") == "Inqueue"
+        await it.cluster.delete(POD, "theirs-1", NS)
+        await it.pods("theirs", 1, first=2, schedulerName="default-scheduler", nodeName="a")
+        await it.rest(5)
+        assert await it.phase("theirs") == "Running"
+
+
 async def test_a_group_of_the_same_name_begins_anew() -> None:
     async with scheduled(Faults().fail(calls("bind", POD, "gang-1"), times=None), BESIDE) as it:
         await it.node("a")

@@ -174,7 +174,9 @@ def _phase(cycle: Cycle, members: Members, bound: int) -> Phase:
         return INQUEUE
     if bound and members.scheduled - members.lost + bound >= least:
         return RUNNING
-    phase = members.phase(unplaced=members.key in cycle.still)
+    still = cycle.still.get(members.key)
+    # Pods that do not exist yet, or that another scheduler places, were not tried.
+    phase = members.phase(unplaced=still is not None and still.obstacle != "pods")
     if phase in BEFORE:
         return record.phase if record.phase in BEFORE else INQUEUE
     return phase
