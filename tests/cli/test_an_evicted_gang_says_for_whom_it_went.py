@@ -54,7 +54,7 @@ async def happened(policies: list[Obj]) -> list[str]:
                 "train restarts as a whole, because worker-0 was taken away by others.",
                 "Run 1 of train is open.",
                 NOT_ADMITTED,
-            ],  # fmt: skip
+            ],
             id="as a whole",
         ),
     ],
