@@ -322,7 +322,7 @@ class Scheduler:
                 log.warning("queues", warning=warning)
         if self._queues is not None:
             for verdict in news:
-                self._queues.touch(self.view.groups[verdict.group].group.queue)
+                self._queues.touch(self.view.groups[verdict.group].group.queue, verdict.phase)
 
     def _causes(self) -> Counter[str]:
         return self._group_words.causes() if self._group_words is not None else Counter()

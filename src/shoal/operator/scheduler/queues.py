@@ -19,15 +19,16 @@ from shoal.cluster.reflecting import Change, Reflector
 from shoal.dialects.gangs import COMMAND, QUEUE
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Key, Obj, annotations_of, name_of, namespace_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
 from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.scope import Scope
-from shoal.scheduling.groups import Queue
+from shoal.scheduling.groups import INQUEUE, UNKNOWN, Phase, Queue
 from shoal.scheduling.opening import DEFAULT, ROOT, QueueRefused, close, reopen, state
 from shoal.scheduling.reading import CLOSED_BY_PARENT
 
 GATHERING_SECONDS = 1.0
+SHORT = (INQUEUE, UNKNOWN)  # phases that groups usually leave again within that time
 _ORDERS = {"OpenQueue": reopen, "CloseQueue": close}
 
 
@@ -86,10 +87,16 @@ class QueueKeeper:
         elif change.new is not None:
             self._work.add_soon(change.key)
 
-    def touch(self, name: str) -> None:
-        """What it holds, or the phase of one of its groups, may be another."""
-        if self._scope.keeps_queues:
-            self._work.add_soon(Key("", name))
+    def touch(self, name: str, phase: Phase | None = None) -> None:
+        """What it holds may have changed, or one of its groups has this phase now. A short phase that its status does
+        not count yet is written at once: gathered with the phase after it, it would never be in the status."""
+        if not self._scope.keeps_queues:
+            return
+        key = Key("", name)
+        if phase in SHORT and not at_path(self._queues.objects.get(key) or {}, "status", phase.lower()):
+            self._work.add(key)
+        else:
+            self._work.add_soon(key)
 
     async def close(self) -> None:
         await self._work.close()
