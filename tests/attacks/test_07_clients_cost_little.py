@@ -14,13 +14,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from kit.asgi import Answer, Asgi
 from shoal.apiserver import bodies, http_limits, replies
 from shoal.apiserver.app import build
 from shoal.apiserver.http_limits import Acceptor
 from shoal.apiserver.serving import Server
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.kube import yaml_codec
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP
 
@@ -222,9 +225,57 @@ def answer_40_packed_lists() -> None:
     asyncio.run(_answer_nobody("/api/v1/configmaps", 40, headers=("accept-encoding: gzip",)))
 
 
-@pytest.mark.parametrize("function", ["answer_300_watches", "answer_40_lists", "answer_40_packed_lists"])
+TABLE = "accept: application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def answer_40_lists_as_yaml() -> None:
+    asyncio.run(_answer_nobody("/api/v1/configmaps", 40, headers=("accept: application/yaml",)))
+
+
+def answer_40_indented_lists() -> None:
+    asyncio.run(_answer_nobody("/api/v1/configmaps?pretty=true", 40))
+
+
+def answer_40_tables() -> None:
+    asyncio.run(_answer_nobody("/api/v1/configmaps?includeObject=Object", 40, headers=(TABLE,)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["answer_300_watches", "answer_40_lists", "answer_40_packed_lists", "answer_40_lists_as_yaml",
+     "answer_40_indented_lists", "answer_40_tables"],
+)  # fmt: skip
 def test_answers_that_are_not_read_cost_bounded_memory(function: str) -> None:
     limited(function)
+
+
+SHAPES = {"as it is": "", "Table": ";as=Table", "metadata": ";as=PartialObjectMetadataList"}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("times", [1, 30_000], ids=["short", "long"])
+async def test_a_list_is_the_same_in_every_form(
+    cluster: EmbeddedCluster, times: int, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = cluster.machinery.clock.now()
+    monkeypatch.setattr(type(cluster.machinery.clock), "now", lambda _: now)  # ages in Tables stay the same
+    for number in range(3):
+        made = {"metadata": {"name": f"c{number}"}, "data": {"a": 'é\n"' * times, "b": "yes"}}
+        await cluster.create(CONFIG_MAP, made, "default")
+    http = Asgi(build(cluster, token="t"), "t")
+
+    async def got(form: str, **query: str) -> Answer:
+        accept = f"{form}{shape};v=v1;g=meta.k8s.io" if shape else form
+        return await http("GET", "/api/v1/configmaps", None, {"accept": accept}, includeObject="Object", **query)
+
+    plain = await got("application/json")
+    indented = await got("application/json", pretty="true")
+    yaml = await got("application/yaml")
+
+    is_indented = indented.body.rstrip() == msgspec.json.format(plain.body, indent=2).rstrip()
+    is_yaml = yaml.body.decode() == yaml_codec.encode(plain.json)
+    assert len(plain.json.get("items") or plain.json["rows"]) >= 3
+    assert (is_indented, is_yaml, yaml.header("content-type")) == (True, True, "application/yaml")
 
 
 async def test_an_answer_that_is_not_read_ends_with_its_connection(

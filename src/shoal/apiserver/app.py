@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from shoal.apiserver import authorization, executing, negotiation, paths, podparts, query, replies
 from shoal.apiserver.auth import Gate, pod_tokens
 from shoal.apiserver.fixed import Exposition, FixedPaths
 from shoal.apiserver.paths import Place
-from shoal.apiserver.replies import Impatience, LongReply, Receive, Reply, Scope, Send, Stream
+from shoal.apiserver.replies import Impatience, LongReply, Receive, Reply, Scope, Send, ShapedList, Stream
 from shoal.apiserver.request import Request
 from shoal.apiserver.unstored import Unstored
 from shoal.apiserver.verbs import Verbs, key_of
@@ -27,7 +28,7 @@ from shoal.kube.kinds import NAMESPACE, POD, Kind
 
 log = logging.getLogger(__name__)
 
-Answer = Reply | LongReply | Stream
+Answer = Reply | LongReply | ShapedList | Stream
 Verb = Callable[[Request, Kind, Place], Awaitable[Answer]]
 
 
@@ -97,6 +98,8 @@ class Application:
         answer = _for_reader(answer, request)
         if isinstance(answer, LongReply):
             await replies.write_long(answer, impatient, request.headers, without_body=without_body)
+        elif isinstance(answer, ShapedList):
+            await replies.write_shaped(answer, impatient, request.headers, without_body=without_body)
         else:
             await replies.write(answer, impatient, request.headers, without_body=without_body)
 
@@ -194,23 +197,21 @@ def _refusal(error: Exception, request: Request) -> Reply:
     return replies.of_error(ApiError(500, "InternalError", told))
 
 
-def _for_reader(answer: Reply | LongReply, request: Request) -> Reply | LongReply:
+def _for_reader(answer: Reply | LongReply | ShapedList, request: Request) -> Reply | LongReply | ShapedList:
     """YAML or indented, for those who ask. An Accept header we cannot serve gets its refusal as JSON."""
-    if isinstance(answer, LongReply):
-        is_reshaped = b"yaml" in request.headers.get(b"accept", b"") or request.is_for_people()
-        return _reshaped(answer.joined(), request) if is_reshaped else answer
-    return _reshaped(answer, request)
-
-
-def _reshaped(reply: Reply, request: Request) -> Reply:
     accept = request.headers.get(b"accept", b"")
+    is_yaml = False
     if b"yaml" in accept:
         try:
-            if negotiation.read(accept).yaml:
-                return replies.as_yaml(reply)
+            is_yaml = negotiation.read(accept).yaml
         except ApiError:
-            return reply
-    return replies.indented(reply) if reply.body and request.is_for_people() else reply
+            return answer
+    if not is_yaml and not request.is_for_people():
+        return answer
+    if isinstance(answer, Reply):
+        return replies.as_yaml(answer) if is_yaml else replies.indented(answer) if answer.body else answer
+    shaped = answer.shaped if isinstance(answer, LongReply) else answer
+    return replace(shaped, content_type=replies.YAML) if is_yaml else replace(shaped, is_indented=True)
 
 
 async def _refuse_websocket(reply: Reply, send: Send) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from shoal.apiserver import replies, tables
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
-from shoal.apiserver.replies import LongReply, Reply
+from shoal.apiserver.replies import LongReply, Reply, ShapedList
 from shoal.cluster.records import Stored, StoredPage
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -42,7 +43,7 @@ def shaped(kind: Kind, obj: Obj, form: Form, asked: Query, now: datetime, *, hea
     raise ApiError(406, "NotAcceptable", f"you requested {form.shape}, but the requested object is not a list")
 
 
-def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) -> Reply | LongReply:
+def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) -> Reply | LongReply | ShapedList:
     meta: Obj = {"resourceVersion": str(page.revision)}
     if page.continue_token:
         meta["continue"] = page.continue_token
@@ -50,30 +51,53 @@ def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) 
         meta["remainingItemCount"] = page.remaining
     if not form.shape:
         return _list(kind, page, meta)
-    objects = [stored.obj() for stored in page.items]
     if form.shape == "Table":
         include = tables.included(asked)
-        return replies.of_object(tables.table(kind, objects, form=form, include=include, meta=meta, now=now))
+
+        def rows() -> Iterator[bytes]:
+            objects = (stored.obj() for stored in page.items)
+            return (replies.encode(tables.row(kind, obj, form=form, include=include, now=now)) for obj in objects)
+
+        return _made(page, ShapedList(tables.table_head(kind, form, meta), "rows", rows))
     if form.shape == "PartialObjectMetadataList":
-        return replies.of_object(tables.metadata_list(objects, form, meta))
+
+        def items() -> Iterator[bytes]:
+            return (replies.encode(tables.metadata_only(stored.obj(), form)) for stored in page.items)
+
+        return _made(page, ShapedList(tables.metadata_list_head(form, meta), "items", items))
     raise ApiError(
         406, "NotAcceptable", f"you requested {form.shape}, but the requested object is a list ({kind.list_kind})"
     )
 
 
+def _made(page: StoredPage, answer: ShapedList) -> Reply | ShapedList:
+    """A short list is made at once."""
+    if _size(page) > replies.PIECE_BYTES:
+        return answer
+    return Reply(b"".join(answer.parts()).rstrip(b"\n"))
+
+
+def _size(page: StoredPage) -> int:
+    return sum(len(stored.raw) for stored in page.items)
+
+
 def _list(kind: Kind, page: StoredPage, meta: Obj) -> Reply | LongReply:
     """A list is its items one after the other: nothing is decoded, and of a long one nothing is copied."""
-    head = replies.encode({"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta})
+    head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
     # An item of a built-in list does not repeat what the list says; stored bytes begin with it.
     said = 0 if kind.custom else len(b'{"apiVersion":"","kind":"",') + len(kind.api_version) + len(kind.kind)
-    if sum(len(stored.raw) for stored in page.items) <= replies.PIECE_BYTES:
-        items = b",".join([b"{" + stored.raw[said:] if said else stored.raw for stored in page.items])
-        return Reply(b"".join((head[:-1], b',"items":[', items, b"]}")))
-    parts: list[bytes | memoryview] = [head[:-1], b',"items":[']
+
+    def items() -> Iterator[bytes]:
+        return (b"{" + stored.raw[said:] if said else stored.raw for stored in page.items)
+
+    opening = replies.encode(head)[:-1]
+    if _size(page) <= replies.PIECE_BYTES:
+        return Reply(b"".join((opening, b',"items":[', b",".join(items()), b"]}")))
+    parts: list[bytes | memoryview] = [opening, b',"items":[']
     for stored in page.items:
         parts += (b"{", memoryview(stored.raw)[said:], b",") if said else (stored.raw, b",")
     parts[-1] = b"]}"
-    return LongReply(tuple(parts))
+    return LongReply(tuple(parts), ShapedList(head, "items", items))
 
 
 def deleted(kind: Kind, stored: Stored) -> Obj:

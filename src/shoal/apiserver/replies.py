@@ -57,13 +57,29 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class ShapedList:
+    """A long list that is not sent as it is stored. Its items are made while it is sent, so that an answer that is not
+    read costs no more than one of them."""
+
+    head: Any  # the fields beside the items
+    field: str  # the name of the field with the items
+    items: Callable[[], Iterable[bytes]]  # as JSON
+    content_type: bytes = JSON
+    is_indented: bool = False
+
+    def parts(self) -> Iterator[bytes]:
+        if self.content_type == YAML:
+            return _list_as_yaml(self)
+        return _list_as_json(self, indent=2 if self.is_indented else -1)
+
+
+@dataclass(frozen=True, slots=True)
 class LongReply:
-    """A JSON answer made of parts that are shared with the store: it is never joined unless it is reshaped."""
+    """A JSON list made of parts that are shared with the store: it is never joined. `shaped` is the same list for
+    those who want it in another form."""
 
     parts: tuple[bytes | memoryview, ...]
-
-    def joined(self) -> Reply:
-        return Reply(b"".join(self.parts))
+    shaped: ShapedList
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +182,29 @@ def as_yaml(reply: Reply) -> Reply:
     return Reply(yaml_codec.encode(msgspec.json.decode(reply.body)).encode(), reply.status, YAML, reply.headers)
 
 
+def _list_as_json(answer: ShapedList, *, indent: int) -> Iterator[bytes]:
+    is_indented = indent > 0
+    head = msgspec.json.format(encode(answer.head), indent=indent)
+    opening = b',\n  "%b": [\n    ' if is_indented else b',"%b":['
+    yield head.removesuffix(b"}").removesuffix(b"\n") + opening % answer.field.encode()
+    for place, item in enumerate(answer.items()):
+        if place:
+            yield b",\n    " if is_indented else b","
+        # No text in JSON contains a line break as it is.
+        yield msgspec.json.format(item, indent=indent).replace(b"\n", b"\n    ") if is_indented else item
+    yield b"\n  ]\n}\n" if is_indented else b"]}\n"
+
+
+def _list_as_yaml(answer: ShapedList) -> Iterator[bytes]:
+    """Fields in alphabetical order, as in other answers."""
+    before = {name: value for name, value in answer.head.items() if name < answer.field}
+    after = {name: value for name, value in answer.head.items() if name > answer.field}
+    yield (yaml_codec.encode(before) if before else "").encode() + b"%b:\n" % answer.field.encode()
+    for item in answer.items():
+        yield yaml_codec.encode([msgspec.json.decode(item)]).encode()
+    yield yaml_codec.encode(after).encode() if after else b""
+
+
 async def write(reply: Reply, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False) -> None:
     headers: Headers = [(b"date", _date()), (b"content-type", reply.content_type), *reply.headers]
     body = reply.body + b"\n" if reply.content_type == JSON and reply.body[-1:] == b"}" else reply.body
@@ -189,6 +228,21 @@ async def write_long(reply: LongReply, send: Send, asked: Mapping[bytes, bytes],
         bodies = _compressed_pieces(bodies)
     else:
         headers.append((b"content-length", b"%d" % size))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if without_body:
+        await send({"type": "http.response.body", "body": b""})
+        return
+    await _send_pieces(bodies, send)
+
+
+async def write_shaped(
+    reply: ShapedList, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False
+) -> None:
+    headers: Headers = [(b"date", _date()), (b"content-type", reply.content_type)]
+    bodies = pieces(reply.parts())
+    if b"gzip" in asked.get(b"accept-encoding", b""):
+        headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+        bodies = _compressed_pieces(bodies)
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     if without_body:
         await send({"type": "http.response.body", "body": b""})

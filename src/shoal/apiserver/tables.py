@@ -33,25 +33,31 @@ def included(asked: Query) -> str:
 def table(
     kind: Kind, objects: Sequence[Obj], *, form: Form, include: str, meta: Obj, now: datetime, headers: bool = True
 ) -> Obj:
-    layout = columns.layout_of(kind)
-    rows = []
-    for obj in objects:
-        row: Obj = {"cells": layout.cells(obj, now), "object": None}
-        if layout.conditions is not None and (conditions := layout.conditions(obj)):
-            row["conditions"] = conditions
-        if include == "Metadata":
-            row["object"] = metadata_only(obj, form)
-        elif include == "Object":
-            row["object"] = obj
-        rows.append(row)
-    definitions = [_definition(column) for column in layout.columns] if headers else []
+    rows = [row(kind, obj, form=form, include=include, now=now) for obj in objects]
+    return {**table_head(kind, form, meta, headers=headers), "rows": rows}
+
+
+def table_head(kind: Kind, form: Form, meta: Obj, *, headers: bool = True) -> Obj:
+    """A Table without its rows."""
+    definitions = [_definition(column) for column in columns.layout_of(kind).columns] if headers else []
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{form.version}",
         "metadata": meta,
         "columnDefinitions": definitions,
-        "rows": rows,
     }
+
+
+def row(kind: Kind, obj: Obj, *, form: Form, include: str, now: datetime) -> Obj:
+    layout = columns.layout_of(kind)
+    made: Obj = {"cells": layout.cells(obj, now), "object": None}
+    if layout.conditions is not None and (conditions := layout.conditions(obj)):
+        made["conditions"] = conditions
+    if include == "Metadata":
+        made["object"] = metadata_only(obj, form)
+    elif include == "Object":
+        made["object"] = obj
+    return made
 
 
 def _definition(column: Column) -> dict[str, Any]:
@@ -72,10 +78,6 @@ def metadata_only(obj: Obj, form: Form) -> Obj:
     }
 
 
-def metadata_list(objects: Sequence[Obj], form: Form, meta: Obj) -> Obj:
-    return {
-        "kind": "PartialObjectMetadataList",
-        "apiVersion": f"meta.k8s.io/{form.version}",
-        "metadata": meta,
-        "items": [metadata_only(obj, form) for obj in objects],
-    }
+def metadata_list_head(form: Form, meta: Obj) -> Obj:
+    """A PartialObjectMetadataList without its items."""
+    return {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}", "metadata": meta}

@@ -14,7 +14,7 @@ import msgspec
 from shoal.apiserver import bodies, malformed, query, rendering, replies, watching
 from shoal.apiserver.bodies import Body
 from shoal.apiserver.paths import Place
-from shoal.apiserver.replies import LongReply, Reply, Stream
+from shoal.apiserver.replies import LongReply, Reply, ShapedList, Stream
 from shoal.apiserver.request import Request
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.port import PatchType
@@ -34,7 +34,7 @@ class Verbs:
     def __init__(self, machinery: Machinery) -> None:
         self.machinery = machinery
 
-    async def read_many(self, request: Request, kind: Kind, place: Place) -> Reply | LongReply | Stream:
+    async def read_many(self, request: Request, kind: Kind, place: Place) -> Reply | LongReply | ShapedList | Stream:
         asked = request.query
         if place.watched or query.flag(asked, "watch"):
             return await self._watch(request, kind, place)
@@ -102,7 +102,7 @@ class Verbs:
             return replies.of_object(rendering.deleted(kind, outcome.stored))
         return rendering.one(kind, outcome.stored, form, request.query, self.machinery.clock.now())
 
-    async def delete_many(self, request: Request, kind: Kind, place: Place) -> Reply | LongReply:
+    async def delete_many(self, request: Request, kind: Kind, place: Place) -> Reply | LongReply | ShapedList:
         form = request.form()
         body = await _options_body(request)
         selection = query.list_options(request.query)
