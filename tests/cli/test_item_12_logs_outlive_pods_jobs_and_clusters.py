@@ -72,6 +72,29 @@ def test_every_attempt_is_printed_after_the_end_a_restart_and_a_deletion(
     assert "there is no job 'never'" in terminal("logs", "never", "--all-attempts", code=1)
 
 
+def test_logs_of_pods_that_are_kept_are_read_while_the_cluster_is_down(
+    cluster: LocalCluster, terminal: Terminal
+) -> None:
+    marks = terminal.folder / "marks"
+    marks.mkdir()
+    words = f"n=$(ls {marks} | wc -l); touch {marks}/$n; echo attempt $n; [ $n = 1 ]"
+    first = {"name": "before", "image": "any", "command": ["echo", "prepared"]}
+    main = {"name": "main", "image": "any", "command": ["sh", "-c", words]}
+    pod = {"restartPolicy": "OnFailure", "initContainers": [first], "containers": [main]}
+    job: Obj = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "stays"}}
+    terminal.submit({**job, "spec": {"template": {"spec": pod}}})
+    terminal("wait", "stays")
+    cluster.stop()
+    try:
+        kept = terminal("logs", "stays")
+        assert kept.splitlines()[1:] == ["attempt 1"], kept
+        assert terminal("logs", "stays", "--previous").endswith("attempt 0\n")
+        assert terminal("logs", "stays", "-c", "before").endswith("prepared\n")
+    finally:
+        cluster.start()
+    assert terminal("logs", "stays") == "attempt 1\n"
+
+
 def test_only_lines_since_then_are_printed(terminal: Terminal) -> None:
     terminal.submit(failing_twice("since", terminal.folder))
     terminal("wait", "since")

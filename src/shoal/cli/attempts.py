@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from shoal.cluster.port import LogOptions
 from shoal.kube.objects import Obj, key_of, uid_of
-from shoal.node.log_archive import ArchivedJob, ArchivedLog, archived
+from shoal.node.log_archive import ArchivedJob, ArchivedLog, archived, in_order, left_with_pods
 from shoal.node.logs import read_log
 
 if TYPE_CHECKING:
+    from shoal.cli.folders import DataFolder
     from shoal.cluster.port import Cluster
 
 
@@ -83,6 +84,30 @@ def archived_jobs(data: Path | None, namespace: str, word: str) -> list[Archived
         return []
     kind, _, name = word.rpartition("/")
     return [job for job in archived(data, namespace, name) if kind.lower().removesuffix("s") in ("", job.kind.lower())]
+
+
+def jobs_of_stopped(folder: DataFolder, namespace: str, word: str) -> list[ArchivedJob]:
+    """Of a cluster that does not run, so that nothing serves the logs that lie with pods: those too."""
+    from shoal.cli.orphans import stored_pods
+    from shoal.cluster.store.journal import StoreBroken
+
+    kind, _, name = word.rpartition("/")
+    jobs = {job.uid: job for job in archived_jobs(folder.path, namespace, word)}
+    try:
+        with folder.held():
+            pods = {uid_of(pod): pod for pod in stored_pods(folder)}
+    except StoreBroken:
+        pods = {}
+    for log in left_with_pods(folder.path, namespace, name, pods):
+        job = jobs.get(log.uid, ArchivedJob(folder.path, ()))
+        others = [each for each in job.logs if _run_of(each) != _run_of(log)]
+        jobs[log.uid] = replace(job, logs=tuple(in_order([*others, log])))
+    newest_first = sorted(jobs.values(), key=lambda job: job.logs[-1].accepted, reverse=True)
+    return [job for job in newest_first if kind.lower().removesuffix("s") in ("", job.kind.lower())]
+
+
+def _run_of(log: ArchivedLog) -> tuple[str, str, int]:
+    return log.pod, log.container, log.attempt
 
 
 def _is_asked(log: ArchivedLog, container: str) -> bool:

@@ -124,12 +124,16 @@ def _stopped(choice: Choice, name: str) -> Archive | None:
         is_there = True
     if is_there or choice.kubeconfig is not None or choice.context:
         return None
-    folder = DataFolder(choice.folder)
-    archive = Archive(folder.path, choice.namespace or "default", name)
-    if folder.running() is not None or not archive.jobs():
+    folder, namespace = DataFolder(choice.folder), choice.namespace or "default"
+    if not folder.store.exists() or folder.running() is not None:
         return None
-    click.echo(f"(no cluster runs in {folder.path}: these are the logs of pods that are gone)", err=True)
-    return archive
+    from shoal.cli.attempts import jobs_of_stopped
+
+    jobs = jobs_of_stopped(folder, namespace, name)
+    if not jobs:
+        return None
+    click.echo(f"(no cluster runs in {folder.path}: these are the logs that it kept)", err=True)
+    return Archive(folder.path, namespace, name, jobs)
 
 
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -175,11 +179,12 @@ class Archive:
     data: Path | None
     namespace: str
     word: str
+    of_stopped: Sequence[ArchivedJob] = ()  # all there are, of a cluster that does not run
 
-    def jobs(self) -> list[ArchivedJob]:
+    def jobs(self) -> Sequence[ArchivedJob]:
         from shoal.cli.attempts import archived_jobs
 
-        return archived_jobs(self.data, self.namespace, self.word)
+        return self.of_stopped or archived_jobs(self.data, self.namespace, self.word)
 
     def of(self, job: Found) -> ArchivedJob | None:
         from shoal.kube.objects import uid_of

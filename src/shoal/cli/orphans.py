@@ -54,7 +54,7 @@ def end_pods(folder: DataFolder) -> tuple[int, list[Obj]]:
     from shoal.node.lifecycle import DEFAULT_GRACE_SECONDS, spec_grace
     from shoal.node.orphans import stop_orphans
 
-    stored = {pod["metadata"]["uid"]: pod for pod in _stored_pods(folder)}
+    stored = {pod["metadata"]["uid"]: pod for pod in stored_pods(folder)}
 
     def grace_of(uid: str) -> float:
         return spec_grace(stored[uid]) if uid in stored else DEFAULT_GRACE_SECONDS
@@ -63,7 +63,8 @@ def end_pods(folder: DataFolder) -> tuple[int, list[Obj]]:
     return count, list(stored.values())
 
 
-def _stored_pods(folder: DataFolder) -> list[Obj]:
+def stored_pods(folder: DataFolder) -> list[Obj]:
+    """Of a cluster that does not run. The caller holds the folder."""
     from contextlib import closing
 
     from shoal.cluster.machinery import Machinery

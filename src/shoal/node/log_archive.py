@@ -12,7 +12,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,7 @@ class LogArchive:
         ]
         if not found:
             return
-        default = pod["spec"]["containers"][0]["name"] if pod is not None else ""
+        default = _default_container(pod)
         with self._lock:
             try:
                 self._take(record, record.job, found, default)
@@ -120,16 +120,7 @@ class LogArchive:
             _link(path, place / f"{file}{match['part'] or ''}")
             self._bytes = (self._bytes or 0) + size
             if match["part"] is None:
-                run = _run(record.containers.get(name), attempt)
-                ended = run.ended if run is not None else None
-                line = ArchivedLog(
-                    job=f"{job.kind}/{job.name}", uid=job.uid, task=job.task, pod=record.uid, container=name,
-                    attempt=attempt, file=file, accepted=record.accepted_at, is_default=default in (name, ""),
-                    started=run.started_at if run is not None else None, ended=ended.at if ended is not None else None,
-                    code=ended.exit_code if ended is not None else None,
-                    reason=ended.reason if ended is not None else "",
-                )  # fmt: skip
-                lines.append(msgspec.json.encode(line) + b"\n")
+                lines.append(msgspec.json.encode(_described(record, job, name, attempt, file, default)) + b"\n")
         with (place / INDEX).open("ab") as index:
             index.write(b"".join(lines))
         self._bytes = (self._bytes or 0) + sum(map(len, lines))
@@ -206,6 +197,46 @@ def archived(data: Path, namespace: str, name: str) -> list[ArchivedJob]:
     return [job for job in found if job.logs]
 
 
+def left_with_pods(data: Path, namespace: str, name: str, pods: Mapping[str, Obj]) -> list[ArchivedLog]:
+    """The logs of a job's pods in the data folder of a cluster that does not run; `file` is a whole path. `pods`: those
+    that the cluster has stored, by uid."""
+    found: list[ArchivedLog] = []
+    for path in sorted(data.glob("nodes/*/pods/*")):
+        record = PodFolder(path).load()
+        if record is None or record.job is None or (record.namespace, record.job.name) != (namespace, name):
+            continue
+        default = _default_container(pods.get(record.uid))
+        for log_file in sorted(_entries(path)):
+            match = _LOG.fullmatch(log_file.name)
+            if match is not None and match["part"] is None:
+                about = match["container"], int(match["attempt"])
+                found.append(_described(record, record.job, *about, str(log_file), default))
+    return found
+
+
+def in_order(logs: Iterable[ArchivedLog]) -> list[ArchivedLog]:
+    """By the time their pods came, and their attempts."""
+    return sorted(logs, key=lambda each: (each.accepted, each.started or each.accepted, each.attempt))
+
+
+def _default_container(pod: Obj | None) -> str:
+    return pod["spec"]["containers"][0]["name"] if pod is not None else ""
+
+
+def _described(
+    record: PodRecord, job: JobReference, container: str, attempt: int, file: str, default: str
+) -> ArchivedLog:
+    run = _run(record.containers.get(container), attempt)
+    ended = run.ended if run is not None else None
+    return ArchivedLog(
+        job=f"{job.kind}/{job.name}", uid=job.uid, task=job.task, pod=record.uid, container=container,
+        attempt=attempt, file=file, accepted=record.accepted_at, is_default=default in (container, ""),
+        started=run.started_at if run is not None else None, ended=ended.at if ended is not None else None,
+        code=ended.exit_code if ended is not None else None,
+        reason=ended.reason if ended is not None else "",
+    )  # fmt: skip
+
+
 def _read_index(job: Path) -> Iterator[ArchivedLog]:
     """Each log once, by the time its pod came and its attempt."""
     try:
@@ -219,7 +250,7 @@ def _read_index(job: Path) -> Iterator[ArchivedLog]:
         except msgspec.DecodeError:
             continue  # cut short by a crash or a full disk
         found[each.file] = each
-    yield from sorted(found.values(), key=lambda each: (each.accepted, each.started or each.accepted, each.attempt))
+    yield from in_order(found.values())
 
 
 def _earlier_runs(job: Path, record: PodRecord, task: str, container: str) -> int:
