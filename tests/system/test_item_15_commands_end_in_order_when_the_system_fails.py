@@ -102,7 +102,10 @@ def test_down_after_a_crash_ends_the_pods_that_were_left(shell: Shell, cluster: 
     process = shell.process()
     cluster.kill()
     assert "`shoal down` ends them" in shell("status", code=3)
-    assert "Ended 1 pod. " in shell("down")
+    said = shell("down")
+    assert "Ended 1 pod. " in said
+    assert "Pods of these have ended for good, " in said
+    assert said.endswith(": Framework stays (1 pod).\n")
     assert has_ended(process)
     assert shell("down") == f"No cluster runs in {shell.data}.\n"
     cluster.start()
@@ -139,6 +142,16 @@ def test_an_output_that_cannot_be_written_is_a_sentence(shell: Shell, cluster: L
     sentence = "Error: a file or the output cannot be written: No space left on device.\n"
     for words in (("get",), ("logs", "stays"), ("logs", "-f", "stays"), ("status",), ("--help",)):
         assert shell(*words, code=1, to=full) == sentence
+    assert cluster.pid
+
+
+def test_a_closed_output_is_a_sentence(shell: Shell, cluster: LocalCluster) -> None:
+    shell("submit", shell.job())
+    os.close(shell.process())
+    for words in (("get",), ("logs", "-f", "stays"), ("describe", "stays"), ("--help",)):
+        closed = ["sh", "-c", 'exec "$@" >&-', "sh", SHOAL, *words]
+        ended = subprocess.run(closed, env=shell.env, text=True, stderr=subprocess.PIPE)
+        assert (ended.returncode, ended.stderr.startswith("Error: "), ended.stderr.count("\n")) == (1, True, 1), words
     assert cluster.pid
 
 

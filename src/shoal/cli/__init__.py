@@ -13,6 +13,7 @@ def main() -> None:
     if is_heard:
         # Nothing is begun yet that would have to be ended: an early Ctrl-C ends the process and shows no trace.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    open_missing_streams()
     from shoal.cli.main import HEARS_INTERRUPTS, shoal
 
     try:
@@ -27,6 +28,19 @@ def sentence_of_system(failed: OSError) -> str:
     """What the system refused, such as a full disk, or standard output on one."""
     why = failed.strerror or str(failed)
     return f"{failed.filename}: {why}." if failed.filename else f"a file or the output cannot be written: {why}."
+
+
+def open_missing_streams() -> None:
+    """Give a process that was started without a standard stream (`shoal get >&-`) one that holds its number, so that no
+    file or connection gets it. Standard output then cannot be written, which ends the command with a sentence."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            how = os.O_WRONLY if number == 2 else os.O_RDONLY
+            held = os.open(os.devnull, how)
+            if held != number:
+                os.dup2(held, number)
+                os.close(held)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - a descriptor, for good
 
 
 def discard_unwritable_output() -> None:

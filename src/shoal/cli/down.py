@@ -67,6 +67,8 @@ def _end_orphans(data: DataFolder) -> None:
         click.echo(f"No cluster runs in {data.path}. Ending the pods it left running when it was killed ...")
         count, pods = end_pods(data)
     click.echo(f"Ended {_so_many(count, 'pod', 'pods')}. {afterwards(data, pods)}")
+    if ending := jobs_that_end(pods):
+        click.echo(f"Pods of these have ended for good, and their retry policies decide what follows: {ending}.")
 
 
 def jobs_that_end(pods: Iterable[Mapping[str, Any]]) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from shoal.cluster.kubernetes import KubernetesCluster
 
 KUBECONFIG = "KUBECONFIG"
-_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EPIPE)  # of files of this machine, not of a cluster
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EPIPE, errno.EBADF)  # of files of this machine, not of a cluster
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
