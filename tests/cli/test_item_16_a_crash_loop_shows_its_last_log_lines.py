@@ -60,3 +60,12 @@ def test_a_job_without_failures_has_no_such_section(terminal: Terminal) -> None:
     until_ready(terminal, "well")
     assert "Last log lines" not in terminal("describe", "well")
     terminal("delete", "well", "--no-wait")
+
+
+def test_a_program_that_does_not_exist_is_named_where_the_language_keeps_no_message(terminal: Terminal) -> None:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x", "command": ["nosuchprogram"]}]}
+    job: Obj = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "typo"}}
+    terminal.submit({**job, "spec": {"backoffLimit": 0, "template": {"spec": pod}}})
+    terminal("wait", "typo", code=127)
+    (_, line) = section(terminal("describe", "typo"))
+    assert line == 'exec: "nosuchprogram": executable file not found in $PATH'

@@ -32,3 +32,25 @@ def test_a_few_failures_keep_their_lines_and_other_tasks_are_counted_apart() -> 
     both = folded([*few, *failing("worker-0", 4)])
     assert [line for line in both if "worker-1" in line[1]] == few
     assert sum("worker-0" in sentence for _, sentence in both) == 1
+
+
+def running_again(times: int, *, is_failure_told: bool) -> list[Moment]:
+    moments = []
+    for run in range(times):
+        at = BEGIN + timedelta(minutes=run)
+        if is_failure_told:
+            moments.append((at, f"Run {run} of pet failed: no luck (code {run})."))
+        moments.append((at, f"Run {run + 1} of pet is open."))
+    return moments
+
+
+def test_many_runs_of_a_whole_job_are_one_line() -> None:
+    since, last = f"{BEGIN.astimezone():%H:%M:%S}", BEGIN + timedelta(minutes=8)
+    assert folded(running_again(9, is_failure_told=True)) == [
+        (last, f"pet failed as a whole 9 times since {since}, the last time: no luck (code 8).")
+    ]
+    assert folded(running_again(9, is_failure_told=False)) == [
+        (last, f"Run 9 of pet is open, the last of 9 since {since}.")
+    ]
+    few = running_again(3, is_failure_told=True)
+    assert folded(few) == few

@@ -18,6 +18,8 @@ _TOGETHER = timedelta(minutes=1)
 _MOST_FAILURES = 3  # of one task, each with its own lines
 _FAILURE = re.compile(r"(?P<task>\S+-\d+) failed in attempt (?P<attempt>\d+): (?P<why>.+)", re.DOTALL)
 _RETRY = re.compile(r"(?P<task>\S+-\d+) is tried again as attempt \d+.*", re.DOTALL)
+_RUN_FAILURE = re.compile(r"Run (?P<attempt>\d+) of (?P<job>\S+) failed: (?P<why>.+)", re.DOTALL)
+_RUN_OPENED = re.compile(r"Run (?P<attempt>\d+) of (?P<job>\S+) is open\.")
 _ABOUT_A_TASK = re.compile(r"(?P<role>\S+)-(?P<index>\d+) (?P<words>.+)", re.DOTALL)
 _OF_SEVERAL = {
     "was evicted": "were evicted",
@@ -48,8 +50,11 @@ class _Line:
 
 
 def without_repeats(moments: Iterable[Moment]) -> list[Moment]:
-    """A task that failed again and again as one line, in the place of the last failure."""
-    ordered = sorted(moments, key=lambda each: each[0])
+    """A task, or a whole job, that failed again and again as one line, in the place of the last failure."""
+    return _without_repeated_runs(_without_repeated_tasks(sorted(moments, key=lambda each: each[0])))
+
+
+def _without_repeated_tasks(ordered: list[Moment]) -> list[Moment]:
     failures: dict[str, list[tuple[datetime, int, str]]] = {}
     for moment, sentence in ordered:
         if found := _FAILURE.fullmatch(sentence):
@@ -65,6 +70,35 @@ def without_repeats(moments: Iterable[Moment]) -> list[Moment]:
         if found.re is _FAILURE and (moment, int(found["attempt"])) == (last, highest):
             times = f"{highest - lowest + 1} times since {first.astimezone():%H:%M:%S}"
             kept.append((moment, f"{found['task']} failed {times}, the last time: {why}"))
+    return kept
+
+
+def _without_repeated_runs(ordered: list[Moment]) -> list[Moment]:
+    """Runs of a whole job. Of a language that emits no Event for the failure of a run, the last start is left."""
+    failed: dict[str, list[tuple[datetime, int]]] = {}
+    opened: dict[str, list[tuple[datetime, int]]] = {}
+    for moment, sentence in ordered:
+        for pattern, runs in ((_RUN_FAILURE, failed), (_RUN_OPENED, opened)):
+            if found := pattern.fullmatch(sentence):
+                runs.setdefault(found["job"], []).append((moment, int(found["attempt"])))
+    kept: list[Moment] = []
+    for moment, sentence in ordered:
+        found = _RUN_FAILURE.fullmatch(sentence) or _RUN_OPENED.fullmatch(sentence)
+        job = found["job"] if found else ""
+        is_folded = len(failed.get(job, ())) > _MOST_FAILURES
+        known = (failed if is_folded else opened).get(job, [])
+        if found is None or len(known) <= _MOST_FAILURES or (found.re is _RUN_FAILURE and not is_folded):
+            kept.append((moment, sentence))
+            continue
+        (first, lowest), last = known[0], known[-1]
+        if found.re is not (_RUN_FAILURE if is_folded else _RUN_OPENED) or (moment, int(found["attempt"])) != last:
+            continue
+        since = f"since {first.astimezone():%H:%M:%S}"
+        if is_folded:
+            times = f"{last[1] - lowest + 1} times {since}"
+            kept.append((moment, f"{job} failed as a whole {times}, the last time: {found['why']}"))
+        else:
+            kept.append((moment, f"Run {last[1]} of {job} is open, the last of {last[1] - lowest + 1} {since}."))
     return kept
 
 

@@ -1,4 +1,4 @@
-"""The attempt of a running job that failed last, with the last lines of its log.
+"""The attempt of a job that failed last, with the last lines of its log.
 
 A crash loop ends no job, so the message of the task that ended the job is no help there. The log comes from the API
 while the pod exists, from the archive of a cluster on this machine afterwards.
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from shoal.cli.attempts import Attempt, archived_jobs
-from shoal.cli.reasons import LAST_LINES
+from shoal.cli.reasons import LAST_LINES, last_words
 from shoal.cli.views import tasks_of
 from shoal.cluster.port import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import LedgerUnreadable
-from shoal.engine import TaskRef
+from shoal.engine import JobState, TaskRef
 from shoal.kube import times
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, name_of, uid_of
@@ -26,6 +26,8 @@ from shoal.kube.objects import Obj, name_of, uid_of
 if TYPE_CHECKING:
     from shoal.cli.jobs import Found
     from shoal.cluster.port import Cluster
+
+_MOST_TRIED = 3  # attempts, where the log of the last one is empty or goes while it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +43,31 @@ class _Failure:
     code: int
     attempt: Attempt
     container: str = ""
+    message: str = ""  # of a container that was not started, which has no log
 
 
 async def last_failure(cluster: Cluster, job: Found, pods: list[Obj], data: Path | None) -> FailedAttempt | None:
-    """None where nothing failed, where the job is over, or where no log is left."""
+    """None where nothing failed, where no log is left, where the job is over and did not fail, and where its state has
+    the last message of the task that made it fail."""
     try:
         state = job.state
     except LedgerUnreadable:
         return None
-    if state.is_ended or state.is_held:
+    if (state.is_ended or state.is_held) and not _is_unexplained(state):
         return None
     is_rerun = state.run.number > 0
     archived = {view.name for view in tasks_of(state) if view.retries or is_rerun}
     failures = [*_of_pods(job, pods), *_of_archive(job, data, archived)]
-    if not failures:
-        return None
-    last = max(failures, key=lambda failure: failure.ended)
-    lines = await _tail(cluster, last)
-    return FailedAttempt(last.attempt.task, last.code, lines) if lines else None
+    for last in sorted(failures, key=lambda failure: failure.ended, reverse=True)[:_MOST_TRIED]:
+        if lines := await _tail(cluster, last) or tuple(last.message.splitlines()[-LAST_LINES:]):
+            return FailedAttempt(last.attempt.task, last.code, lines)
+    return None
+
+
+def _is_unexplained(state: JobState) -> bool:
+    """Whether a job has failed and its language keeps no message of the task that made it fail."""
+    outcome = state.run.outcome
+    return state.is_ended and outcome is not None and not outcome.is_ok and not last_words(state, outcome)
 
 
 def _of_pods(job: Found, pods: list[Obj]) -> Iterator[_Failure]:
@@ -74,7 +83,8 @@ def _of_pods(job: Found, pods: list[Obj]) -> Iterator[_Failure]:
                 ended = (state or {}).get("terminated") or {}
                 if ended.get("exitCode") and ended.get("finishedAt"):
                     attempt = Attempt(name or name_of(pod), pod=pod, is_previous=is_previous)
-                    yield _Failure(_seconds(ended["finishedAt"]), ended["exitCode"], attempt, each["name"])
+                    said = str(ended.get("message") or "")
+                    yield _Failure(_seconds(ended["finishedAt"]), ended["exitCode"], attempt, each["name"], said)
                     break
 
 
