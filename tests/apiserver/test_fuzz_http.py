@@ -16,7 +16,7 @@ from schemathesis import Case, GenerationMode
 
 from kit.api_server import Running, serve
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.kube import kinds, openapi, structural
+from shoal.kube import kinds, openapi, structural_schema
 
 GADGETS = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -77,7 +77,7 @@ def described(group: str, version: str, *members: kinds.Kind) -> Any:
 
 
 core = described("", "v1", kinds.POD, kinds.CONFIG_MAP, kinds.NODE)
-[GADGET] = structural.kinds_of(GADGETS)
+[GADGET] = structural_schema.kinds_of(GADGETS)
 custom = described("example.com", "v1", GADGET)
 
 

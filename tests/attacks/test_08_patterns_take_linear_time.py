@@ -15,7 +15,7 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects.framework.settings import settings
 from shoal.dialects.hypernodes import check
 from shoal.kube import kinds
-from shoal.kube.structural.patterns import BadPattern, compiled
+from shoal.kube.structural_schema.re2 import BadPattern, compiled
 from shoal.operator.scheduler.domains import _chosen
 
 PATTERNS = ["^(a+)+$", "^(a|a)*$", "^(a*)*b$", "(.*a){20}$", "^(a|aa)+$"]

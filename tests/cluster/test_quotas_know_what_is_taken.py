@@ -10,9 +10,9 @@ from kit.cluster_objects import key, machinery, obj, pod
 from shoal.cluster.machinery import Machinery
 from shoal.cluster.port import DeleteOptions, PatchType
 from shoal.kube import kinds, quotas
-from shoal.kube.amounts import Amounts
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
+from shoal.kube.pod_resources import Amounts
 from shoal.kube.quotas import taken, usage_of
 
 ENDING = {"scopes": ["Terminating"]}

@@ -17,7 +17,7 @@ from kit.whole_run import folder_of_the_run
 from shoal.dialects import dialect_of, dialects
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import Kind
-from shoal.kube.structural import crd_problems, crd_warnings
+from shoal.kube.structural_schema import crd_problems, crd_warnings
 
 
 def places(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

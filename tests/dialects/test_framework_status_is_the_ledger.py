@@ -30,7 +30,7 @@ from shoal.engine import (
     TaskState,
     Trigger,
 )
-from shoal.kube.structural import prune, validate
+from shoal.kube.structural_schema import prune, validate
 
 MOMENTS = st.integers(0, 10**9).map(lambda n: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=n))
 MAYBE = st.none() | MOMENTS

@@ -13,7 +13,7 @@ from shoal.dialects.gangs import POD_GROUP, QUEUE, definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 from shoal.operator.scheduler.admission import admit, judge_group, judge_queue
 
 NEAR = {"mode": "hard", "highestTierAllowed": 1}

@@ -15,7 +15,7 @@ from shoal.dialects.volcano.admission import MUTABLE, admit, admit_among, admit_
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 from shoal.operator.jobs.installing import admit as guard
 
 POD: Obj = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}

@@ -18,8 +18,8 @@ from kit.api_objects import serve
 from kit.volcano_jobs import policy, task, vcjob
 from kit.whole_run import folder_of_the_run
 from shoal.dialects.volcano import DIALECT, lifecycle, rules
-from shoal.kube.misfits import is_below
 from shoal.kube.objects import Obj
+from shoal.kube.schema_errors import is_below
 from shoal.operator.jobs import installing
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"

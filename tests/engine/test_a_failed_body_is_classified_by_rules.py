@@ -10,7 +10,7 @@ from kit.engine_world import T0
 from shoal.engine import Body, Container, ContainerEnd, Detail, Nature, Outcome, Phase
 from shoal.engine.classification import Classifier, classify, judged_container
 from shoal.engine.policies import Classify, ContainerPattern, Ending, Judged, PodPattern, Rule, Span
-from shoal.kube.structural.patterns import Pattern, compiled
+from shoal.kube.structural_schema.re2 import Pattern, compiled
 
 REST = Rule(Nature.UNKNOWN, phrase="Unrecognized")
 NO_CODE = Outcome(Nature.UNKNOWN, -300, "NoContainer")

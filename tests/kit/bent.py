@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 
 ODD: tuple[Any, ...] = (3, "s", [3], {"a": 3}, True, None)
 Steps = tuple[str | int, ...]

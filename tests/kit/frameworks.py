@@ -14,7 +14,7 @@ from shoal.dialects.framework import DIALECT, Settings, settings
 from shoal.dialects.framework.definition import schema
 from shoal.engine import AnchorRef, Body, Create, JobState, Setting, Step, TaskRef
 from shoal.kube.objects import Obj
-from shoal.kube.structural import validate
+from shoal.kube.structural_schema import validate
 
 UID = "c3f9e3a1-314d-4b5f-94b9-9287d15ac5d6"
 ANCHOR = "da3b7866-d1b2-45be-8222-ff85ac67ef23"

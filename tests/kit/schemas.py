@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema
-from shoal.kube.structural import schema_from
+from shoal.kube.structural_schema import schema_from
 
 TEXT: Obj = {"type": "string"}
 

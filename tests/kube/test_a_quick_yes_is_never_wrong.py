@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.kube import kinds, swift
+from shoal.kube import fast_validation, kinds
 from shoal.kube.schema import _is_clean
 from shoal.kube.schemas import schema_of
-from shoal.kube.structural import validate
-from shoal.kube.structural.fitting import _fits
-from shoal.kube.structural.reading import schema_below
+from shoal.kube.structural_schema import validate
+from shoal.kube.structural_schema.fast_path import _fits
+from shoal.kube.structural_schema.parse import schema_below
 
 NOW = "2026-02-28T23:59:59Z"
 POD = {
@@ -78,11 +78,11 @@ GOOD = {"n": 3, "when": NOW, "how": "one", "is": True, "set": ["a"], "all": [{"x
 CUSTOM = schema_below(LISTED)
 
 
-def is_sure(quick: swift.Swift, value: Any) -> bool:
-    return any(quick.is_sure(value) for _ in range(swift.BUSY))
+def is_sure(quick: fast_validation.Swift, value: Any) -> bool:
+    return any(quick.is_sure(value) for _ in range(fast_validation.BUSY))
 
 
-POD_TYPE, CUSTOM_TYPE = swift.decoding(POD_SCHEMA), swift.fitting(CUSTOM)
+POD_TYPE, CUSTOM_TYPE = fast_validation.decoding(POD_SCHEMA), fast_validation.fitting(CUSTOM)
 assert is_sure(POD_TYPE, POD), "from here on its types are asked"
 assert is_sure(CUSTOM_TYPE, GOOD)
 
@@ -112,7 +112,7 @@ def test_what_fits_quickly_fits(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("quick", "value"), [(POD_TYPE, POD), (CUSTOM_TYPE, GOOD), (CUSTOM_TYPE, {**GOOD, "when": None})]
 )
-def test_the_usual_is_sure_once_its_schema_is_busy(quick: swift.Swift, value: Any) -> None:
+def test_the_usual_is_sure_once_its_schema_is_busy(quick: fast_validation.Swift, value: Any) -> None:
     assert is_sure(quick, value)
 
 
@@ -129,5 +129,5 @@ def test_what_is_wrong_is_never_sure(part: Any) -> None:
 
 
 def test_a_schema_that_contains_itself_is_left_to_the_slow_walk() -> None:
-    quick = swift.decoding(schema_of(kinds.CUSTOM_RESOURCE_DEFINITION))
+    quick = fast_validation.decoding(schema_of(kinds.CUSTOM_RESOURCE_DEFINITION))
     assert not is_sure(quick, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"})

@@ -12,8 +12,8 @@ from kit import schemas as made
 from kit.schemas import TEXT, custom, fields, items
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.structural import apply_defaults, prune, schema_from, validate
-from shoal.kube.structural.values import go_float
+from shoal.kube.structural_schema import apply_defaults, prune, schema_from, validate
+from shoal.kube.structural_schema.validate import go_float
 
 
 def text(**more: Any) -> Obj:

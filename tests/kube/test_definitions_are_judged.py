@@ -16,7 +16,15 @@ from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
 from shoal.kube.schema import drop_unknown, type_problem
 from shoal.kube.schemas import schema_of
-from shoal.kube.structural import accepted, apply_defaults, crd_problems, crd_warnings, kinds_of, prune, validate
+from shoal.kube.structural_schema import (
+    accepted,
+    apply_defaults,
+    crd_problems,
+    crd_warnings,
+    kinds_of,
+    prune,
+    validate,
+)
 
 ROOT = "spec.validation.openAPIV3Schema"
 AT_A = f"{ROOT}.properties[spec].properties[a]"

@@ -6,7 +6,7 @@ from kit.schemas import TEXT, definition, fields, spec_schema, version
 from shoal.kube.kinds import Column, Kind, Scale
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of
-from shoal.kube.structural import accepted, crd_problems, crd_warnings, kinds_of
+from shoal.kube.structural_schema import accepted, crd_problems, crd_warnings, kinds_of
 
 
 def text(**more: Any) -> Obj:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.kube.errors import ApiError
 from shoal.kube.patching import json_patch
-from shoal.kube.patching.values import same
+from shoal.kube.patching.json_values import same
 
 Case = tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]
 

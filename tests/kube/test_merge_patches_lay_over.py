@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from shoal.kube.errors import ApiError
 from shoal.kube.patching import merge_patch
+from shoal.kube.patching.json_values import same, without_nulls
 from shoal.kube.patching.merge_patch import merged
-from shoal.kube.patching.values import same, without_nulls
 
 TABLE: list[tuple[Any, Any, Any]] = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),

@@ -11,7 +11,7 @@ import schemathesis
 from kit.schemas import TEXT, definition, fields, version
 from shoal.kube.kinds import BUILT_IN, NAMESPACE, POD, Kind
 from shoal.kube.openapi import document, v2
-from shoal.kube.structural import kinds_of
+from shoal.kube.structural_schema import kinds_of
 
 SCALE = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
 (WIDGET,) = kinds_of(

@@ -11,7 +11,7 @@ import pytest
 from shoal.kube.kinds import BUILT_IN, POD, SERVICE, Kind
 from shoal.kube.schema import Schema
 from shoal.kube.schemas import groups, named, package, schema_of
-from shoal.kube.schemas.notation import Package
+from shoal.kube.schemas.schema_dsl import Package
 
 
 def places(schema: Schema, seen: set[int]) -> Iterator[Schema]:
@@ -103,7 +103,7 @@ def test_a_schema_of_schemas_refers_back_to_itself() -> None:
 def test_importing_builds_nothing() -> None:
     program = "import sys, shoal.kube.schemas; print(*(name for name in sys.modules if 'schemas.' in name))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["shoal.kube.schemas.notation"]
+    assert told.stdout.split() == ["shoal.kube.schemas.schema_dsl"]
 
 
 def test_the_notation_says_all_there_is_to_say() -> None:

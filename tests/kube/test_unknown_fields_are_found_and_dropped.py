@@ -11,7 +11,7 @@ from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE
 from shoal.kube.objects import Obj
 from shoal.kube.schema import drop_unknown, is_clean, type_problem, unknown_fields
 from shoal.kube.schemas import schema_of
-from shoal.kube.structural import schema_from
+from shoal.kube.structural_schema import schema_from
 
 
 def pod(**spec: object) -> Obj:

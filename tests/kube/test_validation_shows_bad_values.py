@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shoal.kube.errors import Cause
-from shoal.kube.validation.fields import (
+from shoal.kube.validation.errors import (
     duplicate,
     entries,
     forbidden,

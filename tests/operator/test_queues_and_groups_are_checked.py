@@ -16,7 +16,7 @@ from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import ApiError, forbidden
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from shoal.kube.objects import Obj
-from shoal.kube.structural import kinds_of
+from shoal.kube.structural_schema import kinds_of
 from shoal.operator.scheduler.admission import admit
 from shoal.operator.webhook import answer, validated
 

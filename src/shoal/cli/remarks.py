@@ -8,8 +8,8 @@ from shoal.cli.manifests import Manifest
 from shoal.dialects import dialect_of
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
-from shoal.kube.misfits import Misfit, UnknownField, misfits, nearest, strangers
 from shoal.kube.objects import Obj
+from shoal.kube.schema_errors import Misfit, UnknownField, misfits, nearest, strangers
 from shoal.kube.schemas import schema_of
 
 _FLOW_GROUP = "flow.volcano.sh"

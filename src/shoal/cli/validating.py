@@ -26,9 +26,9 @@ from shoal.engine import JobState
 from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
-from shoal.kube.misfits import is_below, path_of, without
 from shoal.kube.objects import Key, Obj
-from shoal.kube.validation.fields import invalid
+from shoal.kube.schema_errors import is_below, path_of, without
+from shoal.kube.validation.errors import invalid
 from shoal.node.images import Images
 from shoal.operator.jobs.installing import admit
 from shoal.operator.scheduler.admission import admit as admit_queues_and_groups

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.structural import NO_FIELD
+from shoal.kube.structural_schema import NO_FIELD
 
 
 @dataclass(frozen=True, slots=True)

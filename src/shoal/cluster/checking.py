@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.admission import Admission, together
-from shoal.kube import defaults, kinds, selectors, structural, validation
+from shoal.kube import defaults, kinds, selectors, structural_schema, validation
 from shoal.kube.errors import ApiError, Cause, bad_request, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path, name_of
@@ -82,7 +82,7 @@ def _drop_nulls(obj: Obj, names: tuple[str, ...]) -> None:
 
 def _kept(kind: Kind, obj: Obj) -> Obj:
     if kind.custom:
-        return structural.prune(schema_of(kind), obj)
+        return structural_schema.prune(schema_of(kind), obj)
     return drop_unknown(schema_of(kind), obj)
 
 
@@ -131,7 +131,7 @@ def fill_defaults(kind: Kind, obj: Obj, old: Obj | None = None) -> None:
     _drop_empty(obj["metadata"], _EMPTY_IS_ABSENT)
     if kind.custom:
         filled = frozenset(name for name in obj if old.get(name) is obj[name]) if old is not None else frozenset[str]()
-        structural.apply_defaults(schema_of(kind), obj, but=filled)
+        structural_schema.apply_defaults(schema_of(kind), obj, but=filled)
     else:
         _drop_empty(obj, _EMPTY_DATA_IS_ABSENT)
         defaults.apply_defaults(kind, obj)
@@ -152,11 +152,11 @@ def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False, admission: 
     causes = validation.validate_create(kind, obj, allow_loopback=allow_loopback)
     if kind.custom:
         own = admission.check(obj, None) if admission is not None else []
-        causes = together(own, causes + structural.validate(schema_of(kind), obj))
+        causes = together(own, causes + structural_schema.validate(schema_of(kind), obj))
     elif admission is not None:
         causes += admission.check(obj, None)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
-        causes += structural.crd_problems(obj)
+        causes += structural_schema.crd_problems(obj)
     if causes:
         raise invalid(kind, name_of(obj), causes)
 
@@ -173,11 +173,11 @@ def check_change(
     causes = validation.validate_update(kind, new, old, subresource, allow_loopback=allow_loopback)
     if kind.custom:
         own = admission.check(new, old) if admission is not None else []
-        causes = together(own, causes + structural.validate(schema_of(kind), new, old))
+        causes = together(own, causes + structural_schema.validate(schema_of(kind), new, old))
     elif admission is not None:
         causes += admission.check(new, old)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):
-        causes += structural.crd_problems(new)
+        causes += structural_schema.crd_problems(new)
     if causes:
         raise invalid(kind, name_of(new), causes)
 
@@ -192,7 +192,7 @@ def remarks(kind: Kind, obj: Obj, judged: Container[str]) -> tuple[str, ...]:
         )
     if kind != kinds.CUSTOM_RESOURCE_DEFINITION:
         return ()
-    return tuple(structural.crd_warnings(obj, is_judged=name_of(obj) in judged))
+    return tuple(structural_schema.crd_warnings(obj, is_judged=name_of(obj) in judged))
 
 
 def is_same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ from shoal.cluster.records import Stored
 from shoal.cluster.selection import fields_of
 from shoal.cluster.store import Row, Store, Table
 from shoal.cluster.strategies import Rules, rules_of
-from shoal.kube import kinds, structural
+from shoal.kube import kinds, structural_schema
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import no_such_path, not_found, too_large
 from shoal.kube.kinds import Kind
@@ -156,7 +156,7 @@ class Core:
             self._by_kind.pop((kind.group, kind.version, kind.kind), None)
 
     def _publish(self, definition: Obj) -> None:
-        served = structural.kinds_of(definition) if is_true(definition, "Established") else ()
+        served = structural_schema.kinds_of(definition) if is_true(definition, "Established") else ()
         if not served:
             return
         version = next(v["name"] for v in definition["spec"]["versions"] if v.get("storage"))

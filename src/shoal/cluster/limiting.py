@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from shoal.cluster.records import Stored
 from shoal.cluster.store import Table
 from shoal.kube import kinds
-from shoal.kube.amounts import Amounts, amounts
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Key, Obj, at_path, name_of
+from shoal.kube.pod_resources import Amounts, amounts
 from shoal.kube.quotas import Tally, is_for, unsaid, usage_of, written
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from copy import deepcopy
 from shoal.dialects.schemas import definition
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, annotations_of
-from shoal.kube.structural import kinds_of
+from shoal.kube.structural_schema import kinds_of
 
 GROUP = "scheduling.volcano.sh"
 VERSION = "v1beta1"

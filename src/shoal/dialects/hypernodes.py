@@ -13,8 +13,8 @@ from shoal.dialects.schemas import definition
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path
-from shoal.kube.structural import kinds_of
-from shoal.kube.structural.patterns import BadPattern, compiled
+from shoal.kube.structural_schema import kinds_of
+from shoal.kube.structural_schema.re2 import BadPattern, compiled
 
 MAX_MEMBERS = 1024  # bounds the cost of the CEL rules, which the API server estimates before it accepts them
 MAX_PATTERN_LENGTH = 1024

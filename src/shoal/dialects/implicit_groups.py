@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP
-from shoal.kube.amounts import requests_of
 from shoal.kube.counts import count_in
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, owner_reference
+from shoal.kube.pod_resources import requests_of
 from shoal.kube.quantity import Quantity
 
 SCHEDULER = "volcano"

@@ -10,8 +10,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from shoal.kube.errors import Cause
-from shoal.kube.misfits import path_of, plain
-from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
+from shoal.kube.schema_errors import path_of, plain
+from shoal.kube.validation.errors import forbidden, invalid, not_supported, required
 
 _TYPES = {
     "int_type": "an integer",

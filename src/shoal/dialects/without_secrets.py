@@ -12,7 +12,7 @@ from shoal.engine import Job
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import SECRET
 from shoal.kube.objects import Obj, at_path
-from shoal.kube.validation.fields import forbidden
+from shoal.kube.validation.errors import forbidden
 
 PLUGIN = "ssh"
 _WHY = "the operator was installed without a right to Secrets: let an administrator run shoal install --ssh-plugin"

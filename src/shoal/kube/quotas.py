@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shoal.kube.amounts import Amounts, add, amounts, limits_of, requests_of
 from shoal.kube.objects import Key, Obj, at_path
+from shoal.kube.pod_resources import Amounts, add, amounts, limits_of, requests_of
 from shoal.kube.quantity import Family, Quantity
 
 OVER = ("Succeeded", "Failed")

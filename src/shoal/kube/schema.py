@@ -2,7 +2,7 @@
 
 A `Schema` says what stands at one place: its JSON type, its fields, how lists and maps merge, and the words
 `kubectl explain` prints. The trees of the built-in kinds are declared in `shoal.kube.schemas`; those of custom
-resources are read from their definition by `shoal.kube.structural`. Nothing here knows a kind by name.
+resources are read from their definition by `shoal.kube.structural_schema`. Nothing here knows a kind by name.
 
 Every write asks two questions: is each value of the right type, and is each field known? `is_clean` answers both
 in one walk, which almost always says yes; only after a no do `type_problem` and `unknown_fields` walk again to
@@ -18,7 +18,7 @@ from dataclasses import field as attribute
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from shoal.kube import swift
+from shoal.kube import fast_validation
 from shoal.kube.formats import base64_problem, micro_time_problem, quantity_problem, time_problem
 from shoal.kube.objects import Obj
 
@@ -81,7 +81,7 @@ def is_clean(schema: Schema, value: Any) -> bool:
     A clean object has no `type_problem`, no `unknown_fields`, and `drop_unknown` leaves it as it is. The one walk
     of the hot path: whoever needs all three answers asks this first.
     """
-    if swift.decoding(schema).is_sure(value):
+    if fast_validation.decoding(schema).is_sure(value):
         return True
     try:
         return _is_clean(schema, value)
@@ -171,7 +171,7 @@ def type_problem(schema: Schema, obj: Any) -> str | None:
     """The first value of a wrong type, as the API server's decoder words it; None when every type is right.
 
     A custom resource is decoded into no struct, so only its metadata has types to get wrong here; the rest is
-    judged by `shoal.kube.structural.validate`.
+    judged by `shoal.kube.structural_schema.validate`.
     """
     if schema.custom:
         return _custom_type_problem(schema, obj)

@@ -18,11 +18,11 @@ from typing import Any
 from shoal.cluster.clock import Clock, Timer
 from shoal.cluster.port import Cluster
 from shoal.cluster.reflecting import Change, Reflector
-from shoal.kube.amounts import Amounts, amounts
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, at_path, is_leaving, labels_of, name_of, uid_of
+from shoal.kube.pod_resources import Amounts, amounts
 from shoal.kube.quotas import OVER, PLAIN, Tally, written
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse

@@ -18,7 +18,7 @@ from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
-from shoal.kube.structural import kinds_of
+from shoal.kube.structural_schema import kinds_of
 from shoal.logs import Logger
 from shoal.operator.deployment import PART_OF, marked
 

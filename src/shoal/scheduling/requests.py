@@ -1,10 +1,10 @@
-"""Amounts as people read them. What a pod asks for is worked out in `shoal.kube.amounts`, for whoever asks."""
+"""Amounts as people read them. What a pod asks for is worked out in `shoal.kube.pod_resources`, for whoever asks."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from shoal.kube.amounts import Amounts, add, amounts, requests_of
+from shoal.kube.pod_resources import Amounts, add, amounts, requests_of
 
 __all__ = ["Amounts", "add", "amounts", "requests_of", "shown"]
 

@@ -26,7 +26,7 @@ from shoal.engine.policies import Gate, GroupGate, Reaction
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
-from shoal.kube.structural import kinds_of
+from shoal.kube.structural_schema import kinds_of
 
 RECORDED = "shoal.dev/gang-scheduler"  # on a job: whom its gang was handed to
 LEFT_OUT = "shoal.dev/left-out"  # on a group: what of the gang its scheduler cannot be told

@@ -20,7 +20,7 @@ from shoal.engine.policies import Opens
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import PRIORITY_CLASS, Kind
 from shoal.kube.objects import Obj, at_path
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 
 GROUP = "kueue.x-k8s.io"
 VERSIONS = ("v1beta2", "v1beta1")  # newest first; what is written here is the same in both

@@ -14,7 +14,7 @@ from shoal.dialects.schemas import PRESERVED, definition, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema
-from shoal.kube.structural import kinds_of, schema_from
+from shoal.kube.structural_schema import kinds_of, schema_from
 
 _COLUMNS: tuple[Obj, ...] = (
     {"name": "State", "type": "string", "jsonPath": ".status.state", "description": "What the Framework does now"},

@@ -16,7 +16,7 @@ from shoal.dialects.framework.outcomes import CONFLICT, PERMANENT, TRANSIENT, UN
 from shoal.dialects.mistakes import StrictModel
 from shoal.engine import Nature
 from shoal.engine.policies import ContainerPattern, PodPattern, Rule, Span
-from shoal.kube.structural.patterns import BadPattern, Pattern, compiled
+from shoal.kube.structural_schema.re2 import BadPattern, Pattern, compiled
 
 RESERVED = (range(-999, 1), range(200, 220))
 

@@ -17,12 +17,12 @@ from shoal.dialects.framework.rendering import filled
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
-from shoal.kube.misfits import is_below, misfits, path_of, without
 from shoal.kube.objects import Obj
 from shoal.kube.schema import drop_unknown
+from shoal.kube.schema_errors import is_below, misfits, path_of, without
 from shoal.kube.schemas import named
 from shoal.kube.validation import validate_create
-from shoal.kube.validation.fields import required
+from shoal.kube.validation.errors import required
 
 
 def foresee(manifest: Obj) -> list[Cause]:

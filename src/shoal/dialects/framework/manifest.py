@@ -18,10 +18,10 @@ from shoal.dialects.framework import templates, transitions
 from shoal.dialects.limits import LARGEST_JOB, WITHIN_LIMIT, too_many, within_limit
 from shoal.dialects.mistakes import Model, causes
 from shoal.kube.errors import Cause
-from shoal.kube.misfits import misfits
 from shoal.kube.objects import Obj
+from shoal.kube.schema_errors import misfits
 from shoal.kube.schemas import named
-from shoal.kube.validation.fields import duplicate, invalid, required
+from shoal.kube.validation.errors import duplicate, invalid, required
 
 NAME_PATTERN = "^[a-z0-9]{1,63}$"
 NAME = re.compile(NAME_PATTERN, re.ASCII)
@@ -226,8 +226,8 @@ def _repeated_roles(spec: Any) -> list[Cause]:
 def default(manifest: Obj) -> Obj:
     """The manifest as it is stored: defaults filled in, fields of the pod templates under their proper names."""
     from shoal.dialects.framework.definition import schema
-    from shoal.kube.patching.values import clone
-    from shoal.kube.structural import apply_defaults
+    from shoal.kube.patching.json_values import clone
+    from shoal.kube.structural_schema import apply_defaults
 
     made: Obj = clone(manifest)
     apply_defaults(schema(), made)

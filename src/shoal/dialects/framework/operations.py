@@ -9,8 +9,8 @@ from typing import Any
 from shoal.dialects.framework import templates
 from shoal.dialects.framework.foreseeing import foresee
 from shoal.dialects.framework.manifest import roles_of, tasks_of
-from shoal.kube.misfits import strangers
 from shoal.kube.objects import Obj, annotations_of, at_path
+from shoal.kube.schema_errors import strangers
 from shoal.kube.schemas import named
 
 _POLICY = "frameworkAttemptCompletionPolicy"

@@ -18,7 +18,7 @@ from shoal.dialects.framework.failures import SHIPPED, Failure, rules
 from shoal.dialects.mistakes import StrictModel, causes
 from shoal.engine.policies import Rule
 from shoal.kube.errors import Cause
-from shoal.kube.validation.fields import duplicate, invalid
+from shoal.kube.validation.errors import duplicate, invalid
 
 _RIGHT = {
     "code": "the completion code of the entry",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path
-from shoal.kube.validation.fields import forbidden
+from shoal.kube.validation.errors import forbidden
 
 _PATH = "spec.executionType"
 _UNSAID = "Start"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from shoal.engine import Nature, Outcome
 from shoal.engine.policies import Classify, ContainerPattern, PodPattern, Rule, Span
 from shoal.kube.objects import Obj
-from shoal.kube.structural.patterns import compiled
+from shoal.kube.structural_schema.re2 import compiled
 
 COMPLETE = Outcome(Nature.OK, phrase="CompletionsReached", text="Reached expected number of succeeded pods")
 BY_SUCCESS_POLICY = Outcome(Nature.OK, phrase="SuccessPolicy", text="Matched rules at index 0")

@@ -47,8 +47,8 @@ from shoal.engine.policies import (
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
-from shoal.kube.validation.fields import invalid
-from shoal.kube.validation.succeeding import size_of, spans_of
+from shoal.kube.validation.errors import invalid
+from shoal.kube.validation.success_policy import size_of, spans_of
 
 ROLE = "pod"
 FINALIZER = "batch.kubernetes.io/job-tracking"

@@ -16,10 +16,10 @@ from shoal.kube.counts import count_in
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
-from shoal.kube.misfits import strangers
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
+from shoal.kube.schema_errors import strangers
 from shoal.kube.schemas import schema_of
 from shoal.kube.validation import validate_create
 

@@ -38,7 +38,7 @@ from shoal.engine.policies import (
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import REPLICA_SET, REPLICA_SET_V1BETA1
 from shoal.kube.objects import Obj, at_path, is_leaving, name_of, namespace_of, uid_of
-from shoal.kube.validation.fields import invalid
+from shoal.kube.validation.errors import invalid
 
 ROLE = "replica"
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is made again

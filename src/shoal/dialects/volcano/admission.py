@@ -24,7 +24,7 @@ from shoal.kube import names as kube_names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.kube.quantity import BadQuantity, Quantity
-from shoal.kube.validation.fields import duplicate, forbidden, invalid, required
+from shoal.kube.validation.errors import duplicate, forbidden, invalid, required
 
 LONGEST_POD_NAME = 63
 ROOT_QUEUE = "root"

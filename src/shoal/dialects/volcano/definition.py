@@ -13,7 +13,7 @@ from shoal.dialects.volcano.names import GROUP, VERSION
 from shoal.dialects.volcano.status import Status
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
-from shoal.kube.structural import kinds_of
+from shoal.kube.structural_schema import kinds_of
 
 _COLUMNS: tuple[Obj, ...] = (
     {"name": "STATUS", "type": "string", "jsonPath": ".status.state.phase", "description": "What the Job does now"},

@@ -27,7 +27,7 @@ from shoal.engine.policies import Companion, Giving, GroupPlan, Life
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 
 PART = "shoal.dev/part"  # on a companion: which one it is
 SERVICE_PART, HOSTS, KEYS, HEAD = "svc", "hosts", "ssh", "ray-head"

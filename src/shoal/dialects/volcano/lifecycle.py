@@ -14,7 +14,7 @@ from shoal.dialects.volcano.outcomes import ABORTED, COMPLETED, TERMINATED
 from shoal.engine import Action, Happening, Outcome
 from shoal.engine.policies import Reaction
 from shoal.kube.errors import Cause
-from shoal.kube.validation.fields import invalid, not_supported, required
+from shoal.kube.validation.errors import invalid, not_supported, required
 
 ANY = "*"
 # JobUpdated may be written and is never raised, so it stands for no happening.

@@ -18,7 +18,7 @@ from shoal.dialects.mistakes import Model
 from shoal.dialects.schemas import PRESERVED
 from shoal.dialects.volcano import rules
 from shoal.kube.objects import Obj, at_path
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 
 MAX_RETRY = 3
 DEFAULT_QUEUE = "default"

@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails
 from shoal.dialects.mistakes import causes
 from shoal.dialects.volcano.manifest import Spec, default
 from shoal.kube.errors import Cause
-from shoal.kube.misfits import is_below
 from shoal.kube.objects import Obj
+from shoal.kube.schema_errors import is_below
 
 _PASSES = 8  # each goes one level up at least where something is missing; no spec is as deep
 _OBJECTS = ("model_type", "model_attributes_type", "dict_type")

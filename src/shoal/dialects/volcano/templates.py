@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
-from shoal.kube.misfits import is_below, misfits, path_of, strangers, without
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 from shoal.kube.schema import drop_unknown
+from shoal.kube.schema_errors import is_below, misfits, path_of, strangers, without
 from shoal.kube.schemas import named
 from shoal.kube.validation import validate_create
-from shoal.kube.validation.fields import required
+from shoal.kube.validation.errors import required
 
 _STAND_IN = {"name": "pod", "namespace": "default", "uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"}
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.kube.apply import client_side
-from shoal.kube.apply.comparing import differences, spoken_of
+from shoal.kube.apply.field_diff import differences, spoken_of
 from shoal.kube.apply.fieldsets import FieldSet, difference, intersection, union
-from shoal.kube.apply.managers import (
+from shoal.kube.apply.managed_fields import (
     APPLY,
     UPDATE,
     Entry,
@@ -28,11 +28,11 @@ from shoal.kube.apply.managers import (
     without,
     written,
 )
-from shoal.kube.apply.merging import Emptied, merged, prune
-from shoal.kube.apply.places import Place, place_of
+from shoal.kube.apply.merge import Emptied, merged, prune
+from shoal.kube.apply.typed_schema import Place, place_of
 from shoal.kube.errors import bad_request
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import same, without_nulls
+from shoal.kube.patching.json_values import same, without_nulls
 from shoal.kube.schema import Schema
 
 __all__ = ["apply", "track"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 
-from shoal.kube.apply.comparing import differences, spoken_of
+from shoal.kube.apply.field_diff import differences, spoken_of
 from shoal.kube.apply.fieldsets import FieldSet, difference
-from shoal.kube.apply.places import Place
+from shoal.kube.apply.typed_schema import Place
 from shoal.kube.objects import Obj, annotations_of
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 
 KUBECTL = "kubectl"
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from shoal.kube.defaults import storage
-from shoal.kube.defaults.filling import amount, amounts, below, each, fill, fill_missing
+from shoal.kube.defaults.helpers import amount, amounts, below, each, fill, fill_missing
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import ZERO, Quantity
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.kube.defaults.filling import below, fill, fill_missing
+from shoal.kube.defaults.helpers import below, fill, fill_missing
 from shoal.kube.defaults.pods import apply_to_template
 from shoal.kube.objects import Obj
 

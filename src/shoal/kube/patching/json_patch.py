@@ -14,7 +14,7 @@ from typing import Any
 
 from shoal.kube.errors import ApiError, bad_request, too_large
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import clone, does_not_fit, json_type, same
+from shoal.kube.patching.json_values import clone, does_not_fit, json_type, same
 
 MOST_OPERATIONS = 10_000
 MOST_COPIED_BYTES = 3 * 1024 * 1024  # by all copy operations together: copying can double an object each time

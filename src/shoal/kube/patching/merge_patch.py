@@ -6,7 +6,7 @@ from typing import Any
 
 from shoal.kube.errors import bad_request
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import json_type, without_nulls
+from shoal.kube.patching.json_values import json_type, without_nulls
 
 
 def merge_patch(obj: Obj, patch: Any) -> Obj:

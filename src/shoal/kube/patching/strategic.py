@@ -13,7 +13,7 @@ from typing import Any
 
 from shoal.kube.errors import ApiError, bad_request
 from shoal.kube.objects import Obj
-from shoal.kube.patching.values import clone, json_type, shown
+from shoal.kube.patching.json_values import clone, json_type, shown
 from shoal.kube.schema import Schema
 
 DIRECTIVE = "$patch"

@@ -1,6 +1,6 @@
 """What objects of each kind look like: `schema_of(kind)`.
 
-The built-in kinds are declared here, a module per family, in the notation of `shoal.kube.schemas.notation`. They are
+The built-in kinds are declared here, a module per family, in the notation of `shoal.kube.schemas.schema_dsl`. They are
 complete: a field no program of ours acts on is declared all the same, so that nobody's manifest is called wrong.
 Nothing is built before it is asked for. The schema of a custom resource is read from its definition.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from shoal.kube.kinds import Kind
 from shoal.kube.schema import Schema
-from shoal.kube.schemas.notation import Package
+from shoal.kube.schemas.schema_dsl import Package
 
 # group -> prefix of component names, the texts that declare it (module.NAME), the groups whose types it uses.
 _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -50,7 +50,7 @@ def schema_of(kind: Kind) -> Schema:
         return named(kind.kind, kind.group)
     known = _custom.get(kind)
     if known is None or known[0] is not kind.openapi:
-        from shoal.kube.structural import schema_from
+        from shoal.kube.structural_schema import schema_from
 
         known = _custom[kind] = (kind.openapi, schema_from(kind.openapi))
     return known[1]

@@ -3,7 +3,7 @@
 `validate_create` and `validate_update` take an object whose types were checked and whose defaults are
 filled in, and return the causes for a 422 answer, in the order a real API server gives them; an empty list
 means the object may be stored. Each family of kinds has a module; the rules are generators that yield
-`Cause`s. Custom kinds get the metadata rules here and their schema's rules from `shoal.kube.structural`;
+`Cause`s. Custom kinds get the metadata rules here and their schema's rules from `shoal.kube.structural_schema`;
 a CustomResourceDefinition's own rules are there too.
 """
 
@@ -21,10 +21,10 @@ from shoal.kube.validation import (
     config,
     endpoints,
     events,
-    governing,
     metadata,
     pod_updates,
     pods,
+    policy,
     services,
     storage,
     workloads,
@@ -51,9 +51,9 @@ _CREATE: dict[tuple[str, str], Create] = {
         kinds.LEASE: cluster.lease_on_create,
         kinds.PERSISTENT_VOLUME: storage.volume_on_create,
         kinds.PERSISTENT_VOLUME_CLAIM: storage.claim_on_create,
-        kinds.RESOURCE_QUOTA: governing.quota_on_create,
-        kinds.POD_DISRUPTION_BUDGET: governing.budget_on_create,
-        kinds.STORAGE_CLASS: governing.storage_class_on_create,
+        kinds.RESOURCE_QUOTA: policy.quota_on_create,
+        kinds.POD_DISRUPTION_BUDGET: policy.budget_on_create,
+        kinds.STORAGE_CLASS: policy.storage_class_on_create,
         kinds.EVENT: events.on_create,
         kinds.EVENT_V1: events.v1_on_create,
         kinds.REPLICA_SET: workloads.replica_set_on_create,
@@ -75,9 +75,9 @@ _UPDATE: dict[tuple[str, str], Update] = {
         kinds.LEASE: cluster.lease_on_update,
         kinds.PERSISTENT_VOLUME: storage.volume_on_update,
         kinds.PERSISTENT_VOLUME_CLAIM: storage.claim_on_update,
-        kinds.RESOURCE_QUOTA: governing.quota_on_update,
-        kinds.POD_DISRUPTION_BUDGET: governing.budget_on_update,
-        kinds.STORAGE_CLASS: governing.storage_class_on_update,
+        kinds.RESOURCE_QUOTA: policy.quota_on_update,
+        kinds.POD_DISRUPTION_BUDGET: policy.budget_on_update,
+        kinds.STORAGE_CLASS: policy.storage_class_on_update,
         kinds.EVENT: events.on_update,
         kinds.EVENT_V1: events.v1_on_update,
         kinds.REPLICA_SET: workloads.replica_set_on_update,
@@ -94,7 +94,7 @@ _SUBRESOURCE: dict[tuple[str, str, str], Update] = {
         (kinds.NAMESPACE, "status"): cluster.namespace_on_status,
         (kinds.NAMESPACE, "finalize"): cluster.namespace_on_finalize,
         (kinds.PERSISTENT_VOLUME_CLAIM, "status"): storage.claim_on_status,
-        (kinds.RESOURCE_QUOTA, "status"): governing.quota_on_status,
+        (kinds.RESOURCE_QUOTA, "status"): policy.quota_on_status,
     }.items()
 }
 _ENDPOINTS, _SLICES = _place(kinds.ENDPOINTS), _place(kinds.ENDPOINT_SLICE)

@@ -9,7 +9,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import LEASE, NAMESPACE, NODE, PRIORITY_CLASS
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata, placement, resources
-from shoal.kube.validation.fields import IMMUTABLE, duplicate, entries, forbidden, invalid
+from shoal.kube.validation.errors import IMMUTABLE, duplicate, entries, forbidden, invalid
 from shoal.kube.validation.formats import named, network, optional_choice
 
 HIGHEST_USER_PRIORITY = 1_000_000_000

@@ -13,7 +13,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import CONFIG_MAP, SECRET
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata
-from shoal.kube.validation.fields import IMMUTABLE, forbidden, invalid, required, too_long
+from shoal.kube.validation.errors import IMMUTABLE, forbidden, invalid, required, too_long
 from shoal.kube.validation.formats import named
 
 LIMIT_BYTES = 1024 * 1024

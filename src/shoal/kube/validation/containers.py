@@ -13,7 +13,7 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.validation import env, probes, resources, security
-from shoal.kube.validation.fields import (
+from shoal.kube.validation.errors import (
     duplicate,
     entries,
     forbidden,

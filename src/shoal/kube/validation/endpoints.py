@@ -13,7 +13,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import ENDPOINT_SLICE, ENDPOINTS
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata
-from shoal.kube.validation.fields import IMMUTABLE, duplicate, entries, invalid, required, too_many
+from shoal.kube.validation.errors import IMMUTABLE, duplicate, entries, invalid, required, too_many
 from shoal.kube.validation.formats import (
     PROTOCOLS,
     address,

@@ -10,7 +10,7 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
-from shoal.kube.validation.fields import invalid, not_supported, required
+from shoal.kube.validation.errors import invalid, not_supported, required
 from shoal.kube.validation.formats import named, no_backsteps, required_name
 
 FIELD_PATHS = (

@@ -10,7 +10,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import EVENT, EVENT_V1
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata
-from shoal.kube.validation.fields import IMMUTABLE, invalid, required
+from shoal.kube.validation.errors import IMMUTABLE, invalid, required
 from shoal.kube.validation.formats import named
 
 _ELSEWHERE = "does not match event.namespace"

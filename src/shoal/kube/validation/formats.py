@@ -14,7 +14,7 @@ from typing import Any
 
 from shoal.kube import names
 from shoal.kube.errors import Cause
-from shoal.kube.validation.fields import NEGATIVE, forbidden, invalid, not_supported, required
+from shoal.kube.validation.errors import NEGATIVE, forbidden, invalid, not_supported, required
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _WORTH_REMEMBERING = 64  # long values are rare, and many of them would fill the memory

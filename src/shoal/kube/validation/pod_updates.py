@@ -15,9 +15,9 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata, placement, pods
-from shoal.kube.validation.fields import IMMUTABLE, entries, forbidden, invalid, not_supported, required
+from shoal.kube.validation.errors import IMMUTABLE, entries, forbidden, invalid, not_supported, required
 from shoal.kube.validation.formats import address, named, parsed_address
-from shoal.kube.validation.selecting import shown_term
+from shoal.kube.validation.selectors import shown_term
 
 _MAY_CHANGE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"

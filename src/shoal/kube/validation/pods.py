@@ -13,7 +13,15 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 from shoal.kube.validation import containers, metadata, placement, resources, security, volumes
-from shoal.kube.validation.fields import duplicate, entries, forbidden, invalid, not_supported, required, too_long
+from shoal.kube.validation.errors import (
+    duplicate,
+    entries,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from shoal.kube.validation.formats import address, choice, labels, named, number_between, optional_choice
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")

@@ -14,7 +14,7 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
-from shoal.kube.validation.fields import (
+from shoal.kube.validation.errors import (
     NEGATIVE,
     duplicate,
     entries,

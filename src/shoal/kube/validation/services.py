@@ -9,7 +9,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import SERVICE
 from shoal.kube.objects import Obj
 from shoal.kube.validation import metadata
-from shoal.kube.validation.fields import duplicate, entries, forbidden, invalid, not_supported, required
+from shoal.kube.validation.errors import duplicate, entries, forbidden, invalid, not_supported, required
 from shoal.kube.validation.formats import (
     PROTOCOLS,
     address,

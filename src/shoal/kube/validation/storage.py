@@ -10,10 +10,18 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import ZERO, Quantity
-from shoal.kube.validation import metadata, sources
-from shoal.kube.validation.fields import IMMUTABLE, NOT_POSITIVE, entries, forbidden, invalid, not_supported, required
+from shoal.kube.validation import metadata, volume_sources
+from shoal.kube.validation.errors import (
+    IMMUTABLE,
+    NOT_POSITIVE,
+    entries,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from shoal.kube.validation.formats import at_most_one, named, optional_choice
-from shoal.kube.validation.selecting import label_selector, node_selector, shown_term
+from shoal.kube.validation.selectors import label_selector, node_selector, shown_term
 
 _ACCESS = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")
@@ -24,9 +32,9 @@ _SOURCES = (
     "azureDisk", "scaleIO", "local", "storageos", "csi",
 )  # fmt: skip
 _RULES: dict[str, Callable[[Obj, str], Iterator[Cause]]] = {
-    "hostPath": sources.host_path,
-    "nfs": sources.nfs,
-    "local": sources.local,
+    "hostPath": volume_sources.host_path,
+    "nfs": volume_sources.nfs,
+    "local": volume_sources.local,
 }
 
 

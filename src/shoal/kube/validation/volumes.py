@@ -9,8 +9,8 @@ from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
-from shoal.kube.validation import env, sources, storage
-from shoal.kube.validation.fields import duplicate, entries, forbidden, invalid, required
+from shoal.kube.validation import env, storage, volume_sources
+from shoal.kube.validation.errors import duplicate, entries, forbidden, invalid, required
 from shoal.kube.validation.formats import at_most_one, file_mode, file_path, required_name
 
 # The order in which an API server looks for a source: the first it finds counts, the others are one too many.
@@ -179,12 +179,12 @@ def ephemeral_claim_name(volume: Obj, pod_name: str, path: str) -> Iterator[Caus
 
 _RULES: dict[str, Callable[[Obj, str], Iterator[Cause]]] = {
     "emptyDir": empty_dir,
-    "hostPath": sources.host_path,
+    "hostPath": volume_sources.host_path,
     "secret": _secret,
     "configMap": _config_map,
     "downwardAPI": _downward,
     "persistentVolumeClaim": _claim,
-    "nfs": sources.nfs,
+    "nfs": volume_sources.nfs,
     "projected": _projected,
     "ephemeral": _ephemeral,
     "image": _image,

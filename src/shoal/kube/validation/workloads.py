@@ -10,11 +10,19 @@ from shoal.kube.kinds import DEPLOYMENT, JOB, REPLICA_SET
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.validation import metadata, pods
-from shoal.kube.validation.fields import IMMUTABLE, NEGATIVE, as_json, entries, forbidden, invalid, not_supported
-from shoal.kube.validation.fields import required as missing
+from shoal.kube.validation.errors import (
+    IMMUTABLE,
+    NEGATIVE,
+    as_json,
+    entries,
+    forbidden,
+    invalid,
+    not_supported,
+)
+from shoal.kube.validation.errors import required as missing
 from shoal.kube.validation.formats import at_most_all, figure, labels, named, number_or_percent
-from shoal.kube.validation.selecting import label_selector
-from shoal.kube.validation.succeeding import success_policy
+from shoal.kube.validation.selectors import label_selector
+from shoal.kube.validation.success_policy import success_policy
 
 _STRATEGIES = ("Recreate", "RollingUpdate")
 _MOST_AT_ONCE = 100_000

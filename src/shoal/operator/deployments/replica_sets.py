@@ -17,7 +17,7 @@ from shoal.kube.counts import count_in
 from shoal.kube.kinds import REPLICA_SET
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of, namespace_of
 from shoal.kube.owners import owner_reference
-from shoal.kube.patching.values import clone
+from shoal.kube.patching.json_values import clone
 
 HASH = "pod-template-hash"
 _PREFIX = "deployment.kubernetes.io"

@@ -19,8 +19,8 @@ from shoal.dialects.hypernodes import check as check_hypernode
 from shoal.dialects.implicit_groups import SCHEDULER
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import POD, Kind
-from shoal.kube.misfits import Misfit, Steps, misfits
 from shoal.kube.objects import Obj, annotations_of, at_path, key_of, name_of
+from shoal.kube.schema_errors import Misfit, Steps, misfits
 from shoal.kube.schemas import named, schema_of
 from shoal.scheduling.groups import Queue
 from shoal.scheduling.opening import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cluster.reflecting import Change
 from shoal.kube.objects import Obj, labels_of
 from shoal.kube.selectors import from_label_selector
-from shoal.kube.structural.patterns import compiled
+from shoal.kube.structural_schema.re2 import compiled
 from shoal.logs import Logger
 from shoal.scheduling.groups import HyperNode
 

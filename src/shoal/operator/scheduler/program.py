@@ -20,7 +20,7 @@ from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
 from shoal.kube.objects import Key, Obj
-from shoal.kube.structural import kinds_of
+from shoal.kube.structural_schema import kinds_of
 from shoal.logs import Logger
 from shoal.operator.definitions import Discovering, Unserved, ensure
 from shoal.operator.deployment import marked

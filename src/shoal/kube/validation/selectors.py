@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shoal.kube import names
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.validation.fields import entries, forbidden, invalid, required
+from shoal.kube.validation.errors import entries, forbidden, invalid, required
 from shoal.kube.validation.formats import labels, named
 
 _VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"

@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.validation.fields import forbidden, invalid, not_supported, required
+from shoal.kube.validation.errors import forbidden, invalid, not_supported, required
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from shoal.kube import swift
+from shoal.kube import fast_validation
 from shoal.kube.schema import Schema
-from shoal.kube.structural.formats import reads_as
+from shoal.kube.structural_schema.formats import reads_as
 
 _RANGES = {"int32": range(-(2**31), 2**31)}
 _INT64 = range(-(2**63), 2**63)
@@ -33,7 +33,7 @@ def fits(schema: Schema, obj: Any, old: Any) -> bool:
         if not below.custom:
             if "restricts" in below.rules and not _is_named_as_before(child, was.get(name)):
                 return False
-        elif not (swift.fitting(below).is_sure(child) or _fits(below, child)):
+        elif not (fast_validation.fitting(below).is_sure(child) or _fits(below, child)):
             return False
     return True
 

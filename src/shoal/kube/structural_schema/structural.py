@@ -13,11 +13,11 @@ from typing import Any
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.schema import unknown_fields
-from shoal.kube.structural.keywords import children, keyword_problems
-from shoal.kube.structural.patterns import BadPattern, compiled
-from shoal.kube.structural.reading import schema_below
-from shoal.kube.structural.values import validate
-from shoal.kube.validation.fields import forbidden, invalid, required
+from shoal.kube.structural_schema.keywords import children, keyword_problems
+from shoal.kube.structural_schema.parse import schema_below
+from shoal.kube.structural_schema.re2 import BadPattern, compiled
+from shoal.kube.structural_schema.validate import validate
+from shoal.kube.validation.errors import forbidden, invalid, required
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 # With a status subresource the status is judged by properties.status alone: conditions at the root would be lost.

@@ -14,8 +14,16 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import Column, Kind, Scale
 from shoal.kube.names import dns_1035_label, dns_subdomain
 from shoal.kube.objects import Obj
-from shoal.kube.structural.shapes import schema_problems, schema_warnings
-from shoal.kube.validation.fields import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
+from shoal.kube.structural_schema.structural import schema_problems, schema_warnings
+from shoal.kube.validation.errors import (
+    IMMUTABLE,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")

@@ -2,7 +2,7 @@
 
 Nearly every object written is right, so what a write pays for is the walk that finds nothing. The types made here may
 turn down what is right (a rare way to write a time), but never let pass what is wrong: whoever is turned down is
-judged in full by the walks of `shoal.kube.schema` and `shoal.kube.structural`, which also have the words. Making the
+judged in full by the walks of `shoal.kube.schema` and `shoal.kube.structural_schema`, which also have the words. Making the
 types costs as much as some hundred slow walks, so it waits until a schema has proved busy; a schema they cannot
 express (one that contains itself, a rule they do not know) stays with the slow walk for good.
 """
@@ -77,7 +77,7 @@ def decoding(schema: Schema) -> Swift:
 
 @lru_cache(maxsize=KNOWN_SCHEMAS)
 def fitting(schema: Schema) -> Swift:
-    """Whether a custom schema has nothing to complain about: `shoal.kube.structural.fitting`."""
+    """Whether a custom schema has nothing to complain about: `shoal.kube.structural_schema.fast_path`."""
     return Swift(schema, _fitting)
 
 

@@ -11,9 +11,9 @@ from shoal.kube.kinds import POD_DISRUPTION_BUDGET, RESOURCE_QUOTA, STORAGE_CLAS
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
 from shoal.kube.validation import metadata
-from shoal.kube.validation.fields import IMMUTABLE, NEGATIVE, forbidden, invalid, required
+from shoal.kube.validation.errors import IMMUTABLE, NEGATIVE, forbidden, invalid, required
 from shoal.kube.validation.formats import at_most_all, named, number_or_percent, optional_choice
-from shoal.kube.validation.selecting import label_selector
+from shoal.kube.validation.selectors import label_selector
 
 _BINDING = ("Immediate", "WaitForFirstConsumer")
 _RECLAIM = ("Delete", "Retain")

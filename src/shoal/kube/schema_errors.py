@@ -15,7 +15,7 @@ from typing import Any
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema, is_clean
-from shoal.kube.validation.fields import invalid
+from shoal.kube.validation.errors import invalid
 
 Steps = tuple[str | int, ...]
 

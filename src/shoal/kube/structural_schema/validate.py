@@ -17,10 +17,18 @@ import msgspec
 
 from shoal.kube.errors import Cause
 from shoal.kube.schema import Schema
-from shoal.kube.structural.fitting import fits
-from shoal.kube.structural.formats import reads_as
-from shoal.kube.structural.patterns import BadPattern, compiled
-from shoal.kube.validation.fields import duplicate, invalid, not_supported, quote, required, too_long, too_many
+from shoal.kube.structural_schema.fast_path import fits
+from shoal.kube.structural_schema.formats import reads_as
+from shoal.kube.structural_schema.re2 import BadPattern, compiled
+from shoal.kube.validation.errors import (
+    duplicate,
+    invalid,
+    not_supported,
+    quote,
+    required,
+    too_long,
+    too_many,
+)
 
 _MISSING: Any = object()
 _LARGEST_EXACT = 2**53 - 1  # a float up to here may stand for an integer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.validation.fields import invalid, required
+from shoal.kube.validation.errors import invalid, required
 from shoal.kube.validation.formats import no_backsteps, optional_choice
 
 HOST_PATH_TYPES = (

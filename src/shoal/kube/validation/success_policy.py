@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.validation.fields import NEGATIVE, entries, invalid
-from shoal.kube.validation.fields import required as missing
+from shoal.kube.validation.errors import NEGATIVE, entries, invalid
+from shoal.kube.validation.errors import required as missing
 
 Spans = tuple[tuple[int, int], ...]  # first and last of each
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.kube.apply.fieldsets import FieldSet, is_member
-from shoal.kube.apply.places import Doubled, Form, Place
-from shoal.kube.patching.values import clone
+from shoal.kube.apply.typed_schema import Doubled, Form, Place
+from shoal.kube.patching.json_values import clone
 
 _EITHER = (Form.FIELDS, Form.FREE)
 _LISTS = (Form.KEYED, Form.SET)

@@ -12,10 +12,10 @@ enforced; `crd_warnings` says so at the place where somebody relies on them.
 
 from __future__ import annotations
 
-from shoal.kube.structural.definitions import accepted, crd_problems, crd_warnings, kinds_of
-from shoal.kube.structural.filling import apply_defaults, prune
-from shoal.kube.structural.reading import schema_from
-from shoal.kube.structural.values import NO_FIELD, validate
+from shoal.kube.structural_schema.crd import accepted, crd_problems, crd_warnings, kinds_of
+from shoal.kube.structural_schema.parse import schema_from
+from shoal.kube.structural_schema.prune_default import apply_defaults, prune
+from shoal.kube.structural_schema.validate import NO_FIELD, validate
 
 __all__ = [
     "NO_FIELD",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.kube.apply.fieldsets import HERE, FieldSet, as_member, paths
-from shoal.kube.apply.places import Doubled, Form, Place
-from shoal.kube.patching.values import shown
+from shoal.kube.apply.typed_schema import Doubled, Form, Place
+from shoal.kube.patching.json_values import shown
 
 _ABSENT = object()
 _EITHER = (Form.FIELDS, Form.FREE)
