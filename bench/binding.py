@@ -25,11 +25,11 @@ from fleet import BARE, JOBS, Following, Operated, make_namespaces, plane
 from harness import Metric
 
 from kit.operators import operator
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import DeleteOptions
+from shoal.cluster.informer import Change
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.shapes import Nameplate
-from shoal.cluster.port import DeleteOptions
-from shoal.cluster.reflecting import Change
+from shoal.cluster.kubernetes.field_decoders import Nameplate
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Obj

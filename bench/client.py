@@ -19,10 +19,10 @@ from typing import Any
 from harness import Metric
 
 from kit import control_plane
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import EventType
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.shapes import Ordinary
-from shoal.cluster.port import EventType
+from shoal.cluster.kubernetes.field_decoders import Ordinary
 from shoal.kube.kinds import NAMESPACE, POD, SERVICE_ACCOUNT
 
 PODS = 2_000

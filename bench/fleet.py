@@ -30,10 +30,10 @@ from kit.hollow import HollowNodes
 from kit.installed import until
 from kit.operated import OperatedKeeper
 from kit.operators import OperatorProcess, operator
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.shapes import Ordinary
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.kubernetes.field_decoders import Ordinary
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import NAMESPACE, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj

@@ -25,9 +25,9 @@ from kit.node_credentials import node_kubeconfig
 from kit.ordinary_user import usable_python
 from kit.pods import phase_is, wait_for_pod
 from kit.shore import ended, log_of, reached, token_of
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import DeleteOptions
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import DeleteOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, POD, SECRET, SERVICE_ACCOUNT, Kind

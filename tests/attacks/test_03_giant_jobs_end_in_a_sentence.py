@@ -14,7 +14,7 @@ from kit.native_world import SimulatedReplicaSets, job, replica_set
 from kit.scenario import SimulatedWorld, World
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cluster.faults import Call
+from shoal.cluster.fault_injection import Call
 from shoal.dialects.dialect import Dialect, ManifestInvalid
 from shoal.dialects.framework import DIALECT as FRAMEWORKS
 from shoal.dialects.native import jobs, replicasets

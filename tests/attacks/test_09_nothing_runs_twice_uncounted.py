@@ -15,7 +15,7 @@ import pytest
 from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, SimulatedWorld
-from shoal.cluster.faults import Call, When
+from shoal.cluster.fault_injection import Call, When
 from shoal.kube.kinds import CONFIG_MAP, POD
 
 

@@ -17,8 +17,8 @@ from kit.native_world import job
 from kit.pods import config, container, pod, running_agent, wait_for_pod
 from kit.volcano_jobs import task, vcjob
 from shoal.apiserver.app import build
+from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.machinery import Machinery
 from shoal.cluster.store import StoreBroken
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT as VOLCANO

@@ -12,7 +12,7 @@ from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from kit.watched_jobs import Unwatchable, running, spoil
 from shoal.cli.following import Follower
 from shoal.cli.jobs import Found
-from shoal.cluster.port import LogOptions, OutcomeUnknown
+from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError, unavailable

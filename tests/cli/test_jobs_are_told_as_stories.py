@@ -14,7 +14,7 @@ from shoal.cli.describe import surroundings
 from shoal.cli.jobs import Found
 from shoal.cli.stories import story
 from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import EVENT, POD
 

@@ -17,7 +17,7 @@ from shoal.cli.reaching import told_in_sentences
 from shoal.cli.run import Interruption, _make_namespace
 from shoal.cli.stories import World, story
 from shoal.cli.views import job_row
-from shoal.cluster.port import LogOptions, OutcomeUnknown, Page
+from shoal.cluster.client import LogOptions, OutcomeUnknown, Page
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError, already_exists, forbidden, unavailable

@@ -8,7 +8,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
 from kit.api_server import Running
-from shoal.cluster.port import Usage
+from shoal.cluster.client import Usage
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from kit.control_plane import ControlPlane
 from kit.kubernetes_plane import kubernetes_plane
 from kit.places import Place, Reached
 from kit.whole_run import folder_of_the_run
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 
 __all__ = ["kubernetes_plane"]

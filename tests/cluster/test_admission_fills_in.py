@@ -7,8 +7,8 @@ from ipaddress import IPv4Network, ip_address
 import pytest
 
 from kit.cluster_objects import key, machinery, obj, pod, refusal
-from shoal.cluster.core import Settings
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
+from shoal.cluster.registry import Settings
 from shoal.kube import kinds
 
 

@@ -30,16 +30,16 @@ from kit.scripted_server import (
     silence,
     stream,
 )
+from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.cluster.clock import Timer
-from shoal.cluster.connecting import Connection, Shown
-from shoal.cluster.connecting.tokens import TokenFile
 from shoal.cluster.fencing import Deposed, Fenced
+from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.kubeconfig import Connection, Shown
+from shoal.cluster.kubeconfig.token_file import TokenFile
 from shoal.cluster.kubernetes import KubernetesCluster, Settings, Unreachable, opened
-from shoal.cluster.kubernetes.pacing import Bounds
-from shoal.cluster.kubernetes.shapes import Ordinary
-from shoal.cluster.kubernetes.watching import lines_of
-from shoal.cluster.port import LogOptions, OutcomeUnknown
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.kubernetes.field_decoders import Ordinary
+from shoal.cluster.kubernetes.flow_control import Bounds
+from shoal.cluster.kubernetes.watch import lines_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, LEASE
 

@@ -18,8 +18,8 @@ from kit.authorities import Authority
 from kit.control_plane import ControlPlane
 from kit.scripted_server import answer, refusal, scripted
 from shoal.cli.main import shoal
-from shoal.cluster.connecting import Connection, from_kubeconfig
-from shoal.cluster.connecting.trusting import Trust
+from shoal.cluster.kubeconfig import Connection, from_kubeconfig
+from shoal.cluster.kubeconfig.tls import Trust
 from shoal.cluster.kubernetes import KubernetesCluster, Unreachable, opened
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD

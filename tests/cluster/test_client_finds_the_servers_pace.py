@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.cluster.kubernetes.pacing import Bounds, Line, Pace
-from shoal.cluster.kubernetes.retrying import Failure, Patience, pause_after
-from shoal.cluster.port import OutcomeUnknown
+from shoal.cluster.client import OutcomeUnknown
+from shoal.cluster.kubernetes.flow_control import Bounds, Line, Pace
+from shoal.cluster.kubernetes.retry import Failure, Patience, pause_after
 
 
 def test_the_limit_grows_fast_until_the_first_sign_of_trouble() -> None:

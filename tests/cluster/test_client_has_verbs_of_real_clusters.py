@@ -16,10 +16,10 @@ from kit.asking import answer_becomes
 from kit.cluster_objects import config_map, pod
 from kit.control_plane import ControlPlane
 from kit.places import Reached, define_widgets, new_namespace
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import DeleteOptions, ExecRequest, LogOptions, Streams
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.shapes import Ordinary
-from shoal.cluster.port import DeleteOptions, ExecRequest, LogOptions, Streams
+from shoal.cluster.kubernetes.field_decoders import Ordinary
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD, SECRET, Kind
 from shoal.kube.objects import name_of

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kit.authorities import Authority
-from shoal.cluster.connecting import Shown
-from shoal.cluster.connecting.trusting import Trust
-from shoal.cluster.kubernetes import exchange
-from shoal.cluster.kubernetes.exchange import Exchange, NoWay, Unheard
+from shoal.cluster.kubeconfig import Shown
+from shoal.cluster.kubeconfig.tls import Trust
+from shoal.cluster.kubernetes import connection_pool
+from shoal.cluster.kubernetes.connection_pool import Exchange, NoWay, Unheard
 from shoal.cluster.kubernetes.http1 import Answer
 from shoal.cluster.kubernetes.request import Request
 
@@ -289,7 +289,7 @@ async def test_an_answer_that_nobody_waits_for_ends_the_connection() -> None:
 
 
 async def test_connections_that_waited_too_long_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(connection_pool, "KEPT_SECONDS", 0.0)
     async with raw([OK], [OK], [OK]) as (served, asking):
         for number in range(3):
             await ask(asking)

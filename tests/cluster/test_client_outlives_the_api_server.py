@@ -11,9 +11,9 @@ from kit.api import Api
 from kit.cluster_objects import config_map
 from kit.control_plane import Keeper, kept
 from kit.whole_run import needs_a_control_plane
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import Unreachable, opened
-from shoal.cluster.reflecting import Change, Reflector
 from shoal.kube.kinds import CONFIG_MAP
 from shoal.kube.objects import Key
 

@@ -12,9 +12,9 @@ import pytest
 
 from kit.control_plane import ControlPlane
 from kit.places import new_namespace
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import DeleteOptions, ExecRequest, LogOptions, Streams
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import DeleteOptions, ExecRequest, LogOptions, Streams
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD
 

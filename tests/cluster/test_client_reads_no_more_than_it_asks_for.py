@@ -8,10 +8,10 @@ import pytest
 
 from kit.cluster_objects import config_map, pod
 from kit.places import Reached
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import EventType
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
-from shoal.cluster.kubernetes.shapes import Nameplate, Ordinary
-from shoal.cluster.port import EventType
+from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Obj

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.kubernetes import Unreachable
-from shoal.cluster.kubernetes.hearing import Hearing
-from shoal.cluster.kubernetes.retrying import Failure
-from shoal.cluster.port import OutcomeUnknown
+from shoal.cluster.kubernetes.retry import Failure
+from shoal.cluster.kubernetes.server_health import Hearing
 from shoal.kube.errors import ApiError
 
 URL = "https://cluster:6443"

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from kit.cluster_objects import config_map
 from kit.scripted_server import answer, bookmark, end, refusal, scripted, stream
-from shoal.cluster.connecting import Connection
+from shoal.cluster.kubeconfig import Connection
 from shoal.cluster.kubernetes import opened
 from shoal.kube.kinds import CONFIG_MAP, LEASE
 from shoal.operator.metrics import Metrics

@@ -20,12 +20,12 @@ from kit.hollow import HollowNodes
 from kit.installed import FRAMEWORK, state_of, until
 from kit.older_server import Older
 from kit.operators import operator
-from shoal.cluster.channels import V4, V5
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import DeleteOptions, ExecRequest, Streams
+from shoal.cluster.exec_streams import V4, V5
+from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.discovering import Version
-from shoal.cluster.port import DeleteOptions, ExecRequest, Streams
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.kubernetes.discovery import Version
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.kinds import NODE as NODE_KIND

@@ -18,13 +18,13 @@ import pytest
 
 from kit.cluster_objects import config_map
 from kit.scripted_server import ScriptedServer, answer, hang_up, refusal, reset, scripted, stream
+from shoal.cluster.client import ExecRequest, LogOptions, Streams
 from shoal.cluster.clock import SystemClock
-from shoal.cluster.connecting import Connection, Shown
-from shoal.cluster.connecting.tokens import bearer
+from shoal.cluster.informer import Reflector
+from shoal.cluster.kubeconfig import Connection, Shown
+from shoal.cluster.kubeconfig.token_file import bearer
 from shoal.cluster.kubernetes import KubernetesCluster, Settings, opened
-from shoal.cluster.kubernetes.retrying import Patience
-from shoal.cluster.port import ExecRequest, LogOptions, Streams
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.kubernetes.retry import Patience
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kit.cluster_objects import config_map, define, definition, key, machinery, names, obj, refusal
-from shoal.cluster.port import PatchType
-from shoal.cluster.records import WriteOptions
+from shoal.cluster.client import PatchType
+from shoal.cluster.types import WriteOptions
 from shoal.kube import kinds
 
 CRD = kinds.CUSTOM_RESOURCE_DEFINITION

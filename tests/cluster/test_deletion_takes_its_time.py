@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import config_map, key, machinery, names, obj, pod, refusal
-from shoal.cluster.port import DeleteOptions, PatchType, Preconditions, Propagation
-from shoal.cluster.records import ListOptions
+from shoal.cluster.client import DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.types import ListOptions
 from shoal.kube import kinds
 
 

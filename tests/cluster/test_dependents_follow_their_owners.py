@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import config_map, define, key, machinery, names, obj, owned_by
-from shoal.cluster.port import DeleteOptions, PatchType, Propagation
+from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.kube import kinds
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import key, machinery, names, obj, pod
+from shoal.cluster.client import PatchType
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import PatchType
-from shoal.cluster.recording import NORMAL, WARNING, Recorder
-from shoal.cluster.records import ListOptions
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
+from shoal.cluster.types import ListOptions
 from shoal.kube import kinds
 
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from shoal.cluster import channels
-from shoal.cluster.channels import Input
+from shoal.cluster import exec_streams
+from shoal.cluster.exec_streams import Input
 
 
 async def all_of(given: Input) -> bytes:
@@ -17,9 +17,9 @@ async def all_of(given: Input) -> bytes:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_whoever_reads_now_and_then_reads_what_was_written(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "UNREAD_BYTES", 50)
-    monkeypatch.setattr(channels, "SPILLED_BYTES", 200)
-    monkeypatch.setattr(channels, "PIECE_BYTES", 13)
+    monkeypatch.setattr(exec_streams, "UNREAD_BYTES", 50)
+    monkeypatch.setattr(exec_streams, "SPILLED_BYTES", 200)
+    monkeypatch.setattr(exec_streams, "PIECE_BYTES", 13)
     chance, given, read = random.Random(seed), Input(), b""
     pieces = [chance.randbytes(chance.randint(1, 40)) for _ in range(200)]
 
@@ -41,8 +41,8 @@ async def test_whoever_reads_now_and_then_reads_what_was_written(seed: int, monk
 
 
 async def test_a_full_disk_makes_the_client_wait_and_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "UNREAD_BYTES", 4)
-    monkeypatch.setattr(channels, "TemporaryFile", lambda **how: open("/dev/full", "w+b", **how))  # noqa: PTH123, SIM115
+    monkeypatch.setattr(exec_streams, "UNREAD_BYTES", 4)
+    monkeypatch.setattr(exec_streams, "TemporaryFile", lambda **how: open("/dev/full", "w+b", **how))  # noqa: PTH123, SIM115
     given = Input()
     await given.put(b"held")
     waiting = asyncio.create_task(given.put(b"next"))
@@ -55,8 +55,8 @@ async def test_a_full_disk_makes_the_client_wait_and_breaks_nothing(monkeypatch:
 
 
 async def test_from_a_bound_on_the_client_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "UNREAD_BYTES", 10)
-    monkeypatch.setattr(channels, "SPILLED_BYTES", 20)
+    monkeypatch.setattr(exec_streams, "UNREAD_BYTES", 10)
+    monkeypatch.setattr(exec_streams, "SPILLED_BYTES", 20)
     given = Input()
     for _ in range(3):
         await asyncio.wait_for(given.put(b"0123456789"), 999)

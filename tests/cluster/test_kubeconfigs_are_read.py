@@ -11,7 +11,14 @@ import pytest
 import yaml
 
 from kit.authorities import Authority
-from shoal.cluster.connecting import Connection, NoConnection, contexts, from_kubeconfig, in_cluster, usual_files
+from shoal.cluster.kubeconfig import (
+    Connection,
+    NoConnection,
+    contexts,
+    from_kubeconfig,
+    in_cluster,
+    usual_files,
+)
 
 URL = "https://10.0.0.1:6443"
 

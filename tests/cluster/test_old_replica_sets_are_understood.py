@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.cluster.machinery import MEMORY, Machinery
+from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.kube.kinds import REPLICA_SET, REPLICA_SET_V1BETA1
 from shoal.kube.objects import Key, Obj
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from kit.authorities import Authority
-from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig
-from shoal.cluster.connecting.entries import Entry
-from shoal.cluster.connecting.plugins import Plugin, PluginCredentials
-from shoal.cluster.connecting.trusting import Trust
+from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig
+from shoal.cluster.kubeconfig.exec_plugin import Plugin, PluginCredentials
+from shoal.cluster.kubeconfig.parse import Entry
+from shoal.cluster.kubeconfig.tls import Trust
 
 V1 = "client.authentication.k8s.io/v1"
 BETA = "client.authentication.k8s.io/v1beta1"

@@ -10,8 +10,8 @@ import pytest
 
 from kit.cluster_objects import config_map
 from kit.places import Place, define_widgets
-from shoal.cluster.port import EventType, WatchEvent
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import EventType, WatchEvent
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP
 from shoal.kube.objects import Key, name_of

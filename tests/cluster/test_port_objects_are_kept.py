@@ -8,7 +8,7 @@ import pytest
 
 from kit.cluster_objects import config_map
 from kit.places import Place
-from shoal.cluster.port import DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.client import DeleteOptions, PatchType, Preconditions, Propagation
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, NAMESPACE, POD, SERVICE
 from shoal.kube.objects import name_of, uid_of

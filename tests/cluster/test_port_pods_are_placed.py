@@ -8,7 +8,7 @@ import pytest
 
 from kit.cluster_objects import pod
 from kit.places import Place
-from shoal.cluster.port import DeleteOptions, LogOptions, PatchType
+from shoal.cluster.client import DeleteOptions, LogOptions, PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import uid_of

@@ -8,8 +8,8 @@ import pytest
 
 from kit.cluster_objects import define, obj
 from shoal.cluster.admission import Admission
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.port import PatchType
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj

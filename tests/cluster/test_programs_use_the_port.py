@@ -7,8 +7,8 @@ from contextlib import aclosing
 import pytest
 
 from kit.cluster_objects import config_map, pod
+from shoal.cluster.client import DeleteOptions, EventType, LogOptions, PatchType
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import DeleteOptions, EventType, LogOptions, PatchType
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from kit.cluster_objects import key, machinery, obj, pod
-from shoal.cluster.machinery import Machinery
-from shoal.cluster.port import DeleteOptions, PatchType
+from shoal.cluster.apimachinery import Machinery
+from shoal.cluster.client import DeleteOptions, PatchType
 from shoal.kube import kinds, quotas
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj

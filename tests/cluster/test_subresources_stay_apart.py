@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import define, key, machinery, obj, pod, refusal
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.kube import kinds
 
 

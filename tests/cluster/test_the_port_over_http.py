@@ -10,9 +10,9 @@ import pytest
 
 from kit.api_server import NODE, Running, serve
 from kit.cluster_objects import config_map, definition, pod
-from shoal.cluster.connecting import Connection, NoConnection, contexts, from_kubeconfig
+from shoal.cluster.client import DeleteOptions, EventType, LogOptions, Preconditions, Propagation
+from shoal.cluster.kubeconfig import Connection, NoConnection, contexts, from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import DeleteOptions, EventType, LogOptions, Preconditions, Propagation
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.kinds import NODE as NODE_KIND

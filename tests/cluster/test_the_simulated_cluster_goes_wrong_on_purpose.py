@@ -9,7 +9,8 @@ from contextlib import aclosing
 import pytest
 
 from kit.cluster_objects import config_map
-from shoal.cluster.faults import (
+from shoal.cluster.client import OutcomeUnknown
+from shoal.cluster.fault_injection import (
     Delay,
     Disturbance,
     Faults,
@@ -20,7 +21,6 @@ from shoal.cluster.faults import (
     nth_event,
     some_changes,
 )
-from shoal.cluster.port import OutcomeUnknown
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kit.cluster_objects import config_map, key, machinery, so_far
-from shoal.cluster.port import PatchType
-from shoal.cluster.records import ListOptions, WatchOptions
+from shoal.cluster.client import PatchType
 from shoal.cluster.store import HistoryLimits
+from shoal.cluster.types import ListOptions, WatchOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import config_map, define, key, machinery, obj, pod, refusal
-from shoal.cluster.port import PatchType
-from shoal.cluster.records import WriteOptions
+from shoal.cluster.client import PatchType
+from shoal.cluster.types import WriteOptions
 from shoal.kube import kinds
 from shoal.kube.errors import STALE
 

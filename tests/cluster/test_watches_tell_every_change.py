@@ -20,9 +20,9 @@ from kit.cluster_objects import (
     so_far,
     told,
 )
-from shoal.cluster.port import DeleteOptions, PatchType
-from shoal.cluster.records import WatchOptions
+from shoal.cluster.client import DeleteOptions, PatchType
 from shoal.cluster.store import HistoryLimits
+from shoal.cluster.types import WatchOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from kit.cluster_objects import config_map, key, machinery, names, obj, refusal
+from shoal.cluster.apimachinery import Machinery
+from shoal.cluster.client import PatchType
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.machinery import Machinery
-from shoal.cluster.port import PatchType
-from shoal.cluster.records import WatchOptions
 from shoal.cluster.store import Row, SqliteJournal, StoreBroken, StoreInUse
+from shoal.cluster.types import WatchOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 
@@ -135,7 +135,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 def test_a_second_process_is_told_the_file_is_in_use(tmp_path):
     path = tmp_path / "store.db"
     cluster = machinery(path)
-    program = "import sys; from shoal.cluster.machinery import Machinery; Machinery.open(sys.argv[1])"
+    program = "import sys; from shoal.cluster.apimachinery import Machinery; Machinery.open(sys.argv[1])"
     second = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
     assert second.returncode != 0
     assert f"StoreInUse: {path} is in use by another process." in second.stderr

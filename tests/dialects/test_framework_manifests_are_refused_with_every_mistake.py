@@ -11,8 +11,8 @@ import pytest
 from kit.frameworks import framework, pet, pod_template, role
 from shoal.cli.manifests import Manifest
 from shoal.cli.validating import judge, judge_room
-from shoal.cluster.machinery import Machinery
-from shoal.cluster.records import WriteOptions
+from shoal.cluster.apimachinery import Machinery
+from shoal.cluster.types import WriteOptions
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kit.bent import bent
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.records import WriteOptions
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.types import WriteOptions
 from shoal.dialects.gangs import POD_GROUP, QUEUE, definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind

@@ -8,8 +8,8 @@ import pytest
 
 from kit.bent import bent
 from kit.volcano_jobs import policy, task, vcjob
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.records import WriteOptions
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.types import WriteOptions
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT

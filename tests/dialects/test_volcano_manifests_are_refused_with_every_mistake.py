@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.machinery import MEMORY, Machinery
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.core import Settings
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.records import RawEvent, WatchOptions
+from shoal.cluster.registry import Settings
 from shoal.cluster.store import HistoryLimits
-from shoal.cluster.watching import Watch
+from shoal.cluster.types import RawEvent, WatchOptions
+from shoal.cluster.watch import Watch
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

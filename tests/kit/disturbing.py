@@ -26,8 +26,8 @@ import pytest
 from kit.kubernetes_world import KubernetesWorld
 from kit.real_world import RealWorld
 from kit.scenario import FRAMEWORK, SimulatedWorld
-from shoal.cluster.faults import Call, Delay, Disturbance, Faults, When, now_and_then, some_changes
-from shoal.cluster.port import EventType, WatchEvent
+from shoal.cluster.client import EventType, WatchEvent
+from shoal.cluster.fault_injection import Call, Delay, Disturbance, Faults, When, now_and_then, some_changes
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, Kind
 from shoal.kube.objects import Obj
 

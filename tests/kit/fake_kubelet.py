@@ -11,9 +11,9 @@ import asyncio
 from typing import Any
 
 from kit.fates import Fate, fate_of
+from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.clock import Clock, pause
-from shoal.cluster.port import Cluster, DeleteOptions, Preconditions
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.framework import DIALECT
 from shoal.dialects.framework.barrier import TIMED_OUT, progress
 from shoal.kube.errors import ApiError

@@ -14,7 +14,7 @@ from functools import cache
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from shoal.cluster.port import LogOptions
+from shoal.cluster.client import LogOptions
 from shoal.kube.objects import Obj, annotations_of
 
 if TYPE_CHECKING:

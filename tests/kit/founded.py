@@ -9,9 +9,9 @@ import random
 from collections.abc import Iterator
 from functools import cache
 
+from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.clock import VirtualClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.machinery import Machinery
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.store import MemoryJournal, Row
 from shoal.dialects import dialects

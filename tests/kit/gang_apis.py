@@ -6,7 +6,7 @@ and missed.
 
 from __future__ import annotations
 
-from shoal.cluster.port import Cluster, PatchType
+from shoal.cluster.client import Cluster, PatchType
 from shoal.dialects.backends import coscheduling, kueue, native
 from shoal.dialects.schemas import definition
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kit.fates import fate_of
-from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of

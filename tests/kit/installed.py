@@ -13,9 +13,9 @@ from typing import Any, cast
 
 from kit.control_plane import ControlPlane
 from kit.operators import kubeconfig_of
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import EventType, WatchEvent
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import EventType, WatchEvent
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT, Kind

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry
 from kit.control_plane import ControlPlane
 from kit.resting import rested
 from kit.scenario import FRAMEWORK, NAMESPACE, World
+from shoal.cluster.client import DeleteOptions as Deletion
+from shoal.cluster.client import EventType, LogOptions, Propagation
 from shoal.cluster.clock import SystemClock
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import DeleteOptions as Deletion
-from shoal.cluster.port import EventType, LogOptions, Propagation
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.framework import settings
 from shoal.kube import kinds

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from shoal.cluster.port import WatchEvent
+from shoal.cluster.client import WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj, uid_of

@@ -26,7 +26,7 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.installed import Ground
 from kit.nursery import Child, Nursery, nursery
 from kit.outside_world import OutsideWorld
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.kube.objects import Obj
 

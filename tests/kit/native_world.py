@@ -15,7 +15,7 @@ from kit.fates import Fate, Rule, exits, pod_with, runs
 from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.dialects.native import jobs, replicasets
 from shoal.dialects.native.pods import SLOT
 from shoal.dialects.native.settings import settings

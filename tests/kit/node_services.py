@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.cluster.port import ExecRequest, LogOptions, NodeUsage, Streams, Usage
+from shoal.cluster.client import ExecRequest, LogOptions, NodeUsage, Streams, Usage
 from shoal.kube.errors import bad_request
 
 Obj = dict[str, Any]

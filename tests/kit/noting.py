@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from shoal.cluster.client import OutcomeUnknown, WatchEvent
 from shoal.cluster.kubernetes import KubernetesCluster
-from shoal.cluster.port import OutcomeUnknown, WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

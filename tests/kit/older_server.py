@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shoal.cluster.channels import V5
+from shoal.cluster.exec_streams import V5
 
 VERSION = {"major": "1", "minor": "28", "gitVersion": "v1.28.15"}
 _FIELD = "sendInitialEvents"

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
+from shoal.cluster.client import Cluster, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, PatchType
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.backends.backend import Backend
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

@@ -14,8 +14,8 @@ from typing import Any
 from kit.control_plane import ControlPlane
 from kit.hollow import HollowNodes, breathe
 from kit.kubernetes_world import GIVEN, WATCHED, KubernetesWorld, Moved
+from shoal.cluster.client import EventType, OutcomeUnknown, WatchEvent
 from shoal.cluster.kubernetes import KubernetesCluster
-from shoal.cluster.port import EventType, OutcomeUnknown, WatchEvent
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

@@ -18,10 +18,10 @@ from kit.api_server import Running
 from kit.asking import answer_becomes
 from kit.cluster_objects import definition
 from kit.control_plane import ControlPlane
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import Cluster
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import Cluster
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION as DEFINITION

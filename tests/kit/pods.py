@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.port import Cluster
+from shoal.cluster.client import Cluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 from shoal.node.agent import Agent

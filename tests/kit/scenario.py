@@ -21,12 +21,12 @@ from kit.fake_kubelet import FakeKubelet
 from kit.founded import founded
 from kit.promises import Promises
 from kit.virtual_time import rested, turn
-from shoal.cluster.faults import Call, Disturbance, Faults, ProgramKilled, RequestFault, When
-from shoal.cluster.machinery import Machinery
-from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
-from shoal.cluster.records import Stored
+from shoal.cluster.apimachinery import Machinery
+from shoal.cluster.client import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.fault_injection import Call, Disturbance, Faults, ProgramKilled, RequestFault, When
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.store import Table
+from shoal.cluster.types import Stored
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD

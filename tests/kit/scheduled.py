@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry
 
 from kit.founded import founded
 from kit.virtual_time import rested, settled
-from shoal.cluster.faults import Call, Faults
-from shoal.cluster.port import DeleteOptions, PatchType
-from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import DeleteOptions, PatchType
+from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.fault_injection import Call, Faults
+from shoal.cluster.informer import Change, Reflector
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT

@@ -11,9 +11,9 @@ from typing import Any
 from kit.control_plane import ControlPlane
 from kit.kubernetes_plane import NodeProcess
 from kit.node_credentials import node_kubeconfig
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import EventType, LogOptions
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import EventType, LogOptions
 from shoal.kube import kinds
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of

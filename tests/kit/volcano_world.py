@@ -19,11 +19,11 @@ from kit.disturbing import scenario as any_scenario
 from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
+from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.faults import Faults
-from shoal.cluster.port import Cluster
-from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.fault_injection import Faults
+from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT, settings

@@ -7,7 +7,7 @@ from typing import Any
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError, forbidden
 from shoal.kube.kinds import Kind
 

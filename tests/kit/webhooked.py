@@ -9,7 +9,7 @@ from typing import Any
 from kit.frameworks_of_scenarios import fw, role
 from kit.installed import FRAMEWORK, Ground, until
 from kit.operators import OperatorProcess, operator
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.operator.rights import MUTATING, VALIDATING

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shoal.cluster.port import LogOptions, Usage
+from shoal.cluster.client import LogOptions, Usage
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from kit import defined_plane, operated
 from kit.control_plane import ControlPlane
 from kit.installed import Ground
 from kit.whole_run import folder_of_the_run, needs_a_control_plane
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 
 

@@ -17,9 +17,9 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.hollow import HollowNodes
 from kit.installed import FRAMEWORK, Ground, until
 from kit.operators import operator, user_of
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import PatchType
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
-from shoal.cluster.port import PatchType
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj
 

@@ -10,7 +10,7 @@ import pytest
 
 from kit.installed import Ground, until
 from kit.operators import OperatorProcess, kubeconfig_of, operator
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.kinds import LEASE, NAMESPACE

@@ -14,7 +14,7 @@ import yaml
 
 from kit.control_plane import ROOT, binaries
 from kit.installed import Ground
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.dialects import NAMES, UNASKED
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD

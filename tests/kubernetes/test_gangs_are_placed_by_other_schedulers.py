@@ -31,9 +31,9 @@ from kit.whole_run import folder_of_the_run, needs_a_control_plane
 from shoal.cli.describe import surroundings
 from shoal.cli.jobs import job_named
 from shoal.cli.stories import story
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import PatchType
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.port import PatchType
 from shoal.dialects.backends import NAMES, backend, coscheduling, kueue
 from shoal.dialects.backends.backend import Backend
 from shoal.dialects.backends.handing import handed

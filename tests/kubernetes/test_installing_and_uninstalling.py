@@ -11,7 +11,7 @@ from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.installed import FRAMEWORK, Ground, until
 from kit.shoal_command import shoal
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
 from shoal.kube.objects import Obj, name_of

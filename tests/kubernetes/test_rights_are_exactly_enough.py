@@ -18,9 +18,9 @@ from kit.hollow import HollowNodes
 from kit.installed import FRAMEWORK, Ground, until
 from kit.noting import Call, Noting, first
 from kit.operators import rights_without, user_of
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.client import PatchType
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
-from shoal.cluster.port import PatchType
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.kinds import EVENT, POD, Kind
 from shoal.kube.objects import Obj

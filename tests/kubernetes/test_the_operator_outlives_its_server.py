@@ -22,7 +22,7 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.operators import OperatorProcess, operator
 from kit.outside_world import OutsideWorld
 from kit.whole_run import needs_a_control_plane
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.kube.objects import uid_of
 

@@ -23,7 +23,7 @@ from kit.installed import Ground, until
 from kit.operators import OperatorProcess, kubeconfig_of, operator, user_of
 from kit.volcano_jobs import task, vcjob
 from shoal.cluster.clock import SystemClock
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT as VOLCANO

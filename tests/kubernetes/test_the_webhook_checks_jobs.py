@@ -15,7 +15,7 @@ from kit.installed import Ground, until
 from kit.noting import Call, Noting, first
 from kit.operators import rights_without, user_of
 from kit.webhooked import impossible, is_trusted, webhook
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError

@@ -17,7 +17,7 @@ from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.operators import operator
 from kit.outside_world import OutsideWorld
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]

@@ -15,8 +15,8 @@ from kit.kubernetes_plane import NODE
 from kit.operators import user_of
 from kit.pods import phase_is, wait_for_pod
 from kit.shore import ended, log_of, pod, reached, token_of
+from shoal.cluster.client import LogOptions
 from shoal.cluster.kubernetes import KubernetesCluster
-from shoal.cluster.port import LogOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT, Kind

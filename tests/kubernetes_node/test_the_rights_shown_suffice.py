@@ -17,7 +17,7 @@ from kit.kubernetes_plane import NODE, NodeProcess
 from kit.node_credentials import docs_block, node_kubeconfig, roles_shown
 from kit.pods import is_gone, phase_is, wait_for_pod
 from kit.shore import KEEP_AWAY, ended, log_of, pod, reached, token_of
-from shoal.cluster.connecting import from_kubeconfig
+from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, SECRET
 from shoal.node.identity import review_self

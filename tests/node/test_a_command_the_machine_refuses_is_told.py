@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from shoal.cluster.port import ExecRequest, Streams
+from shoal.cluster.client import ExecRequest, Streams
 from shoal.kube.errors import ApiError
 from shoal.node.services import Services
 

@@ -13,8 +13,8 @@ import pytest
 from kit.fake_sandbox import FakeSandboxes
 from kit.node_day import PODS, begin, check, the_day
 from kit.pods import config, is_gone, phase_is, running_agent, wait_for_pod
-from shoal.cluster.faults import Disturbance, Faults, now_and_then, some_changes
-from shoal.cluster.port import WatchEvent
+from shoal.cluster.client import WatchEvent
+from shoal.cluster.fault_injection import Disturbance, Faults, now_and_then, some_changes
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.errors import expired
 from shoal.kube.kinds import POD, Kind

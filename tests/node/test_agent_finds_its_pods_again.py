@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kit.fake_sandbox import FakeSandboxes
 from kit.pods import config, container, is_gone, phase_is, pod, running_agent, wait_for_pod
+from shoal.cluster.client import DeleteOptions
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import DeleteOptions
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 

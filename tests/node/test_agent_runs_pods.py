@@ -10,8 +10,8 @@ import pytest
 
 from kit.fake_sandbox import FakeSandboxes
 from kit.pods import config, container, is_gone, phase_is, pod, running_agent, wait_for_pod
+from shoal.cluster.client import DeleteOptions, LogOptions
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import DeleteOptions, LogOptions
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
 from shoal.kube.objects import Obj, name_of, uid_of

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.cluster.port import LogOptions
+from shoal.cluster.client import LogOptions
 from shoal.kube.errors import ApiError
 from shoal.node.logs import LogTrail, read_log
 from shoal.node.sandbox.logfile import LogFile, Stream

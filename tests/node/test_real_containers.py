@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kit.pods import container, is_gone, phase_is, pod, running_agent, wait_for_pod
+from shoal.cluster.client import ExecRequest, LogOptions, Streams
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import ExecRequest, LogOptions, Streams
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, SECRET
 from shoal.kube.objects import Obj

@@ -11,10 +11,10 @@ import pytest
 
 from kit.pods import container, phase_is, pod, running_agent, wait_for_pod
 from shoal.cli.loopback import taken
+from shoal.cluster.client import LogOptions
 from shoal.cluster.clock import SystemClock
-from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import LogOptions
+from shoal.cluster.registry import Settings
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import ENDPOINT_SLICE, POD, SERVICE
 from shoal.kube.objects import Obj

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import DIALECT
 from shoal.operator.jobs import JobLoop

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Disturbance, Faults, When
-from shoal.cluster.port import WatchEvent
+from shoal.cluster.client import WatchEvent
+from shoal.cluster.fault_injection import Disturbance, Faults, When
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 
 

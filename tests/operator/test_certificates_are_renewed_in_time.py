@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kit.noting import first
+from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.clock import VirtualClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import EventType, WatchEvent
 from shoal.kube.kinds import SECRET, Kind
 from shoal.kube.objects import Obj
 from shoal.operator.certifying import LIFETIME, Certifier, Pair, issue

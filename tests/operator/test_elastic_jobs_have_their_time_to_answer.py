@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Call, Faults, When
+from shoal.cluster.fault_injection import Call, Faults, When
 from shoal.dialects.gangs import ELASTIC, GIVE_BACK, POD_GROUP
 from shoal.kube.errors import forbidden, not_found
 from shoal.kube.kinds import POD, PRIORITY_CLASS

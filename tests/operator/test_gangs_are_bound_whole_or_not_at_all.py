@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Faults, calls
+from shoal.cluster.fault_injection import Faults, calls
 from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import POD
 from shoal.kube.objects import at_path

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Delay, Faults, calls
+from shoal.cluster.fault_injection import Delay, Faults, calls
 from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj, at_path

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Faults, calls
+from shoal.cluster.fault_injection import Faults, calls
 from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.kube.kinds import NAMESPACE, POD, PRIORITY_CLASS, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj

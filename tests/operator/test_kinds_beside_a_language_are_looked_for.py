@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cluster.faults import Faults, calls
-from shoal.cluster.port import Cluster
+from shoal.cluster.client import Cluster
+from shoal.cluster.fault_injection import Faults, calls
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from shoal.cluster.faults import Call, Disturbance, Faults, calls
-from shoal.cluster.port import PatchType, WatchEvent
-from shoal.cluster.records import ListOptions
+from shoal.cluster.client import PatchType, WatchEvent
+from shoal.cluster.fault_injection import Call, Disturbance, Faults, calls
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.cluster.types import ListOptions
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import (
     ENDPOINT_SLICE,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from kit.candidates import Candidate
 from kit.virtual_time import rested, settled
-from shoal.cluster.faults import Faults, When, calls
+from shoal.cluster.client import DeleteOptions
+from shoal.cluster.fault_injection import Faults, When, calls
 from shoal.cluster.fencing import Deposed, Fenced, check_fence
-from shoal.cluster.port import DeleteOptions
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.kinds import CONFIG_MAP, LEASE, Kind
 from shoal.kube.objects import Obj

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from kit.founded import founded
 from kit.native_world import job, replica_set
 from kit.virtual_time import rested, settled, turn
-from shoal.cluster.port import DeleteOptions, PatchType, Propagation
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.client import DeleteOptions, PatchType, Propagation
+from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.native import jobs, replicasets
 from shoal.dialects.native.adopting import Claimant, adopter_of, claimant_from, lets_go

@@ -9,8 +9,8 @@ import pytest
 
 from kit.founded import founded
 from kit.virtual_time import settled
+from shoal.cluster.client import Cluster
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import Cluster
 from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE, definitions
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import ApiError, forbidden

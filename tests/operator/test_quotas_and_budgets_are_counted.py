@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.scheduled import NS, scheduled
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.informer import Reflector
 from shoal.kube import quotas
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
 from shoal.kube.objects import Key, Obj, name_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Delay, Faults, When, calls
-from shoal.cluster.port import EventType
+from shoal.cluster.client import EventType
+from shoal.cluster.fault_injection import Delay, Faults, When, calls
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA

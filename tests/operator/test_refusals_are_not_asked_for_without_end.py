@@ -9,8 +9,8 @@ import pytest
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import NAMESPACE, SimulatedWorld
-from shoal.cluster.faults import When, calls
-from shoal.cluster.port import DeleteOptions, PatchType, Propagation
+from shoal.cluster.client import DeleteOptions, PatchType, Propagation
+from shoal.cluster.fault_injection import When, calls
 from shoal.engine import Step
 from shoal.kube.errors import ApiError, forbidden
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Faults, calls
-from shoal.cluster.port import DeleteOptions
+from shoal.cluster.client import DeleteOptions
+from shoal.cluster.fault_injection import Faults, calls
 from shoal.dialects.gangs import GIVE_BACK, GIVE_BACK_WHY
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import POD, PRIORITY_CLASS

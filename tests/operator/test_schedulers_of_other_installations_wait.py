@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kit.candidates import Candidate
 from kit.virtual_time import rested, settled
-from shoal.cluster.faults import Delay, Faults, calls, now_and_then, some_changes
+from shoal.cluster.fault_injection import Delay, Faults, calls, now_and_then, some_changes
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Key, annotations_of

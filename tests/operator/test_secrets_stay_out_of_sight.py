@@ -14,7 +14,7 @@ import pytest
 from kit.fates import exits
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cluster.faults import Call, Faults
+from shoal.cluster.fault_injection import Call, Faults
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD, SECRET

@@ -7,8 +7,8 @@ import pytest
 from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cluster.faults import Call, calls
-from shoal.cluster.port import DeleteOptions
+from shoal.cluster.client import DeleteOptions
+from shoal.cluster.fault_injection import Call, calls
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 
@@ -91,7 +91,7 @@ async def test_a_spec_edited_under_a_pass_is_read_again() -> None:
             if (call.verb, call.kind) == ("patch", FRAMEWORK) and not seen:
                 seen.append(call)
                 scaled = [{"op": "replace", "path": "/spec/taskRoles/0/taskNumber", "value": 3}]
-                from shoal.cluster.port import PatchType
+                from shoal.cluster.client import PatchType
                 from shoal.kube.objects import key_of
 
                 world.machinery.patch(FRAMEWORK, key_of(stored), scaled, PatchType.JSON)
@@ -133,7 +133,7 @@ async def test_each_pod_that_is_made_makes_room_for_one_more() -> None:
                 flying -= 1
             return False
 
-        from shoal.cluster.faults import When
+        from shoal.cluster.fault_injection import When
 
         world.lives[-1].faults.fail(count, times=None)
         world.lives[-1].faults.fail(landed, when=When.AFTER, times=None)

@@ -7,7 +7,7 @@ from typing import Any
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cluster.port import Cluster
+from shoal.cluster.client import Cluster
 from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import forbidden

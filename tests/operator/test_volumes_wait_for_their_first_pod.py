@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.cluster.faults import Faults, calls
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
+from shoal.cluster.fault_injection import Faults, calls
 from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
 from shoal.operator.scheduler.feeding import Feed

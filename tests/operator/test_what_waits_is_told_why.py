@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.scheduled import NS, scheduled
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 

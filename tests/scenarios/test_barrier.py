@@ -15,7 +15,7 @@ from kit.frameworks import role as plain_role
 from kit.frameworks_of_scenarios import fw, role
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, World
-from shoal.cluster.port import LogOptions
+from shoal.cluster.client import LogOptions
 from shoal.dialects.framework.barrier import addresses, injector
 from shoal.kube.objects import Obj
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.fates import exits, runs
 from kit.native_world import JobWorld, SimulatedJobs, job, job_scenario
-from shoal.cluster.port import Propagation
+from shoal.cluster.client import Propagation
 from shoal.kube.objects import name_of, uid_of
 
 COMPLETE = ["SuccessCriteriaMet: CompletionsReached", "Complete: CompletionsReached"]

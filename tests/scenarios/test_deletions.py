@@ -8,7 +8,7 @@ from kit.disturbing import scenario
 from kit.fates import holding, runs, would_take_its_time
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import SimulatedWorld, World
-from shoal.cluster.port import Propagation
+from shoal.cluster.client import Propagation
 from shoal.kube.objects import uid_of
 
 GRACE = "taskRoles__0__task__podGracefulDeletionTimeoutSec"

@@ -15,7 +15,7 @@ from kit.other_schedulers import Admitter, Copies, conditions
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cluster.faults import Faults
+from shoal.cluster.fault_injection import Faults
 from shoal.dialects.backends import backend, kueue
 from shoal.dialects.backends.handing import handed
 from shoal.dialects.volcano import DIALECT

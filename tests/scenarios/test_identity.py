@@ -9,7 +9,7 @@ from kit.fates import Rule, pod_with, runs
 from kit.frameworks import role as plain_role
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import NAMESPACE, World
-from shoal.cluster.port import DeleteOptions, LogOptions
+from shoal.cluster.client import DeleteOptions, LogOptions
 from shoal.kube.kinds import POD
 from shoal.kube.objects import uid_of
 

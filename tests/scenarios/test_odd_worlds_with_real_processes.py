@@ -18,7 +18,7 @@ from kit.fates import exits, runs, would_take_its_time
 from kit.frameworks_of_scenarios import fw, role
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, World
-from shoal.cluster.port import DeleteOptions
+from shoal.cluster.client import DeleteOptions
 from shoal.kube.errors import forbidden
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Obj

@@ -9,8 +9,8 @@ from kit.disturbing import scenario
 from kit.fates import exits, holding, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cluster.faults import Call, When
-from shoal.cluster.port import DeleteOptions
+from shoal.cluster.client import DeleteOptions
+from shoal.cluster.fault_injection import Call, When
 from shoal.kube.kinds import POD
 from shoal.kube.objects import uid_of
 

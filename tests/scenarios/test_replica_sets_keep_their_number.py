@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.native_world import ReplicaSetWorld, replica_set, replica_set_scenario
-from shoal.cluster.port import Propagation
+from shoal.cluster.client import Propagation
 from shoal.kube.objects import name_of, uid_of
 
 

@@ -13,7 +13,7 @@ import pytest
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, vcjob
 from kit.volcano_world import RealVolcano
-from shoal.cluster.port import LogOptions
+from shoal.cluster.client import LogOptions
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes

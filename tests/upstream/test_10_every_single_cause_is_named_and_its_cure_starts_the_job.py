@@ -12,7 +12,7 @@ import pytest
 
 from kit.gangs import GPU, HOST, RACK
 from kit.scheduled import NS, TASK, Scheduled, scheduled
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.kube.kinds import (
     NODE,

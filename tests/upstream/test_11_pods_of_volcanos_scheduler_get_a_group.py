@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kit.scheduled import NS, Scheduled
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.informer import Reflector
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD, REPLICA_SET

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.cluster.machinery import MEMORY, Machinery
+from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.dialects.gangs import QUEUE, definitions
 from shoal.dialects.hypernodes import HYPER_NODE, hypernode_definition
 from shoal.kube.errors import ApiError

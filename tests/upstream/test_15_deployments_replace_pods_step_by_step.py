@@ -18,8 +18,8 @@ from kit.fake_kubelet import FakeKubelet
 from kit.founded import founded
 from kit.native_world import replica_set
 from kit.virtual_time import rested, settled
-from shoal.cluster.faults import Disturbance, Faults, When
-from shoal.cluster.port import PatchType, WatchEvent
+from shoal.cluster.client import PatchType, WatchEvent
+from shoal.cluster.fault_injection import Disturbance, Faults, When
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.native import replicasets
 from shoal.kube.conditions import condition_of

@@ -12,7 +12,7 @@ from kit.engine_world import World, started
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import SimulatedWorld
-from shoal.cluster.port import PatchType
+from shoal.cluster.client import PatchType
 from shoal.engine import Create, Job, Role
 from shoal.kube.kinds import POD
 

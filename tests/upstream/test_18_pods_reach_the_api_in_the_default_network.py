@@ -15,7 +15,7 @@ from kit.frameworks import role
 from kit.frameworks_of_scenarios import fw
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE
-from shoal.cluster.port import LogOptions
+from shoal.cluster.client import LogOptions
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
 from shoal.node.sandbox.port import Network

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.port import PatchType
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.client import PatchType
 from shoal.dialects.gangs import POD_GROUP, QUEUE, definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from shoal.cluster.machinery import Machinery
+from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.kube.errors import ApiError, unauthorized
 from shoal.kube.kinds import POD

@@ -1,4 +1,4 @@
-"""Commands in a container over a websocket (`kubectl exec`); what the messages mean is in `shoal.cluster.channels`."""
+"""Commands in a container over a websocket (`kubectl exec`); what the messages mean is in `shoal.cluster.exec_streams`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from shoal.apiserver import query
 from shoal.apiserver.podparts import container_of
 from shoal.apiserver.query import Query
 from shoal.apiserver.replies import Receive, Send
-from shoal.cluster.channels import V4, V5, Session
+from shoal.cluster.client import ExecRequest, NodeServices
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import ExecRequest, NodeServices
+from shoal.cluster.exec_streams import V4, V5, Session
 from shoal.kube.errors import bad_request
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj

@@ -8,7 +8,7 @@ from shoal.apiserver import discovery, negotiation, paths, replies
 from shoal.apiserver.openapi import Documents
 from shoal.apiserver.replies import TEXT, Reply
 from shoal.apiserver.request import Request
-from shoal.cluster.machinery import Machinery
+from shoal.cluster.apimachinery import Machinery
 from shoal.kube.errors import method_not_allowed, no_such_path
 
 _HEALTH = ("/healthz", "/livez", "/readyz")

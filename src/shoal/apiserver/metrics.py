@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 
-from shoal.cluster.port import NodeServices, NodeUsage, Usage
+from shoal.cluster.client import NodeServices, NodeUsage, Usage
 from shoal.kube.errors import not_found
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

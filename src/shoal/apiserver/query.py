@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
-from shoal.cluster.port import DeleteOptions, LogOptions, PatchType, Preconditions, Propagation
-from shoal.cluster.records import ListOptions, WatchOptions, WriteOptions
+from shoal.cluster.client import DeleteOptions, LogOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.types import ListOptions, WatchOptions, WriteOptions
 from shoal.kube import times
 from shoal.kube.errors import Cause, bad_request, invalid
 from shoal.kube.kinds import Kind

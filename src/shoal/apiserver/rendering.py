@@ -9,7 +9,7 @@ from shoal.apiserver import replies, tables
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
 from shoal.apiserver.replies import LongReply, Reply, ShapedList
-from shoal.cluster.records import Stored, StoredPage
+from shoal.cluster.types import Stored, StoredPage
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

@@ -8,9 +8,9 @@ from shoal.apiserver.paths import Place
 from shoal.apiserver.replies import Reply
 from shoal.apiserver.request import Request
 from shoal.apiserver.verbs import key_of
-from shoal.cluster import checking
+from shoal.cluster import object_validation
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.records import ListOptions
+from shoal.cluster.types import ListOptions
 from shoal.kube.errors import method_not_allowed, no_such_path
 from shoal.kube.kinds import NODE, POD, Kind
 from shoal.kube.objects import Obj
@@ -91,7 +91,7 @@ _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status":
 async def _decoded(request: Request, kind: Kind) -> Obj:
     """The object in the body, each value of the type its kind has there."""
     body = bodies.decode_object(await request.body(), request.content_type, kind)
-    return checking.decoded(kind, body.value, "Ignore").obj
+    return object_validation.decoded(kind, body.value, "Ignore").obj
 
 
 def _is_dry(request: Request) -> bool:

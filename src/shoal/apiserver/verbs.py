@@ -16,9 +16,9 @@ from shoal.apiserver.bodies import Body
 from shoal.apiserver.paths import Place
 from shoal.apiserver.replies import LongReply, Reply, ShapedList, Stream
 from shoal.apiserver.request import Request
-from shoal.cluster.machinery import Machinery
-from shoal.cluster.port import PatchType
-from shoal.cluster.records import WriteOptions, Written
+from shoal.cluster.apimachinery import Machinery
+from shoal.cluster.client import PatchType
+from shoal.cluster.types import WriteOptions, Written
 from shoal.kube.errors import ApiError, bad_request, unsupported_media_type
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj

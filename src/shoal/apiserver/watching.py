@@ -14,9 +14,9 @@ from shoal.apiserver import rendering, replies, tables
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
 from shoal.apiserver.replies import Stream, encode
-from shoal.cluster.port import EventType
-from shoal.cluster.records import RawEvent
-from shoal.cluster.watching import Watch
+from shoal.cluster.client import EventType
+from shoal.cluster.types import RawEvent
+from shoal.cluster.watch import Watch
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from shoal.barrier.environment import Environment
-from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, in_cluster, why_no_address
+from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig, in_cluster, why_no_address
 
 __all__ = ["Connection", "NoConnection", "find"]
 

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shoal.cluster.port import LogOptions
+from shoal.cluster.client import LogOptions
 from shoal.kube.objects import Obj, key_of, uid_of
 from shoal.node.log_archive import ArchivedJob, ArchivedLog, archived, in_order, left_with_pods
 from shoal.node.logs import read_log
 
 if TYPE_CHECKING:
     from shoal.cli.folders import DataFolder
-    from shoal.cluster.port import Cluster
+    from shoal.cluster.client import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def archived_jobs(data: Path | None, namespace: str, word: str) -> list[Archived
 def jobs_of_stopped(folder: DataFolder, namespace: str, word: str) -> list[ArchivedJob]:
     """Of a cluster that does not run, so that nothing serves the logs that lie with pods: those too."""
     from shoal.cli.orphans import stored_pods
-    from shoal.cluster.store.journal import StoreBroken
+    from shoal.cluster.store.sqlite import StoreBroken
 
     kind, _, name = word.rpartition("/")
     jobs = {job.uid: job for job in archived_jobs(folder.path, namespace, word)}

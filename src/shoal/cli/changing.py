@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from shoal.cli.jobs import Found
-from shoal.cluster.port import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.client import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
 from shoal.engine import Intent
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, key_of, uid_of

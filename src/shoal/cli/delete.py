@@ -26,7 +26,7 @@ def command(choice: Choice, names: tuple[str, ...], cascade: str, waits: bool) -
     from shoal.cli.changing import delete
     from shoal.cli.jobs import job_named
     from shoal.cli.waiting import until_gone
-    from shoal.cluster.port import Propagation
+    from shoal.cluster.client import Propagation
 
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
         for name in names:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from shoal.cli.jobs import Found
     from shoal.cli.stories import World
-    from shoal.cluster.port import Cluster
+    from shoal.cluster.client import Cluster
     from shoal.kube.objects import Obj
 
 

@@ -18,9 +18,9 @@ from shoal.cli.fitting import Fit, fit_of_group, fit_of_pod
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_taken, why_waiting
 from shoal.cli.waiting import MOST_FAILURES, NOT_ALLOWED
+from shoal.cluster.client import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.port import Cluster, LogOptions, OutcomeUnknown
-from shoal.cluster.reflecting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
+from shoal.cluster.informer import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
 from shoal.dialects.dialect import Kin, LedgerUnreadable
 from shoal.engine import CompanionRef, GroupRef, TaskRef
 from shoal.engine.policies import Gate, WishGate

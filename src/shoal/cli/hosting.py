@@ -29,12 +29,12 @@ from shoal.apiserver.serving import Server, ServingRefused
 from shoal.cli import loopback
 from shoal.cli.folders import ESSENTIAL, DataFolder, Running
 from shoal.cli.pod_api import automounts, certificate_for_pods, publish_service, served_to_pods
+from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.clock import SystemClock
-from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.machinery import Machinery
+from shoal.cluster.registry import Settings
 from shoal.cluster.service_account_tokens import TokenSigner
-from shoal.cluster.store.journal import StoreBroken
+from shoal.cluster.store.sqlite import StoreBroken
 from shoal.cluster.store.tables import Store
 from shoal.dialects import dialects
 from shoal.kube.errors import ApiError

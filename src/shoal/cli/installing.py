@@ -54,8 +54,8 @@ def working(
     import asyncio
 
     from shoal.cli.operating import Orders, connection_of
+    from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import opened
-    from shoal.cluster.port import OutcomeUnknown
     from shoal.kube.errors import ApiError
     from shoal.operator.applying import NotInstalled
     from shoal.operator.definitions import Unserved

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from shoal.cluster.port import Cluster
+    from shoal.cluster.client import Cluster
     from shoal.dialects.dialect import Counts, Dialect
     from shoal.engine import Job, JobState
     from shoal.kube.kinds import Kind

@@ -23,8 +23,8 @@ from shoal.apiserver.certificates import Certificate, ensure
 from shoal.apiserver.serving import ServingRefused
 from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import node_name, own_address
+from shoal.cluster.client import Cluster
 from shoal.cluster.kubernetes import KubernetesCluster
-from shoal.cluster.port import Cluster
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE, Kind
 from shoal.kube.objects import Obj, at_path

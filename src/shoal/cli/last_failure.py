@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 from shoal.cli.attempts import Attempt, archived_jobs
 from shoal.cli.reasons import LAST_LINES, last_words
 from shoal.cli.views import tasks_of
-from shoal.cluster.port import LogOptions, OutcomeUnknown
+from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import JobState, TaskRef
 from shoal.kube import times
@@ -25,7 +25,7 @@ from shoal.kube.objects import Obj, name_of, uid_of
 
 if TYPE_CHECKING:
     from shoal.cli.jobs import Found
-    from shoal.cluster.port import Cluster
+    from shoal.cluster.client import Cluster
 
 _MOST_TRIED = 3  # attempts, where the log of the last one is empty or goes while it is read
 

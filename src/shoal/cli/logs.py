@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from shoal.cli.following import LogLine, Sight
     from shoal.cli.jobs import Found
     from shoal.cli.line_filter import LineFilter
+    from shoal.cluster.client import LogOptions
     from shoal.cluster.kubernetes import KubernetesCluster
-    from shoal.cluster.port import LogOptions
     from shoal.engine import TaskRef
     from shoal.kube.objects import Obj
     from shoal.node.log_archive import ArchivedJob
@@ -73,7 +73,7 @@ def command(
     from shoal.cli.jobs import NoSuchJob, job_named
     from shoal.cli.line_filter import LineFilter
     from shoal.cli.listeners import Unheard, leave_unheard, while_heard
-    from shoal.cluster.port import LogOptions
+    from shoal.cluster.client import LogOptions
 
     if follow and previous:
         raise click.UsageError("--follow and --previous do not go together: the previous attempt is over.")

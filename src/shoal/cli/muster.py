@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from shoal.cluster.connecting import Connection
+    from shoal.cluster.kubeconfig import Connection
     from shoal.muster.environment import Orders
 
 _STARTS = ("start", "start_fluid")
@@ -31,7 +31,7 @@ def command(what: str) -> None:
     Asks the API server of the pod's service account, which every pod has unless it opts out, else that of
     SHOAL_KUBECONFIG or KUBECONFIG.
     """
-    from shoal.cluster.connecting import NoConnection
+    from shoal.cluster.kubeconfig import NoConnection
     from shoal.muster import environment
     from shoal.muster.gathering import TooManyFailed
 
@@ -50,7 +50,7 @@ def command(what: str) -> None:
 
 
 async def _gather(orders: Orders) -> dict[str, str]:
-    from shoal.cluster.connecting import NoConnection
+    from shoal.cluster.kubeconfig import NoConnection
     from shoal.cluster.kubernetes import opened
     from shoal.kube.errors import ApiError
     from shoal.muster.waiting import wait
@@ -67,7 +67,7 @@ async def _gather(orders: Orders) -> dict[str, str]:
 
 
 def _connection() -> Connection:
-    from shoal.cluster.connecting import NoConnection, from_kubeconfig, in_cluster
+    from shoal.cluster.kubeconfig import NoConnection, from_kubeconfig, in_cluster
 
     found = in_cluster(os.environ)
     if found is not None:

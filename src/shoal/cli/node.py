@@ -19,7 +19,7 @@ from shoal.cli.up import READY, capacity_of
 
 if TYPE_CHECKING:
     from shoal.cli.joining import JoinConfig, Joined
-    from shoal.cluster.connecting import Connection
+    from shoal.cluster.kubeconfig import Connection
     from shoal.kube.objects import Obj
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -161,7 +161,7 @@ def configured(options: dict[str, Any]) -> JoinConfig:
 
 def _connection(kubeconfig: Path | None, context: str) -> Connection:
     from shoal.cli.reaching import ended
-    from shoal.cluster.connecting import NoConnection, from_kubeconfig, usual_files
+    from shoal.cluster.kubeconfig import NoConnection, from_kubeconfig, usual_files
 
     files = [kubeconfig] if kubeconfig is not None else usual_files(os.environ)
     if not files:
@@ -194,8 +194,8 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
     from shoal.cli.joining import CannotJoin, join
     from shoal.cli.logging import log_to
     from shoal.cli.reaching import ended, sentence_of
+    from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import opened
-    from shoal.cluster.port import OutcomeUnknown
     from shoal.kube.errors import ApiError
     from shoal.node.sandbox.keepers import FolderInUse
     from shoal.node.sandbox.zygote_link import ZygoteFailed

@@ -17,9 +17,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from shoal.cluster.connecting import Connection, NoConnection, from_kubeconfig, in_cluster, usual_files
+from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig, in_cluster, usual_files
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.shapes import Nameplate, Ordinary
+from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
 from shoal.dialects import load
 from shoal.dialects.without_secrets import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD

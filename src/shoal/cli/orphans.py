@@ -67,7 +67,7 @@ def stored_pods(folder: DataFolder) -> list[Obj]:
     """Of a cluster that does not run. The caller holds the folder."""
     from contextlib import closing
 
-    from shoal.cluster.machinery import Machinery
+    from shoal.cluster.apimachinery import Machinery
     from shoal.kube.kinds import POD
 
     if not folder.store.exists():

@@ -87,7 +87,7 @@ def serving(work: Coroutine[Any, Any, None]) -> None:
 
     from shoal.cli import tidying
     from shoal.cli.reaching import ended, sentence_of
-    from shoal.cluster.port import OutcomeUnknown
+    from shoal.cluster.client import OutcomeUnknown
     from shoal.kube.errors import ApiError
     from shoal.operator.definitions import Unserved
     from shoal.operator.health import AddressRefused

@@ -28,7 +28,7 @@ from shoal.cli.orphans import end_throwaways
 from shoal.cli.programs import kubeconfig_options
 
 if TYPE_CHECKING:
-    from shoal.cluster.connecting import Connection
+    from shoal.cluster.kubeconfig import Connection
     from shoal.cluster.kubernetes import KubernetesCluster
 
 KUBECONFIG = "KUBECONFIG"
@@ -82,7 +82,7 @@ def decorated(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
 
 
 def connection_of(choice: Choice) -> Connection:
-    from shoal.cluster.connecting import NoConnection, from_kubeconfig
+    from shoal.cluster.kubeconfig import NoConnection, from_kubeconfig
 
     try:
         return from_kubeconfig(_kubeconfigs(choice), context=choice.context)
@@ -92,7 +92,7 @@ def connection_of(choice: Choice) -> Connection:
 
 def _kubeconfigs(choice: Choice) -> list[Path]:
     """The files that describe the chosen cluster."""
-    from shoal.cluster.connecting import contexts
+    from shoal.cluster.kubeconfig import contexts
 
     folder = DataFolder(choice.folder)
     if choice.names_folder:
@@ -138,7 +138,7 @@ def local_folder(choice: Choice) -> DataFolder | None:
 
 
 def _usual() -> list[Path]:
-    from shoal.cluster.connecting import usual_files
+    from shoal.cluster.kubeconfig import usual_files
 
     return usual_files(os.environ)
 
@@ -178,7 +178,7 @@ def print_cluster(connection: Connection) -> None:
 @contextmanager
 def told_in_sentences() -> Iterator[None]:
     """What a cluster refuses, breaks off or has stored wrongly ends a command with a sentence."""
-    from shoal.cluster.port import OutcomeUnknown
+    from shoal.cluster.client import OutcomeUnknown
     from shoal.dialects.dialect import LedgerUnreadable
     from shoal.kube.errors import ApiError
 
@@ -194,7 +194,7 @@ def told_in_sentences() -> Iterator[None]:
 
 def ended(problem: object) -> str:
     """A sentence with its end, and the way out where only waiting is one."""
-    from shoal.cluster.port import OutcomeUnknown
+    from shoal.cluster.client import OutcomeUnknown
 
     text = str(problem)
     whole = text if text.endswith((".", "?", "!")) else f"{text}."

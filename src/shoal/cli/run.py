@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shoal.cli.hosting import HostConfig
     from shoal.cli.jobs import Found
     from shoal.cli.progress import Lines, Screen
-    from shoal.cluster.port import Cluster
+    from shoal.cluster.client import Cluster
 
 INTERRUPTED = 130
 WAY_OUT = (
@@ -144,7 +144,7 @@ def _hosted(
 ) -> tuple[int, list[Found]]:
     from shoal.cli.logging import log_to
     from shoal.cli.reaching import told_in_sentences
-    from shoal.cluster.store.journal import StoreBroken
+    from shoal.cluster.store.sqlite import StoreBroken
     from shoal.node.sandbox.keepers import NetworkNotToBeHad
 
     data.make()
@@ -388,7 +388,7 @@ class Misfits:
 async def _stopped(cluster: Cluster, job: Found, shown: Lines | Screen, way_out: str) -> None:
     """Nobody waits for whoever stops a job, so it is told here what could not be done."""
     from shoal.cli.changing import stop
-    from shoal.cluster.port import OutcomeUnknown
+    from shoal.cluster.client import OutcomeUnknown
     from shoal.kube.errors import ApiError
 
     try:

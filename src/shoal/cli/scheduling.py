@@ -5,9 +5,9 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from shoal.cli.operating import Orders, connection_of, identity_of, log, pages, until_stopped
-from shoal.cluster.connecting import Connection
+from shoal.cluster.kubeconfig import Connection
 from shoal.cluster.kubernetes import opened
-from shoal.cluster.kubernetes.shapes import Nameplate, Ordinary
+from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
 from shoal.kube.kinds import NODE, POD
 from shoal.operator.metrics import Metrics
 from shoal.operator.scheduler.program import Charge, SchedulerProgram

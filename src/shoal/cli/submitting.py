@@ -10,7 +10,7 @@ import click
 from shoal.cli.jobs import Found
 from shoal.cli.manifests import Manifest
 from shoal.cli.reaching import sentence_of
-from shoal.cluster.port import Cluster
+from shoal.cluster.client import Cluster
 
 if TYPE_CHECKING:
     from shoal.kube.errors import ApiError
@@ -67,7 +67,7 @@ def _listed(manifest: Manifest, refused: ApiError | None = None) -> str:
 async def _send(
     cluster: Cluster, manifest: Manifest, kind: Kind, namespace: str, *, is_job: bool, dry_run: bool
 ) -> Obj:
-    from shoal.cluster.port import PatchType
+    from shoal.cluster.client import PatchType
 
     meta = manifest.obj.get("metadata") or {}
     where = (meta.get("namespace") or namespace) if kind.namespaced else ""

@@ -167,7 +167,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     from shoal.apiserver.serving import ServingRefused
     from shoal.cli.hosting import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
     from shoal.cli.logging import log_to
-    from shoal.cluster.store.journal import StoreBroken, StoreInUse
+    from shoal.cluster.store.sqlite import StoreBroken, StoreInUse
     from shoal.node.heartbeat import NodeRefused
     from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad, SandboxFailed
 

@@ -17,8 +17,8 @@ from shoal.cli.jobs import Found
 from shoal.cli.manifests import Manifest
 from shoal.cli.reasons import why_at_rest
 from shoal.cli.remarks import hint, remarks, unknown_fields, unreadable, unsaid
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.records import WriteOptions
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.types import WriteOptions
 from shoal.dialects import dialect_of, dialects
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.hypernodes import hypernode_definition

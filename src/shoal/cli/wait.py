@@ -13,8 +13,8 @@ from shoal.cli.reaching import Choice, cluster_options, with_cluster
 
 if TYPE_CHECKING:
     from shoal.cli.jobs import Found
+    from shoal.cluster.client import Cluster
     from shoal.cluster.kubernetes import KubernetesCluster
-    from shoal.cluster.port import Cluster
 
 TIMED_OUT = 124
 

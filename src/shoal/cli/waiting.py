@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 
 from shoal.cli.jobs import Found
-from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.kube.objects import uid_of
 

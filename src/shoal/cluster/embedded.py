@@ -11,10 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.cluster.clock import Clock
-from shoal.cluster.core import Settings
-from shoal.cluster.machinery import Machinery
-from shoal.cluster.port import (
+from shoal.cluster.apimachinery import Machinery
+from shoal.cluster.client import (
     DeleteOptions,
     LogOptions,
     NodeServices,
@@ -23,7 +21,9 @@ from shoal.cluster.port import (
     WatchEvent,
     uid_is_a_conflict,
 )
-from shoal.cluster.records import ListOptions, WatchOptions, WriteOptions
+from shoal.cluster.clock import Clock
+from shoal.cluster.registry import Settings
+from shoal.cluster.types import ListOptions, WatchOptions, WriteOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError, bad_request, unavailable
 from shoal.kube.kinds import Kind

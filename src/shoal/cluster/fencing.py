@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.kube.kinds import Kind
 
 P = ParamSpec("P")

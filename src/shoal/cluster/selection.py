@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from shoal.cluster.records import Stored
+from shoal.cluster.types import Stored
 from shoal.kube import kinds, selectors
 from shoal.kube.errors import bad_request
 from shoal.kube.kinds import Kind

@@ -12,14 +12,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import TypeVar, cast
 
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.client import DeleteOptions, LogOptions, Page, PatchType, WatchEvent
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.core import Settings
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.faults import WRITES, Call, Delay, Disturbance, Faults, ProgramKilled, When
-from shoal.cluster.machinery import MEMORY, Machinery
-from shoal.cluster.port import DeleteOptions, LogOptions, Page, PatchType, WatchEvent
-from shoal.cluster.records import ListOptions
+from shoal.cluster.fault_injection import WRITES, Call, Delay, Disturbance, Faults, ProgramKilled, When
+from shoal.cluster.registry import Settings
 from shoal.cluster.store import HistoryLimits
+from shoal.cluster.types import ListOptions
 from shoal.kube import kinds
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

@@ -11,8 +11,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.client import Cluster
+from shoal.cluster.informer import Reflector
 from shoal.kube.kinds import POD
 from shoal.muster.environment import Orders
 from shoal.muster.gathering import gathered, settings

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.service_account_tokens import Claims, TokenSigner
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

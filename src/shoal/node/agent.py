@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from shoal.cluster.port import Cluster, ExecRequest, LogOptions, NodeUsage, Streams, WatchEvent
-from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Change, Reflector, bare
+from shoal.cluster.client import Cluster, ExecRequest, LogOptions, NodeUsage, Streams, WatchEvent
+from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.informer import Change, Reflector, bare
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
-from shoal.cluster.port import OutcomeUnknown
-from shoal.cluster.recording import NORMAL, WARNING, Recorder, reference_to
+from shoal.cluster.client import OutcomeUnknown
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder, reference_to
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.logs import Logger

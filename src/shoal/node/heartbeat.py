@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE
 from shoal.kube.objects import Key, Obj

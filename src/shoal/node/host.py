@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from shoal.cluster.port import Cluster
+from shoal.cluster.client import Cluster
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
 from shoal.node.accounts import Accounts

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shoal.cluster.port import Cluster
+from shoal.cluster.client import Cluster
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import at_path
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
-from shoal.cluster.port import LogOptions
+from shoal.cluster.client import LogOptions
 from shoal.kube.errors import bad_request
 from shoal.kube.times import parse
 from shoal.node.inotify import FolderWatch

@@ -14,8 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector, bare
+from shoal.cluster.client import Cluster
+from shoal.cluster.informer import Change, Reflector, bare
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Key, Obj, name_of, namespace_of
 from shoal.logs import Logger

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, auto
 
-from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
+from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from shoal.cluster.port import Cluster, OutcomeUnknown
-from shoal.cluster.reflecting import Reflector, bare
+from shoal.cluster.client import Cluster, OutcomeUnknown
+from shoal.cluster.informer import Reflector, bare
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj

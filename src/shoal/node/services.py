@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import psutil
 
-from shoal.cluster.port import ExecRequest, LogOptions, NodeUsage, Streams, Usage
+from shoal.cluster.client import ExecRequest, LogOptions, NodeUsage, Streams, Usage
 from shoal.kube.errors import ApiError, bad_request, not_found, unavailable
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of, uid_of

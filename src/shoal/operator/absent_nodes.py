@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.cluster.port import Cluster, DeleteOptions, Preconditions
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, at_path, uid_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT
 from shoal.kube.objects import Key, is_leaving

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 
+from shoal.cluster.client import Cluster, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, PatchType
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.native.adopting import Claimant, adopter_of, claimant_from, lets_go, letting_go, slim, taking
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import JOB, POD, REPLICA_SET

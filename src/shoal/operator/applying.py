@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from shoal.cluster.port import DeleteOptions, PatchType, Propagation
+from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.dialects import NAMES, backends, load
 from shoal.dialects.backends.handing import has_gangs
 from shoal.kube.errors import ApiError

@@ -24,9 +24,9 @@ from urllib.parse import urlsplit
 from cryptography import x509
 
 from shoal.apiserver.certificates import generate
+from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.dialect import Dialect
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET

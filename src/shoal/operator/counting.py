@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
+from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, Timer
-from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

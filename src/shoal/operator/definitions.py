@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
-from shoal.cluster.port import Cluster, PatchType, WatchEvent
+from shoal.cluster.client import Cluster, PatchType, WatchEvent
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError

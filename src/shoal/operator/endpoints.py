@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE, Kind

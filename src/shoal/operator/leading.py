@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.clock import Clock, SystemClock, news_within, pause
-from shoal.cluster.port import Cluster, OutcomeUnknown
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE
 from shoal.kube.objects import Obj

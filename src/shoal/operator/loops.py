@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
-from shoal.cluster.reflecting import Reflector, Subscriber
+from shoal.cluster.informer import Reflector, Subscriber
 from shoal.logs import Logger
 
 log = Logger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.kube.objects import Key, Obj
 from shoal.kube.owners import controller_of
 

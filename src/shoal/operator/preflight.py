@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from shoal.cluster.port import Cluster
+from shoal.cluster.client import Cluster
 from shoal.kube.kinds import Kind
 from shoal.operator.rights import Right
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.fencing import Fenced
-from shoal.cluster.port import Cluster
 from shoal.dialects.dialect import Dialect
 from shoal.kube.objects import Key
 from shoal.logs import Logger

@@ -16,8 +16,8 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
+from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.clock import Clock, SystemClock, Timer
-from shoal.cluster.port import OutcomeUnknown
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key
 from shoal.logs import Logger

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster
-from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Reflector, bare
+from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.informer import Reflector, bare
 from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.cluster.port import Cluster, OutcomeUnknown
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster, OutcomeUnknown
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of

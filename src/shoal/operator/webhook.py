@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from shoal.cluster.port import Cluster, OutcomeUnknown
+from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.errors import ApiError, forbidden, invalid

@@ -6,9 +6,9 @@ sentences. Objects stay dictionaries. What the client decodes may be less than t
 is ever written back whole: only creations, patches and applications leave it.
 """
 
-from shoal.cluster.kubernetes.client import KubernetesCluster, opened
-from shoal.cluster.kubernetes.explaining import Unreachable
+from shoal.cluster.kubernetes.errors import Unreachable
+from shoal.cluster.kubernetes.http_client import KubernetesCluster, opened
 from shoal.cluster.kubernetes.paths import path_of
-from shoal.cluster.kubernetes.wire import Settings
+from shoal.cluster.kubernetes.transport import Settings
 
 __all__ = ["KubernetesCluster", "Settings", "Unreachable", "opened", "path_of"]

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from urllib.parse import quote, urlencode
 
-from shoal.cluster.port import DeleteOptions
+from shoal.cluster.client import DeleteOptions
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 

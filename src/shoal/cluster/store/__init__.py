@@ -1,8 +1,8 @@
 """What the cluster remembers: tables in memory, a journal on disk, and a stretch of recent history."""
 
-from shoal.cluster.store.history import Change
-from shoal.cluster.store.journal import Journal, MemoryJournal, Row, SqliteJournal, StoreBroken, StoreInUse
+from shoal.cluster.store.sqlite import Journal, MemoryJournal, Row, SqliteJournal, StoreBroken, StoreInUse
 from shoal.cluster.store.tables import HistoryLimits, Store, Table
+from shoal.cluster.store.watch_cache import Change
 
 __all__ = [
     "Change",

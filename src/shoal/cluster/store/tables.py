@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shoal.cluster.records import Stored
-from shoal.cluster.store.history import Change, History
-from shoal.cluster.store.journal import Journal, Row
+from shoal.cluster.store.sqlite import Journal, Row
+from shoal.cluster.store.watch_cache import Change, History
+from shoal.cluster.types import Stored
 from shoal.kube.objects import Key, Obj
 
 FRESH = 256  # changes before the last batch whose events stay made: watchers that keep up share them

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shoal.kube.objects import Obj
 
 if TYPE_CHECKING:
-    from shoal.cluster.core import Core
+    from shoal.cluster.registry import Core
 
 
 class Generation(Enum):

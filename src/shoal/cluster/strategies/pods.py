@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shoal.cluster.limiting import check_quotas
+from shoal.cluster.quota_admission import check_quotas
 from shoal.cluster.strategies.base import Generation, Rules, carry
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
@@ -14,7 +14,7 @@ from shoal.kube.objects import Key, Obj, name_of
 from shoal.kube.quantity import Quantity
 
 if TYPE_CHECKING:
-    from shoal.cluster.core import Core
+    from shoal.cluster.registry import Core
 
 _MEASURED = ("cpu", "memory")  # the resources that decide the quality of service
 

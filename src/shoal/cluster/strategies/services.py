@@ -12,7 +12,7 @@ from shoal.kube.objects import Obj, name_of
 from shoal.kube.validation import validate_addresses
 
 if TYPE_CHECKING:
-    from shoal.cluster.core import Core
+    from shoal.cluster.registry import Core
 
 HEADLESS = "None"
 

@@ -8,7 +8,7 @@ from shoal.cluster.strategies.base import Generation, Rules, carry
 from shoal.kube.objects import Obj
 
 if TYPE_CHECKING:
-    from shoal.cluster.core import Core
+    from shoal.cluster.registry import Core
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"

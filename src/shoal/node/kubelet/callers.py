@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.cluster.port import Cluster
-from shoal.cluster.reflecting import Change, Reflector, bare
+from shoal.cluster.client import Cluster
+from shoal.cluster.informer import Change, Reflector, bare
 from shoal.kube.kinds import CONFIG_MAP, Kind
 from shoal.kube.objects import Obj
 from shoal.logs import Logger

@@ -18,8 +18,8 @@ from typing import Any, Protocol, cast
 
 from aiohttp import WSMsgType, web
 
-from shoal.cluster.channels import V4, V5, Session
-from shoal.cluster.port import ExecRequest, LogOptions, NodeServices, OutcomeUnknown
+from shoal.cluster.client import ExecRequest, LogOptions, NodeServices, OutcomeUnknown
+from shoal.cluster.exec_streams import V4, V5, Session
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 
+from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.cluster.clock import Clock, Timer
-from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
-from shoal.cluster.recording import NORMAL, WARNING, Recorder
-from shoal.cluster.reflecting import Change, Reflector, bare
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
+from shoal.cluster.informer import Change, Reflector, bare
 from shoal.dialects.native.adopting import Claimant, adopter_of, lets_go, letting_go, taking
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import DEPLOYMENT, REPLICA_SET

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.port import Cluster
 from shoal.dialects import NAMES, NATIVE, load
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.hypernodes import hypernode_definition

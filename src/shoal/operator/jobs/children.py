@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from shoal.cluster.client import Cluster, WatchEvent
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, WatchEvent
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.dialect import Owner
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, uid_of

@@ -19,7 +19,14 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any
 
-from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions, Propagation
+from shoal.cluster.client import (
+    Cluster,
+    DeleteOptions,
+    OutcomeUnknown,
+    PatchType,
+    Preconditions,
+    Propagation,
+)
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Accepted,

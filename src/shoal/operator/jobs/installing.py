@@ -12,8 +12,8 @@ from functools import partial
 from typing import cast
 
 from shoal.cluster.admission import Admission
-from shoal.cluster.machinery import Machinery
-from shoal.cluster.port import Cluster, PatchType, WatchEvent
+from shoal.cluster.apimachinery import Machinery
+from shoal.cluster.client import Cluster, PatchType, WatchEvent
 from shoal.dialects.dialect import Dialect
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import Cause

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.dialect import Awaited, Dialect, Kin
 from shoal.dialects.relating import opened, relatives
 from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target

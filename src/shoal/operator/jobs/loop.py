@@ -17,10 +17,10 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from shoal.cluster.client import Cluster, PatchType, WatchEvent
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, PatchType, WatchEvent
-from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
 from shoal.engine import (
     Body,

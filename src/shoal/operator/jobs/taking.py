@@ -6,7 +6,7 @@ still there, so that is the one thing to wait for.
 
 from __future__ import annotations
 
-from shoal.cluster.port import Cluster, PatchType
+from shoal.cluster.client import Cluster, PatchType
 from shoal.dialects.dialect import Dialect
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD

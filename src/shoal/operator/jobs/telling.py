@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.port import OutcomeUnknown
-from shoal.cluster.recording import NORMAL, WARNING, Recorder, reference_to
+from shoal.cluster.client import OutcomeUnknown
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder, reference_to
 from shoal.dialects.dialect import Snapshot
 from shoal.engine import Sentence
 from shoal.engine.ledger import named

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from shoal.cluster.admission import Admission
-from shoal.cluster.machinery import Machinery
+from shoal.cluster.apimachinery import Machinery
 from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
 from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.dialects.hypernodes import check as check_hypernode

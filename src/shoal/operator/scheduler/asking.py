@@ -15,10 +15,10 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, OutcomeUnknown
-from shoal.cluster.recording import NORMAL, Recorder
-from shoal.cluster.reflecting import Change
+from shoal.cluster.event_recorder import NORMAL, Recorder
+from shoal.cluster.informer import Change
 from shoal.dialects.gangs import GIVE_BACK, GIVE_BACK_WHY
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, uid_of

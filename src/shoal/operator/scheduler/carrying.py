@@ -11,10 +11,10 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
+from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
-from shoal.cluster.recording import NORMAL, WARNING, Recorder
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
+from shoal.cluster.informer import Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of

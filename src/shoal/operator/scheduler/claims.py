@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
 from shoal.operator.scheduler.volumes import Volumes

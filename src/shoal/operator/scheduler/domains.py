@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.kube.objects import Obj, labels_of
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.structural_schema.re2 import compiled

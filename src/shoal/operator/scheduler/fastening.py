@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
-from shoal.cluster.port import Cluster, OutcomeUnknown
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.client import Cluster, OutcomeUnknown
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of

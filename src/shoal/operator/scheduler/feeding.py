@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.clock import Clock
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, is_leaving, key_of, uid_of
 from shoal.logs import Logger

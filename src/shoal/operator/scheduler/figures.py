@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.kube.objects import Key
 from shoal.operator.scheduler.queue_figures import queue_figures
 from shoal.operator.scheduler.scope import Scope

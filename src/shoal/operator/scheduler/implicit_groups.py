@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, DeleteOptions, Preconditions
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.gangs import GROUP_NAME
 from shoal.dialects.implicit_groups import PREFIX, group_name_of, group_of, lacks_group
 from shoal.kube.errors import ApiError

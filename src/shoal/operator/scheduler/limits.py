@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from shoal.cluster.reflecting import Change
+from shoal.cluster.informer import Change
 from shoal.kube.objects import Key, Obj
 from shoal.kube.selectors import from_label_selector
 from shoal.logs import Logger

@@ -19,10 +19,10 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, Timer, pause
-from shoal.cluster.port import Cluster
-from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Change, Reflector, Subscriber, bare
+from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.informer import Change, Reflector, Subscriber, bare
 from shoal.dialects.gangs import COMMAND
 from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.conditions import is_true

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
+from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.fencing import Fenced
-from shoal.cluster.port import Cluster
-from shoal.cluster.recording import Recorder
-from shoal.cluster.reflecting import Reflector
+from shoal.cluster.informer import Reflector
 from shoal.dialects import gangs
 from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.errors import ApiError

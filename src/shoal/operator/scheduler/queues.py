@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Awaitable
 from contextlib import suppress
 
+from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, Preconditions
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, DeleteOptions, OutcomeUnknown, Preconditions
-from shoal.cluster.recording import WARNING, Recorder
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.event_recorder import WARNING, Recorder
+from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.gangs import COMMAND, QUEUE
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.port import Cluster, OutcomeUnknown, PatchType
-from shoal.cluster.recording import NORMAL, WARNING, Recorder
-from shoal.cluster.reflecting import Change, Reflector
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
+from shoal.cluster.informer import Change, Reflector
 from shoal.kube.conditions import POD_TOO_LARGE, TOO_LARGE, condition_of, is_true, with_condition
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD

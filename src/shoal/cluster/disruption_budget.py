@@ -1,0 +1,73 @@
+"""Disruption budgets, asked before a pod is evicted: what they allow is taken from them in the same moment.
+
+Whoever keeps a budget's figures (a loop of the operator's) counts pods; here they are only spent.
+"""
+
+from __future__ import annotations
+
+from shoal.cluster.registry import Core
+from shoal.cluster.types import Stored
+from shoal.kube import kinds
+from shoal.kube.conditions import is_true
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Obj, labels_of, name_of
+from shoal.kube.selectors import from_label_selector
+
+UNCOUNTED = ("Pending", "Succeeded", "Failed")  # phases of pods that disturb nobody by going
+
+
+def spend(core: Core, pod: Obj, *, dry_run: bool) -> None:
+    """Raises where a budget keeps the pod."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    if meta.get("deletionTimestamp") or status.get("phase") in UNCOUNTED:
+        return
+    covering = _covering(core, pod)
+    if len(covering) > 1:
+        raise ApiError(
+            500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    for stored in covering:
+        _take(core, stored, pod, dry_run=dry_run)
+
+
+def _covering(core: Core, pod: Obj) -> list[Stored]:
+    budgets = core.resource(kinds.POD_DISRUPTION_BUDGET)
+    namespace, labels = pod["metadata"]["namespace"], labels_of(pod)
+    found = (stored for key, stored in budgets.table.objects.items() if key.namespace == namespace)
+    return [stored for stored in found if _chooses(stored.obj(), labels)]
+
+
+def _chooses(budget: Obj, labels: dict[str, str]) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    return selector is not None and from_label_selector(selector).matches(labels)
+
+
+def _take(core: Core, stored: Stored, pod: Obj, *, dry_run: bool) -> None:
+    budget = stored.obj()
+    status = budget.setdefault("status", {})
+    if not is_true(pod, "Ready") and _lets_unready_go(budget):
+        return
+    name = name_of(budget)
+    if (status.get("observedGeneration") or 0) < budget["metadata"]["generation"]:
+        raise _kept(f"The disruption budget {name} is still being processed by the server.", retryAfterSeconds=10)
+    if status["disruptionsAllowed"] <= 0:
+        has = f"needs {status['desiredHealthy']} healthy pods and has {status['currentHealthy']} currently"
+        raise _kept(f"The disruption budget {name} {has}")
+    if not dry_run:
+        status["disruptionsAllowed"] -= 1
+        status.setdefault("disruptedPods", {})[name_of(pod)] = core.now()
+        core.put(core.resource(kinds.POD_DISRUPTION_BUDGET), budget, stored)
+
+
+def _lets_unready_go(budget: Obj) -> bool:
+    """Pods that do not work may go where enough others do, or where the budget says so."""
+    status = budget["status"]
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    return bool(status["currentHealthy"] >= status["desiredHealthy"] > 0)
+
+
+def _kept(why: str, **more: int) -> ApiError:
+    message = "Cannot evict pod as it would violate the pod's disruption budget."
+    details = {"causes": [{"reason": "DisruptionBudget", "message": why}], **more}
+    return ApiError(429, "TooManyRequests", message, details)

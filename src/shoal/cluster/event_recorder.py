@@ -1,0 +1,138 @@
+"""Events: one plain sentence about an object, for `kubectl describe` and `kubectl events`.
+
+The same sentence about the same object is one event with a count, not many events: a repetition is a patch of
+the count and the time. A recorder remembers only what it said lately; an event that has gone is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shoal.cluster.client import Cluster, PatchType
+from shoal.cluster.clock import Clock, SystemClock
+from shoal.kube import kinds
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
+from shoal.kube.times import rfc3339
+
+REMEMBERED = 4096
+NORMAL = "Normal"
+WARNING = "Warning"
+
+
+@dataclass(slots=True)
+class _Said:
+    name: str
+    namespace: str
+    count: int
+    first: datetime
+
+
+class Recorder:
+    """Speaks for one component, on one host where that says something."""
+
+    def __init__(self, cluster: Cluster, component: str, *, host: str = "", clock: Clock | None = None) -> None:
+        self._cluster = cluster
+        self._component = component
+        self._host = host
+        self._clock = clock or SystemClock()
+        self._said: OrderedDict[tuple[str, ...], _Said] = OrderedDict()
+
+    async def record(
+        self,
+        regarding: Mapping[str, Any],
+        severity: str,
+        reason: str,
+        message: str,
+        *,
+        field_path: str = "",
+        at: datetime | None = None,
+    ) -> None:
+        """`regarding` is the object itself or a reference to it; `severity` is Normal or Warning; `at` is when it
+        happened where that was before now.
+
+        Raises what the cluster raises: an event is a help, so most callers pass over a failure.
+        """
+        reference = reference_to(regarding, field_path)
+        what = (reference.get("uid") or reference["name"], reference["kind"], field_path, severity, reason, message)
+        now = at or self._clock.now()
+        said = self._said.get(what)
+        if said is not None and await self._again(said, now):
+            self._said.move_to_end(what)
+            return
+        self._said[what] = await self._first(reference, severity, reason, message, now)
+        while len(self._said) > REMEMBERED:
+            self._said.popitem(last=False)
+
+    async def _again(self, said: _Said, now: datetime) -> bool:
+        patch = {"count": said.count + 1, "lastTimestamp": rfc3339(now)}
+        try:
+            await self._cluster.patch(
+                kinds.EVENT, said.name, said.namespace,
+                patch=patch, patch_type=PatchType.MERGE, field_manager=self._component,
+            )  # fmt: skip
+        except ApiError as error:
+            if error.code == 404:
+                return False
+            raise
+        said.count += 1
+        return True
+
+    async def _first(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> _Said:
+        namespace = reference.get("namespace") or "default"
+        event = self._event(reference, severity, reason, message, now)
+        event["metadata"]["namespace"] = namespace
+        try:
+            await self._cluster.create(kinds.EVENT, event, namespace, field_manager=self._component)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise  # somebody's answer got lost and this is the second try: the event is there
+        return _Said(event["metadata"]["name"], namespace, 1, now)
+
+    def _event(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> Obj:
+        moment = f"{int(now.timestamp() * 1e6):x}"
+        words = f"{reference.get('uid')}{severity}{reason}{message}{self._component}{self._host}"
+        # Named by what it says and when, so that a retry of the same sentence is the same event.
+        digest = hashlib.blake2b(words.encode(), digest_size=4).hexdigest()
+        source = {"component": self._component}
+        if self._host:
+            source["host"] = self._host
+        return {
+            "apiVersion": kinds.EVENT.api_version,
+            "kind": kinds.EVENT.kind,
+            "metadata": {"name": f"{reference['name']}.{moment}{digest}"},
+            "involvedObject": reference,
+            "type": severity,
+            "reason": reason,
+            "message": message[:1024],
+            "source": source,
+            "reportingComponent": self._component,
+            "reportingInstance": self._host,
+            "count": 1,
+            "firstTimestamp": rfc3339(now),
+            "lastTimestamp": rfc3339(now),
+        }
+
+
+def reference_to(regarding: Mapping[str, Any], field_path: str = "") -> Obj:
+    """An ObjectReference to an object; a reference is given back as it is."""
+    if "metadata" not in regarding:
+        return dict(regarding)
+    reference: Obj = {
+        "apiVersion": regarding.get("apiVersion") or "v1",
+        "kind": regarding.get("kind") or "",
+        "name": name_of(regarding),
+        "uid": uid_of(regarding),
+    }
+    if namespace := namespace_of(regarding):
+        reference["namespace"] = namespace
+    if version := (regarding.get("metadata") or {}).get("resourceVersion"):
+        reference["resourceVersion"] = version
+    if field_path:
+        reference["fieldPath"] = field_path
+    return reference

@@ -1,0 +1,202 @@
+"""A command's streams over one websocket, whichever side of it and whichever library carries it.
+
+Every binary message begins with a channel: 0 is stdin, 1 stdout, 2 stderr, 3 how it ended (a Status), 4 the size of
+the terminal. Version 5 of the protocol adds 255, by which a client says that a channel is closed, so that a program
+reading stdin to its end sees that end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import msgspec
+
+from shoal.cluster.client import ExecRequest, NodeServices, Streams
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Obj
+from shoal.logs import Logger
+
+log = Logger(__name__)
+
+V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
+STDIN, STDOUT, STDERR, ENDING, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
+# What is held of stdin for a command that does not read, in memory and on disk. While the client has to wait nobody
+# listens to it, and its leaving is heard of only when the command writes or ends: so it is more than people pipe into
+# a command that forgot to read.
+UNREAD_BYTES = 1 << 20
+SPILLED_BYTES = 1 << 30
+PIECE_BYTES = 1 << 16
+
+Hear = Callable[[], Awaitable[bytes | None]]  # the next message; None when the client has gone
+Say = Callable[[bytes], Awaitable[None]]
+
+
+class Session:
+    """One command and its client. `wanted` names the streams asked for: stdin, stdout, stderr."""
+
+    def __init__(self, hear: Hear, say: Say, *, wanted: Collection[str], tty: bool) -> None:
+        self._hear = hear
+        self._say = say
+        self._wanted = wanted
+        self._tty = tty
+        self._stdin = Input()
+        self._sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+
+    async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> bool:
+        """Until the command ends or the client goes away, whichever is first; the other is then stopped. Whether it
+        was the command."""
+        command = asyncio.ensure_future(self._execute(services, pod, request))
+        listening = asyncio.ensure_future(self._listen())
+        try:
+            await asyncio.wait({command, listening}, return_when=asyncio.FIRST_COMPLETED)
+            if command.done():
+                await self._say(bytes([ENDING]) + msgspec.json.encode(command.result()))
+            return command.done()
+        finally:
+            for task in (command, listening):
+                task.cancel()
+            await asyncio.gather(command, listening, return_exceptions=True)
+            self._stdin.close()
+
+    async def _execute(self, services: NodeServices, pod: Obj, request: ExecRequest) -> Obj:
+        try:
+            return ending(await services.execute(pod, request, self._streams()))
+        except ApiError as refused:
+            return refused.status()
+        except Exception:
+            log.exception("a command in a pod failed", pod=pod["metadata"]["name"])
+            return ApiError(500, "InternalError", "Internal error occurred: the command could not be run").status()
+
+    def _streams(self) -> Streams:
+        return Streams(
+            stdout=lambda data: self._output(STDOUT, "stdout", data),
+            stderr=lambda data: self._output(STDERR, "stderr", data),
+            stdin=self._stdin.read() if "stdin" in self._wanted else None,
+            resize=_until_none(self._sizes) if self._tty else None,
+        )
+
+    async def _output(self, channel: int, name: str, data: bytes) -> None:
+        if data and name in self._wanted:
+            await self._say(bytes([channel]) + data)
+
+    async def _listen(self) -> None:
+        while (message := await self._hear()) is not None:
+            if message:
+                await self._take(message[0], message[1:])
+
+    async def _take(self, channel: int, data: bytes) -> None:
+        if channel == STDIN and data:
+            await self._stdin.put(data)
+        elif channel == CLOSE and data[:1] == bytes([STDIN]):
+            self._stdin.end()
+        elif channel == RESIZE and (size := size_of(data)) is not None:
+            await self._sizes.put(size)
+
+
+class Input:
+    """What the client wrote and the command has not read yet: the first of it in memory, more in a file without a name.
+
+    Only where that is full, too, has the client to wait; nobody listens to it then.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes] = deque()
+        self._held_bytes = 0  # in memory
+        self._file: IO[bytes] | None = None
+        self._written = self._read = 0  # so far, in the file
+        self._is_over = False
+        self._news = asyncio.Event()
+        self._has_room = asyncio.Event()
+
+    async def put(self, data: bytes) -> None:
+        while not self._take(data):
+            self._has_room.clear()
+            await self._has_room.wait()
+        self._news.set()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._news.set()
+
+    async def read(self) -> AsyncIterator[bytes]:
+        while True:
+            self._news.clear()
+            if data := self._give():
+                self._has_room.set()
+                yield data
+            elif self._is_over:
+                return
+            else:
+                await self._news.wait()
+
+    def close(self) -> None:
+        """The command is over: what it did not read is of no use."""
+        if self._file is not None:
+            self._file.close()
+
+    def _take(self, data: bytes) -> bool:
+        if self._held_bytes < UNREAD_BYTES and self._read == self._written:
+            self._pieces.append(data)
+            self._held_bytes += len(data)
+            return True
+        if self._written - self._read >= SPILLED_BYTES:
+            return False
+        try:
+            # Unbuffered: what a full disk refused must not come back at the next seek.
+            self._file = self._file or TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the command
+            self._file.seek(self._written)
+            if self._file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as full:
+            log.warning("no room for the input of a command: its client has to wait", error=str(full))
+            return False
+        self._written += len(data)
+        return True
+
+    def _give(self) -> bytes:
+        if self._pieces:
+            data = self._pieces.popleft()
+            self._held_bytes -= len(data)
+            return data
+        if self._file is None or self._read == self._written:
+            return b""
+        self._file.seek(self._read)
+        data = self._file.read(min(PIECE_BYTES, self._written - self._read))
+        self._read += len(data)
+        if self._read == self._written:
+            self._file.truncate(0)
+            self._read = self._written = 0
+        return data
+
+
+async def _until_none(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:
+    while (item := await queue.get()) is not None:
+        yield item
+
+
+def size_of(data: bytes) -> tuple[int, int] | None:
+    """(columns, rows); anything that is not a size is ignored, as a terminal would."""
+    try:
+        found = msgspec.json.decode(data)
+        return int(found["Width"]), int(found["Height"])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def ending(code: int) -> Obj:
+    """How a command ended, as clients expect to be told."""
+    if code == 0:
+        return {"metadata": {}, "status": "Success"}
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }

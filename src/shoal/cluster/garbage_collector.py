@@ -1,0 +1,280 @@
+"""The collector: what follows from a deletion. Dependents of owners that went, namespaces and definitions that go.
+
+It keeps two indexes (who has this uid, who names this owner) by watching every step of the store, and a queue
+of objects to look at. One look decides from the present state alone, so nothing needs to be remembered across a
+restart: loading the store fills the indexes and the queue again. Work is done after commits, a slice per turn
+of the loop, so that a large cascade does not hold up requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from shoal.cluster.client import DeleteOptions, Propagation
+from shoal.cluster.delete import FOREGROUND, ORPHAN, Remover
+from shoal.cluster.registry import Core, Resource
+from shoal.cluster.store import Table
+from shoal.cluster.types import Stored
+from shoal.kube import kinds
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Key, Obj
+
+SLICE = 100
+
+Place = tuple[str, Key]  # a table's resource and a key
+
+
+class _Metadata(msgspec.Struct):
+    ownerReferences: list[Obj] | None = None  # noqa: N815 - as the API has it
+
+
+class _Owned(msgspec.Struct):
+    """Of an object, its owners: the rest is passed over, not decoded."""
+
+    metadata: _Metadata
+
+
+_decode_owned = msgspec.json.Decoder(_Owned).decode
+
+
+class Collector:
+    def __init__(self, core: Core, remover: Remover, emptying: Callable[[Resource, Stored], bool]) -> None:
+        self._core = core
+        self._remover = remover
+        self._empty = emptying  # takes away what a namespace or definition holds; True when there is more to do
+        self._by_uid: dict[str, Place] = {}
+        self._dependents: dict[str, dict[Place, None]] = {}
+        self._queue: dict[Place, None] = {}
+        self._leaving_namespaces: set[str] = set()
+        self._leaving_definitions: set[str] = set()
+        self._scheduled = False
+        self._working = False
+        core.store.observers.append(self._observe)
+        core.store.after_commit.append(self._plan)
+
+    # Watching the store
+
+    def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
+        if before is not None:
+            self._forget(table, before, after)
+        if after is not None:
+            self._learn(table, before, after)
+        if table.resource in (kinds.NAMESPACE.resource, kinds.CUSTOM_RESOURCE_DEFINITION.resource):
+            self._note_leaving(table, before, after)
+        if before is not None and after is None:
+            self._gone(table, before)
+
+    def _learn(self, table: Table, before: Stored | None, after: Stored) -> None:
+        place = (table.resource, after.key)
+        self._by_uid[after.uid] = place
+        for uid in after.owners:
+            self._dependents.setdefault(uid, {})[place] = None
+        if after.leaving or (after.owners and (before is None or before.owners != after.owners)):
+            self._queue[place] = None
+
+    def _forget(self, table: Table, before: Stored, after: Stored | None) -> None:
+        place = (table.resource, before.key)
+        if after is None or after.uid != before.uid:
+            self._by_uid.pop(before.uid, None)
+        if after is not None and after.owners == before.owners:
+            return
+        for uid in before.owners:
+            places = self._dependents.get(uid)
+            if places is not None:
+                places.pop(place, None)
+                if not places:
+                    del self._dependents[uid]
+            self._look_again(uid)
+
+    def _look_again(self, uid: str) -> None:
+        """An owner may be waiting for this dependent."""
+        place = self._by_uid.get(uid)
+        if place is not None:
+            self._queue[place] = None
+
+    def _note_leaving(self, table: Table, before: Stored | None, after: Stored | None) -> None:
+        names = self._leaving_namespaces if table.resource == kinds.NAMESPACE.resource else self._leaving_definitions
+        if after is not None and after.leaving:
+            names.add(after.key.name)
+        elif before is not None:
+            names.discard(before.key.name)
+
+    def _gone(self, table: Table, before: Stored) -> None:
+        for place in self._dependents.get(before.uid, ()):
+            self._queue[place] = None
+        if before.key.namespace in self._leaving_namespaces:
+            self._queue[kinds.NAMESPACE.resource, Key("", before.key.namespace)] = None
+        if table.resource in self._leaving_definitions:
+            self._queue[kinds.CUSTOM_RESOURCE_DEFINITION.resource, Key("", table.resource)] = None
+        if table.resource == kinds.CUSTOM_RESOURCE_DEFINITION.resource:
+            for key in table.objects:  # the names it had are free for others
+                self._queue[table.resource, key] = None
+
+    # Working
+
+    def _plan(self) -> None:
+        if not self._queue or self._scheduled or self._working:
+            return
+        try:
+            asyncio.get_running_loop().call_soon(self._turn)
+        except RuntimeError:
+            self.settle()
+            return
+        self._scheduled = True
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        self._work(SLICE)
+        self._plan()
+
+    def resume(self) -> None:
+        """Go on with what an earlier life left undone; without a loop the first commit does."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._plan()
+
+    def settle(self) -> None:
+        """Work until nothing is left to do."""
+        while self._queue:
+            self._work(SLICE)
+            self._core.store.flush()
+
+    def _work(self, most: int) -> None:
+        self._working = True
+        try:
+            for _ in range(min(most, len(self._queue))):
+                place = next(iter(self._queue))
+                del self._queue[place]
+                self._look(place)
+        finally:
+            self._working = False
+
+    def _look(self, place: Place) -> None:
+        resource, stored = self._find(place)
+        if resource is None or stored is None:
+            return
+        try:
+            again = self._decide(resource, stored)
+        except ApiError:
+            # The object changed into something that cannot be written any more (a definition tightened its
+            # schema): it stays, and its next change brings it back here.
+            return
+        if again:
+            self._queue[place] = None
+
+    def _find(self, place: Place) -> tuple[Resource | None, Stored | None]:
+        table = self._core.store.table(place[0])
+        return self._core.home(table), table.objects.get(place[1])
+
+    def _decide(self, resource: Resource, stored: Stored) -> bool:
+        if stored.leaving and ORPHAN in stored.finalizers:
+            self._orphan(resource, stored)
+        elif stored.leaving and FOREGROUND in stored.finalizers:
+            self._delete_dependents(resource, stored)
+        elif resource.kind == kinds.CUSTOM_RESOURCE_DEFINITION or (resource.kind == kinds.NAMESPACE and stored.leaving):
+            return self._empty(resource, stored)
+        elif stored.owners and not stored.leaving:
+            self._judge_owners(resource, stored)
+        return False
+
+    # Owners that go
+
+    def _children(self, uid: str) -> Iterator[tuple[Resource, Stored]]:
+        for place in list(self._dependents.get(uid, ())):
+            resource, stored = self._find(place)
+            if resource is not None and stored is not None:
+                yield resource, stored
+
+    def _orphan(self, resource: Resource, owner: Stored) -> None:
+        for child_resource, child in self._children(owner.uid):
+            self._drop_owners(child_resource, child, {owner.uid})
+        self._drop_finalizer(resource, owner, ORPHAN)
+
+    def _delete_dependents(self, resource: Resource, owner: Stored) -> None:
+        """Foreground: the owner goes when the last dependent that blocks it has gone."""
+        blocked = False
+        for place in list(self._dependents.get(owner.uid, ())):
+            child_resource, child = self._find(place)
+            if child_resource is None or child is None:
+                continue
+            blocked = blocked or _blocks(child, owner.uid)
+            self._queue[place] = None
+        if not blocked:
+            self._drop_finalizer(resource, owner, FOREGROUND)
+
+    # Dependents whose owners may be gone
+
+    def _judge_owners(self, resource: Resource, stored: Stored) -> None:
+        solid, absent, waiting = self._classify(resource, stored)
+        if solid:
+            if absent or waiting:
+                self._drop_owners(resource, stored, absent | waiting)
+            return
+        if not absent and not waiting:
+            return  # of owners nobody can look up
+        propagation = None
+        if waiting and self._dependents.get(stored.uid):
+            if any(child.leaving and FOREGROUND in child.finalizers for _, child in self._children(stored.uid)):
+                stored = self._unblock(resource, stored)  # a circle: somebody has to go first
+            propagation = Propagation.FOREGROUND
+        self._remover.delete(resource, stored.key, DeleteOptions(propagation=propagation))
+
+    def _classify(self, resource: Resource, stored: Stored) -> tuple[set[str], set[str], set[str]]:
+        solid: set[str] = set()
+        absent: set[str] = set()
+        waiting: set[str] = set()
+        for reference in _references(stored):
+            uid = reference["uid"]
+            kind = self._core.by_reference(str(reference.get("apiVersion")), str(reference.get("kind")))
+            if kind is None or (kind.kind.namespaced and not resource.kind.namespaced):
+                solid.add(uid)  # cannot be looked up: leave alone what nobody can judge
+                continue
+            namespace = stored.key.namespace if kind.kind.namespaced else ""
+            owner = kind.table.objects.get(Key(namespace, str(reference.get("name"))))
+            if owner is None or owner.uid != uid:
+                absent.add(uid)
+            elif owner.leaving and FOREGROUND in owner.finalizers:
+                waiting.add(uid)
+            else:
+                solid.add(uid)
+        return solid, absent, waiting
+
+    # Writes
+
+    def _drop_owners(self, resource: Resource, stored: Stored, uids: set[str]) -> None:
+        obj = stored.obj()
+        kept = [r for r in obj["metadata"].get("ownerReferences") or () if r["uid"] not in uids]
+        if kept:
+            obj["metadata"]["ownerReferences"] = kept
+        else:
+            obj["metadata"].pop("ownerReferences", None)
+        self._core.put(resource, obj, stored)
+
+    def _unblock(self, resource: Resource, stored: Stored) -> Stored:
+        obj = stored.obj()
+        for reference in obj["metadata"].get("ownerReferences") or ():
+            reference["blockOwnerDeletion"] = False
+        return self._core.put(resource, obj, stored)
+
+    def _drop_finalizer(self, resource: Resource, stored: Stored, name: str) -> None:
+        obj: Obj = stored.obj()
+        meta = obj["metadata"]
+        meta["finalizers"] = [f for f in meta.get("finalizers") or () if f != name]
+        holds = resource.kind == kinds.NAMESPACE and obj["spec"].get("finalizers")
+        if meta["finalizers"] or meta.get("deletionGracePeriodSeconds") or holds:
+            self._core.put(resource, obj, stored)
+        else:
+            self._core.remove(resource, stored.key)
+
+
+def _references(stored: Stored) -> list[Obj]:
+    return _decode_owned(stored.raw).metadata.ownerReferences or []
+
+
+def _blocks(child: Stored, owner: str) -> bool:
+    return any(r["uid"] == owner and r.get("blockOwnerDeletion") for r in _references(child))

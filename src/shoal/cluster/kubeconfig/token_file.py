@@ -1,0 +1,55 @@
+"""A token in a file that others renew: a service account's, or one that a login program keeps fresh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from shoal.cluster.kubeconfig.connection import NoConnection, Shown
+
+
+def bearer(token: str) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def is_token(text: str) -> bool:
+    """Whether it can be shown to a server at all: line breaks would be headers of their own."""
+    return re.fullmatch(r"[ -~]+", text) is not None
+
+
+class TokenFile:
+    """Read again when the file has changed, which costs one stat per request, and when the token was not accepted."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._shown = Shown()
+
+    def at_hand(self) -> Shown:
+        try:
+            found = self._path.stat()
+        except OSError as problem:
+            raise self._unreadable(problem) from None
+        if self._seen != (signature := (found.st_ino, found.st_mtime_ns, found.st_size)):
+            self._read()
+            self._seen = signature  # after the reading: a change in between is seen the next time
+        return self._shown
+
+    def fetch(self) -> Shown:
+        self._seen = None
+        return self.at_hand()
+
+    def _read(self) -> None:
+        try:
+            token = self._path.read_text().strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            raise self._unreadable(problem) from None
+        if not is_token(token):
+            what = "holds more than a token" if token else "is empty"
+            raise NoConnection(f"the token file {self._path} {what}; have it written anew")
+        self._shown = Shown(bearer(token))
+
+    def _unreadable(self, problem: Exception) -> NoConnection:
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        return NoConnection(f"the token file {self._path} cannot be read: {reason}; have it written anew")

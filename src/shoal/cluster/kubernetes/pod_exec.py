@@ -1,0 +1,100 @@
+"""A command in a container, over a websocket.
+
+What the messages mean is in `shoal.cluster.exec_streams`. Version 4 of the protocol cannot say that stdin has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+
+from shoal.cluster.client import ExecRequest, OutcomeUnknown, Streams
+from shoal.cluster.exec_streams import CLOSE, ENDING, RESIZE, STDERR, STDIN, STDOUT, V4, V5
+from shoal.cluster.kubernetes.errors import refusal
+from shoal.cluster.kubernetes.paths import path_of
+from shoal.cluster.kubernetes.request import Request
+from shoal.cluster.kubernetes.transport import Wire
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj
+
+
+async def execute(wire: Wire, pod: str, namespace: str, command: ExecRequest, streams: Streams) -> int:
+    """Run it; its exit code. Raises ApiError where it cannot be run, OutcomeUnknown where the connection broke."""
+    request = Request("GET", _path(pod, namespace, command, streams), urgent=True, resource="pods")
+    try:
+        async with wire.websocket(request, (V5, V4)) as line:
+            return await _converse(line, streams, what=str(request))
+    except aiohttp.WSServerHandshakeError as refused:
+        raise await _reason(wire, request, refused) from None
+
+
+def _path(pod: str, namespace: str, command: ExecRequest, streams: Streams) -> str:
+    asked: list[tuple[str, str]] = [("command", word) for word in command.command]
+    if command.container:
+        asked.append(("container", command.container))
+    wanted = {"stdin": streams.stdin is not None, "stdout": True, "stderr": not command.tty, "tty": command.tty}
+    asked += [(name, "true") for name, is_wanted in wanted.items() if is_wanted]
+    return f"{path_of(POD, namespace, pod, 'exec')}?{urlencode(asked)}"
+
+
+async def _reason(wire: Wire, request: Request, refused: aiohttp.WSServerHandshakeError) -> Exception:
+    """A refused handshake tells only its code; the same question without one is answered with the words."""
+    try:
+        await wire.ask(request)
+    except ApiError as told:
+        if told.code == refused.status:
+            return told
+    return ApiError(refused.status, "", f"{request} was refused: {refused.message or refused.status}")
+
+
+async def _converse(line: aiohttp.ClientWebSocketResponse[bool], streams: Streams, *, what: str) -> int:
+    sending = [asyncio.create_task(part) for part in (_feed(line, streams), _tell_sizes(line, streams))]
+    try:
+        async for message in line:
+            if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
+                continue
+            channel, data = message.data[0], message.data[1:]
+            if channel == ENDING:
+                return _exit_code(data)
+            if data and channel in (STDOUT, STDERR):
+                await (streams.stdout if channel == STDOUT else streams.stderr)(data)
+    finally:
+        for task in sending:
+            task.cancel()
+        await asyncio.gather(*sending, return_exceptions=True)
+    raise OutcomeUnknown(f"{what}: the connection broke before the command ended")
+
+
+async def _feed(line: aiohttp.ClientWebSocketResponse[bool], streams: Streams) -> None:
+    if streams.stdin is None:
+        return
+    with contextlib.suppress(aiohttp.ClientError, ConnectionError):  # the other direction tells how it ended
+        async for data in streams.stdin:
+            await line.send_bytes(bytes([STDIN]) + data)
+        if line.protocol == V5:
+            await line.send_bytes(bytes([CLOSE, STDIN]))
+
+
+async def _tell_sizes(line: aiohttp.ClientWebSocketResponse[bool], streams: Streams) -> None:
+    if streams.resize is None:
+        return
+    with contextlib.suppress(aiohttp.ClientError, ConnectionError):
+        async for columns, rows in streams.resize:
+            await line.send_bytes(bytes([RESIZE]) + msgspec.json.encode({"Width": columns, "Height": rows}))
+
+
+def _exit_code(data: bytes) -> int:
+    status: Obj = msgspec.json.decode(data)
+    if status.get("status") == "Success":
+        return 0
+    causes: list[dict[str, Any]] = (status.get("details") or {}).get("causes") or []
+    for cause in causes:
+        if cause.get("reason") == "ExitCode" and str(cause.get("message", "")).isdigit():
+            return int(cause["message"])
+    raise refusal(status)

@@ -1,0 +1,189 @@
+"""Lists: a selection in key order, whole or in pages, of now or of a version history still reaches.
+
+A continue token carries the revision of its first page, so that all pages show one moment. When that moment
+is forgotten the answer is 410 with a token that goes on at the present, as Kubernetes offers.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import msgspec
+
+from shoal.cluster.selection import Claim
+from shoal.cluster.store import Store, Table
+from shoal.cluster.store.tables import key_at, order_of
+from shoal.cluster.types import ListOptions, Stored, StoredPage, WatchOptions
+from shoal.kube.errors import ApiError, Cause, bad_request, expired, invalid
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key
+
+_TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - a format's name, no secret
+_LIST_OPTIONS = Kind("meta.k8s.io", "v1", "ListOptions", "listoptions", False)
+_PRESENT = -1  # the revision of a token that goes on with whatever is there now
+
+_CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list "
+    "without the continue parameter, or use the continue token in this response to retrieve the remainder of the "
+    "results. Continuing with the provided token results in an inconsistent list - objects that were created, "
+    "modified, or deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class _Token(msgspec.Struct):
+    v: str = ""
+    rv: int = 0
+    start: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One moment of a table: its keys in order, its objects, its revision."""
+
+    order: list[str]
+    objects: dict[Key, Stored]
+    revision: int
+
+    def bounds(self, namespace: str | None, start: str) -> tuple[int, int]:
+        first, last = 0, len(self.order)
+        if namespace is not None:
+            first = bisect_left(self.order, f"{namespace}/")
+            last = bisect_left(self.order, f"{namespace}0")  # '0' comes right after '/'
+        if start:
+            first = max(first, bisect_left(self.order, start))
+        return first, last
+
+
+def page(store: Store, table: Table, namespace: str | None, claim: Claim | None, options: ListOptions) -> StoredPage:
+    """`claim` covers labels, fields and namespace. Call with everything committed."""
+    token = _read_token(options.continue_token) if options.continue_token else None
+    view = _view(store, table, options, token)
+    first, last = view.bounds(namespace, token.start if token else "")
+    plain = not options.labels and not options.fields
+    limit = options.limit
+    items: list[Stored] = []
+    for index in range(first, last):
+        stored = view.objects[key_at(view.order[index])]
+        if not plain and claim is not None and not claim(stored):
+            continue
+        if limit and len(items) == limit:
+            remaining = last - index if plain else None
+            return StoredPage(items, view.revision, _write_token(view.revision, items[-1].key), remaining)
+        items.append(stored)
+    return StoredPage(items, view.revision)
+
+
+def check_options(options: ListOptions) -> None:
+    """422 for combinations that have no meaning."""
+    match, problems = options.resource_version_match, []
+    if match:
+        if not options.resource_version:
+            problems.append(_forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if options.continue_token:
+            problems.append(_forbidden("resourceVersionMatch is forbidden when continue is provided"))
+        if match not in ("Exact", "NotOlderThan"):
+            problems.append(_unsupported(match, '"Exact", "NotOlderThan", ""'))
+        if match == "Exact" and options.resource_version == "0":
+            problems.append(_forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if problems:
+        raise invalid(_LIST_OPTIONS, "", problems)
+
+
+def check_watch_options(options: WatchOptions) -> None:
+    match, problems = options.resource_version_match, []
+    if options.initial_events is not None and match != "NotOlderThan":
+        problems.append(_forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if match and options.initial_events is None:
+        problems.append(_forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+    if match and match != "NotOlderThan":
+        problems.append(_unsupported(match, '"NotOlderThan"'))
+    if problems:
+        raise invalid(_LIST_OPTIONS, "", problems)
+
+
+def _forbidden(why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", "resourceVersionMatch")
+
+
+def _unsupported(match: str, supported: str) -> Cause:
+    message = f'Unsupported value: "{match}": supported values: {supported}'
+    return Cause("FieldValueNotSupported", message, "resourceVersionMatch")
+
+
+def _view(store: Store, table: Table, options: ListOptions, token: _Token | None) -> _View:
+    wanted = _exact_revision(store, options, token)
+    if wanted is None or wanted == store.committed:
+        return _View(table.order, table.objects, store.committed)
+    if wanted < store.compacted:
+        if token is not None:
+            raise _continue_expired(token)
+        raise expired("The resourceVersion for the provided list is too old.")
+    objects = table.at(wanted)
+    return _View(sorted(map(order_of, objects)), objects, wanted)
+
+
+def _exact_revision(store: Store, options: ListOptions, token: _Token | None) -> int | None:
+    """The revision a list must be served at; None for the present."""
+    asked = parse_version(options.resource_version, about="invalid resource version: ")
+    if token is not None:
+        if asked:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return None if token.rv == _PRESENT else _not_ahead(store, token.rv)
+    if not asked:
+        return None
+    _not_ahead(store, asked)
+    match = options.resource_version_match
+    return asked if match == "Exact" or (not match and options.limit) else None
+
+
+def _not_ahead(store: Store, revision: int) -> int:
+    if revision > store.committed:
+        raise too_large_version(revision, store.committed)
+    return revision
+
+
+def too_large_version(asked: int, current: int) -> ApiError:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    details = {"causes": [cause], "retryAfterSeconds": 1}
+    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
+
+
+_MAX_DIGITS = 20  # of 2**64
+
+
+def parse_version(text: str, *, about: str = "") -> int:
+    """A resourceVersion parameter as a number; '' reads as 0. `about` begins the sentence of a refusal."""
+    if not text:
+        return 0
+    if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) < 1 << 64:
+        return int(text)
+    why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
+    raise bad_request(f"{about}resourceVersion: {message}")
+
+
+def _write_token(revision: int, after: Key) -> str:
+    return _encode_token(_Token(_TOKEN_VERSION, revision, order_of(after) + "\0"))
+
+
+def _encode_token(token: _Token) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
+
+
+def _read_token(text: str) -> _Token:
+    try:
+        token = msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Token)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+    if token.v != _TOKEN_VERSION or not token.rv or not token.start:
+        raise bad_request("invalid continue token: continue key is not valid: it was not given out by this server")
+    return token
+
+
+def _continue_expired(token: _Token) -> ApiError:
+    error = expired(_CONTINUE_EXPIRED)
+    error.list_metadata = {"continue": _encode_token(_Token(_TOKEN_VERSION, _PRESENT, token.start))}
+    return error

@@ -1,0 +1,168 @@
+"""Patches: from a stored object and somebody's changes to the object they mean.
+
+Four languages of patch, one write path: the result goes through the same rules as a PUT. Server-side apply
+alone may create, and alone brings its own account of who manages which field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shoal.cluster import object_validation
+from shoal.cluster.client import PatchType
+from shoal.cluster.registry import Core, Resource
+from shoal.cluster.types import WriteOptions, Written
+from shoal.cluster.write import Writer
+from shoal.kube import apply
+from shoal.kube.errors import bad_request, conflict, not_found, unsupported_media_type
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj
+from shoal.kube.patching import json_patch, merge_patch, strategic_merge
+from shoal.kube.schemas import schema_of
+
+Patch = Obj | Sequence[Obj]
+
+_BESIDE_STATUS = ("apiVersion", "kind", "metadata", "status")
+_ENDS = ("path", "from")  # of an operation of a JSON patch
+
+
+class Editor:
+    def __init__(self, core: Core, writer: Writer) -> None:
+        self._core = core
+        self._writer = writer
+
+    def patch(
+        self, resource: Resource, key: Key, patch: Patch, patch_type: PatchType, options: WriteOptions, subresource: str
+    ) -> Written:
+        if patch_type is PatchType.APPLY:
+            return self._apply(resource, key, patch, options, subresource)
+        warnings: list[str] = []
+
+        def make(live: Obj) -> Obj:
+            if subresource == "status" and _speaks_of_status_alone(patch):
+                part = {name: live[name] for name in _BESIDE_STATUS if name in live}
+                patched = _put_back(live, patched_by(resource, part, patch, patch_type))
+            else:
+                patched = patched_by(resource, live, patch, patch_type)
+            if resource.kind.custom and subresource == "status":
+                patched = _only_status(live, patched)
+            shape = object_validation.decoded(resource.kind, patched, options.field_validation, patched=True, old=live)
+            warnings.extend(shape.warnings)
+            _check_identity(shape.obj, key)
+            return shape.obj
+
+        written = self._writer.change(resource, key, make, options, subresource)
+        return replace(written, warnings=(*warnings, *written.warnings)) if warnings else written
+
+    def _apply(self, resource: Resource, key: Key, patch: Patch, options: WriteOptions, subresource: str) -> Written:
+        if not isinstance(patch, dict):
+            raise bad_request("error decoding YAML: an applied configuration is one object")
+        _check_applied(resource.kind, patch, key)
+        apply.check(schema_of(resource.kind), patch)
+        shape = object_validation.decoded(resource.kind, dict(patch), options.field_validation)
+        applied = _without_the_others_part(resource, shape.obj, subresource)
+        applied["metadata"] = dict(applied["metadata"])
+        if key not in resource.table.objects:
+            if subresource:
+                raise not_found(resource.kind, key.name)
+            written = self._apply_first(resource, key, applied, options)
+        else:
+            written = self._writer.change(
+                resource, key,
+                lambda live: self._merged(resource, live, applied, options, subresource),
+                options, subresource, tracked=True,
+            )  # fmt: skip
+        return replace(written, warnings=(*shape.warnings, *written.warnings)) if shape.warnings else written
+
+    def _merged(self, resource: Resource, live: Obj | None, applied: Obj, options: WriteOptions, sub: str) -> Obj:
+        return apply.apply(
+            schema_of(resource.kind), live, applied,
+            manager=options.field_manager, force=options.force, now=self._core.now(), subresource=sub,
+        )  # fmt: skip
+
+    def _apply_first(self, resource: Resource, key: Key, applied: Obj, options: WriteOptions) -> Written:
+        uid = applied["metadata"].get("uid")
+        if uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise conflict(resource.kind, key.name, why)
+        obj = self._merged(resource, None, applied, options, "")
+        return self._writer.add(resource, key.namespace, obj, options, tracked=True)
+
+
+def patched_by(resource: Resource, live: Obj, patch: Patch, patch_type: PatchType) -> Obj:
+    if patch_type is PatchType.JSON:
+        result = json_patch(live, patch)
+    elif not isinstance(patch, dict):
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"
+        )
+    elif patch_type is PatchType.MERGE:
+        result = merge_patch(live, patch)
+    elif resource.kind.custom:
+        raise unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: "
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+        )
+    else:
+        result = strategic_merge(schema_of(resource.kind), live, patch)
+    if not isinstance(result, dict):
+        raise object_validation.patch_refused({}, "the patch leaves no object behind")
+    return result
+
+
+def _speaks_of_status_alone(patch: Patch) -> bool:
+    """Then the rest, which is most of an object, need be neither copied nor looked at again."""
+    if isinstance(patch, dict):
+        return patch.keys() <= {*_BESIDE_STATUS}
+    return all(
+        isinstance(one, dict) and all(_is_beside_status(one.get(end, "/status")) for end in _ENDS) for one in patch
+    )
+
+
+def _is_beside_status(path: object) -> bool:
+    return isinstance(path, str) and path.split("/", 2)[1:2] in (["status"], ["metadata"])
+
+
+def _put_back(live: Obj, patched: Obj) -> Obj:
+    """The patched part in its place among the others, which are the very objects of the old version."""
+    kept = {name: value for name, value in live.items() if name not in _BESIDE_STATUS or name in patched}
+    return {**kept, **patched}
+
+
+def _only_status(live: Obj, patched: Obj) -> Obj:
+    """Everything else stays what it is, the same objects, so that nobody has to look at it again."""
+    kept = {name: value for name, value in live.items() if name != "status"}
+    kept["metadata"] = patched.get("metadata")
+    return {**kept, "status": patched["status"]} if "status" in patched else kept
+
+
+def _check_identity(obj: Obj, key: Key) -> None:
+    name = obj["metadata"].get("name") or ""
+    if name != key.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+
+
+def _check_applied(kind: Kind, applied: Obj, key: Key) -> None:
+    if (applied.get("apiVersion"), applied.get("kind")) != (kind.api_version, kind.kind):
+        group, _, version = str(applied.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={applied.get('kind') or ''}")
+    meta = applied.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    if meta.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    name = meta.get("name")
+    if not name:
+        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
+    if name != key.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+
+
+def _without_the_others_part(resource: Resource, applied: Obj, subresource: str) -> Obj:
+    """Main resource and status are applied apart: neither owns fields of the other."""
+    if "status" not in resource.kind.subresources:
+        return dict(applied)
+    if subresource == "status":
+        kept = ("apiVersion", "kind", "metadata", "status")
+        return {name: value for name, value in applied.items() if name in kept}
+    return {name: value for name, value in applied.items() if name != "status"}

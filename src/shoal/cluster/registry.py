@@ -1,0 +1,289 @@
+"""What all verbs share: the kinds now served, the store below them, the time, chance, and one way to write.
+
+A `Resource` is one kind as it is served: its table, its rules, and its face where it is stored in another
+version. Custom resources come and go with their definitions, also when a write is taken back.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from datetime import datetime
+from ipaddress import IPv4Network
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.admission import Admission
+from shoal.cluster.clock import Clock
+from shoal.cluster.conversion import EventFace, Face, VersionFace
+from shoal.cluster.quota_admission import QuotaTallies
+from shoal.cluster.selection import fields_of
+from shoal.cluster.store import Row, Store, Table
+from shoal.cluster.strategies import Rules, rules_of
+from shoal.cluster.types import Stored
+from shoal.kube import kinds, structural_schema
+from shoal.kube.conditions import is_true
+from shoal.kube.errors import no_such_path, not_found, too_large
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj
+from shoal.kube.times import rfc3339
+
+LARGEST_OBJECT_BYTES = 3 << 19  # 1.5 MiB, as etcd has it
+
+SERVICE_NETWORK = IPv4Network("10.96.0.0/16")
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+# Built-in kinds that are stored as another: that one, and how they differ from it.
+_OTHER_FACES: dict[Kind, tuple[Kind, Face]] = {
+    kinds.EVENT_V1: (kinds.EVENT, EventFace()),
+    kinds.REPLICA_SET_V1BETA1: (kinds.REPLICA_SET, VersionFace(kinds.REPLICA_SET_V1BETA1, kinds.REPLICA_SET)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    kind: Kind  # the version asked for
+    home: Kind  # the version it is stored in
+    table: Table
+    rules: Rules
+    face: Face | None = None
+
+    def show(self, stored: Stored) -> Stored:
+        if self.face is None:
+            return stored
+        return replace(stored, kind=self.kind, raw=self.face.show(stored.raw))
+
+    @property
+    def shows_what_is_stored(self) -> bool:
+        return self.kind.api_version == self.home.api_version
+
+    def live(self, stored: Stored) -> Obj:
+        """The stored object, decoded, in the version asked for."""
+        raw = stored.raw if self.face is None else self.face.show(stored.raw)
+        obj: Obj = _decode(raw)
+        return obj
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a cluster may be told about itself."""
+
+    service_network: IPv4Network = SERVICE_NETWORK
+    event_seconds: float = 3600.0  # how long an Event is kept after its last write
+
+
+class Core:
+    """State and chance. Every step goes through `put` and `remove`."""
+
+    def __init__(self, store: Store, clock: Clock, chance: random.Random, settings: Settings) -> None:
+        self.store = store
+        self.clock = clock
+        self.chance = chance
+        self.settings = settings
+        self.admissions: dict[str, Admission] = {}  # by the name of the resource
+        self.service_addresses: set[str] = set()
+        self._homes: dict[str, Resource] = {}
+        self._resources: dict[tuple[str, str, str], Resource] = {}
+        self._by_kind: dict[tuple[str, str, str], Resource] = {}
+        self._customs: dict[str, list[Kind]] = {}  # by definition name
+        for kind in kinds.BUILT_IN:
+            self._serve(kind, *_OTHER_FACES.get(kind, (kind, None)))
+        self.definitions = self.resource(kinds.CUSTOM_RESOURCE_DEFINITION)
+        self.namespaces = self.resource(kinds.NAMESPACE)
+        self.pods = self.resource(kinds.POD)
+        self.quotas = QuotaTallies(self.resource(kinds.RESOURCE_QUOTA).table, self.pods.table)
+        self._services = self.resource(kinds.SERVICE)
+        self._priorities = self.resource(kinds.PRIORITY_CLASS)
+        self._default_known = False
+        self._default_priority: Obj | None = None
+        store.observers.append(self._observe)
+
+    # Kinds
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(resource.kind for resource in self._resources.values())
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        found = self._resources.get((group, version, plural))
+        return found.kind if found else None
+
+    def resource(self, kind: Kind) -> Resource:
+        """404 where the kind is not served (any more)."""
+        found = self._resources.get((kind.group, kind.version, kind.plural))
+        if found is None:
+            raise no_such_path()
+        return found
+
+    def by_reference(self, api_version: str, kind: str) -> Resource | None:
+        """The resource an owner reference or an involved object speaks of."""
+        group, _, version = api_version.rpartition("/")
+        return self._by_kind.get((group, version, kind))
+
+    def homes(self) -> list[Resource]:
+        """Each stored resource once, under the version it is stored in."""
+        return list(self._homes.values())
+
+    def home(self, table: Table) -> Resource | None:
+        return self._homes.get(table.resource)
+
+    def _serve(self, kind: Kind, home: Kind, face: Face | None) -> None:
+        resource = Resource(kind, home, self.store.table(home.resource), rules_of(kind), face)
+        if kind is home:
+            self._homes[home.resource] = resource
+        self._resources[kind.group, kind.version, kind.plural] = resource
+        self._by_kind[kind.group, kind.version, kind.kind] = resource
+
+    def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
+        if table is self.definitions.table:
+            if before is not None:
+                self._withdraw(before.key.name)
+            if after is not None:
+                self._publish(after.obj())
+        elif table is self._services.table:
+            _move(self.service_addresses, "spec.clusterIP", before, after)
+        elif table is self._priorities.table:
+            self._default_known = False
+        else:
+            self.quotas.observe(table, before, after)
+
+    def _withdraw(self, definition: str) -> None:
+        self._homes.pop(definition, None)
+        for kind in self._customs.pop(definition, ()):
+            self._resources.pop((kind.group, kind.version, kind.plural), None)
+            self._by_kind.pop((kind.group, kind.version, kind.kind), None)
+
+    def _publish(self, definition: Obj) -> None:
+        served = structural_schema.kinds_of(definition) if is_true(definition, "Established") else ()
+        if not served:
+            return
+        version = next(v["name"] for v in definition["spec"]["versions"] if v.get("storage"))
+        # The version objects are stored in need not be one that is served.
+        home = next((kind for kind in served if kind.version == version), replace(served[0], version=version))
+        # What any version selects by is taken out of every object.
+        home = replace(home, selectable=tuple(dict.fromkeys(path for kind in served for path in kind.selectable)))
+        self._customs[definition["metadata"]["name"]] = list(served)
+        for kind in served:
+            self._serve(kind, home, VersionFace(kind, home))
+        self._homes[home.resource] = Resource(
+            home, home, self.store.table(home.resource), rules_of(home), VersionFace(home, home)
+        )
+        self._index_again(home)
+
+    def _index_again(self, home: Kind) -> None:
+        """The definition may select by other fields than before."""
+        table = self.store.table(home.resource)
+        for key, stored in table.objects.items():
+            fields = fields_of(home, key, stored.obj()) if home.selectable else stored.fields
+            table.objects[key] = replace(stored, kind=home, fields=fields)
+
+    def default_priority(self) -> Obj | None:
+        """The PriorityClass of pods that name none, where there is one."""
+        if not self._default_known:
+            found = (stored.obj() for stored in self._priorities.table.objects.values())
+            self._default_priority = next((p for p in found if p.get("globalDefault")), None)
+            self._default_known = True
+        return self._default_priority
+
+    # Objects
+
+    def now(self) -> str:
+        return rfc3339(self.clock.now())
+
+    def moment(self) -> datetime:
+        return self.clock.now()
+
+    def new_uid(self) -> str:
+        """A random UUID of version 4, as `uuid.uuid4` would give from our own chance."""
+        bits = self.chance.getrandbits(128)
+        bits = bits & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62
+        text = f"{bits:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    def stored(self, resource: Resource, key: Key) -> Stored:
+        found = resource.table.objects.get(key)
+        if found is None:
+            raise not_found(resource.kind, key.name)
+        return found
+
+    def put(self, resource: Resource, obj: Obj, before: Stored | None) -> Stored:
+        """Write `obj` (in the version of `resource`) as the next revision. From now on it is read only."""
+        stored = self.made(resource, obj, self.store.revision + 1, before)
+        self.store.put(resource.table, stored, obj if resource.shows_what_is_stored else None)
+        return stored
+
+    def made(self, resource: Resource, obj: Obj, revision: int, before: Stored | None) -> Stored:
+        """The record of `obj` at `revision`; 0 leaves the object's own resourceVersion (a dry run)."""
+        if resource.face is not None:
+            obj = resource.face.to_home(obj)
+        meta = obj["metadata"]
+        if revision:
+            meta["resourceVersion"] = str(revision)
+        raw = self._encoded(resource, obj)
+        key = Key(meta.get("namespace") or "", meta["name"])
+        labels = meta.get("labels") or {}
+        fields = fields_of(resource.home, key, obj)
+        if before is not None:  # share what did not change: most of what history keeps is equal
+            labels = before.labels if before.labels == labels else labels
+            fields = before.fields if before.fields == fields else fields
+            key = before.key
+        return Stored(
+            resource.home, key, meta["uid"], revision, raw, labels, fields,
+            before.created_revision if before is not None else revision, *_ties(meta),
+        )  # fmt: skip
+
+    def _encoded(self, resource: Resource, obj: Obj) -> bytes:
+        home = resource.home
+        ordered = {"apiVersion": home.api_version, "kind": home.kind, "metadata": obj["metadata"]}
+        ordered.update(obj)
+        ordered["apiVersion"] = home.api_version
+        raw = _encode(ordered)
+        if len(raw) > LARGEST_OBJECT_BYTES and ordered["metadata"].pop("managedFields", None):
+            raw = _encode(ordered)
+        if len(raw) > LARGEST_OBJECT_BYTES:
+            raise too_large(
+                f"Request entity too large: the object is {len(raw)} bytes, limit is {LARGEST_OBJECT_BYTES}"
+            )
+        return raw
+
+    def remove(self, resource: Resource, key: Key) -> Stored:
+        """Take the object away; gives back its last content under the version of its removal."""
+        change = self.store.remove(resource.table, key)
+        assert change.previous is not None
+        event = change.event(None)
+        assert event is not None
+        return replace(change.previous, revision=change.revision, raw=event.stored_raw)
+
+    def revive(self, row: Row) -> Stored:
+        """A row of the journal as it was when it was written."""
+        obj: Obj = _decode(row.raw)
+        kind = self._kind_of_row(row, obj)
+        key = Key(row.namespace, row.name)
+        meta = obj["metadata"]
+        return Stored(
+            kind, key, meta["uid"], row.revision, row.raw, meta.get("labels") or {}, fields_of(kind, key, obj),
+            row.id, *_ties(meta),
+        )  # fmt: skip
+
+    def _kind_of_row(self, row: Row, obj: Obj) -> Kind:
+        group, _, version = str(obj["apiVersion"]).rpartition("/")
+        found = self._by_kind.get((group, version, obj["kind"]))
+        if found is not None:
+            return found.home
+        plural = row.resource.partition(".")[0]
+        return Kind(group, version, obj["kind"], plural, namespaced=bool(row.namespace), custom=True)
+
+
+def _move(taken: set[str], field: str, before: Stored | None, after: Stored | None) -> None:
+    if before is not None:
+        taken.discard(before.fields[field])
+    if after is not None and after.fields[field] not in ("", "None"):
+        taken.add(after.fields[field])
+
+
+def _ties(meta: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    references = meta.get("ownerReferences")
+    owners = tuple(reference["uid"] for reference in references) if references else ()
+    return owners, tuple(meta.get("finalizers") or ()), bool(meta.get("deletionTimestamp"))

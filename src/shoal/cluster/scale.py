@@ -1,0 +1,135 @@
+"""The scale subresource: a small view of any kind that says where its replicas are.
+
+A Scale is made from the object, changed like any other object, and its replicas are written back to the place
+the kind names; everything else of the object stays as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.client import PatchType
+from shoal.cluster.patch import Patch, patched_by
+from shoal.cluster.registry import Core, Resource
+from shoal.cluster.types import SCALE, Stored, WriteOptions, Written
+from shoal.cluster.write import Writer
+from shoal.kube.errors import ApiError, Cause, bad_request, conflict, invalid, no_such_path
+from shoal.kube.kinds import Kind, Scale
+from shoal.kube.objects import Key, Obj, at_path, uid_of
+from shoal.kube.patching import merge_patch
+from shoal.kube.selectors import from_label_selector
+
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+class Scaler:
+    def __init__(self, core: Core, writer: Writer) -> None:
+        self._core = core
+        self._writer = writer
+
+    def get(self, resource: Resource, key: Key) -> Stored:
+        return _record(resource, self._core.stored(resource, key))
+
+    def update(self, resource: Resource, key: Key, scale: Obj, options: WriteOptions) -> Written:
+        self._check(scale, key)
+        return self._write(resource, key, lambda live: _checked(live, scale), options)
+
+    def patch(
+        self, resource: Resource, key: Key, patch: Patch, patch_type: PatchType, options: WriteOptions
+    ) -> Written:
+        if patch_type is PatchType.APPLY:
+            if not isinstance(patch, dict):
+                raise bad_request("error decoding YAML: an applied configuration is one object")
+            patch, patch_type = dict(patch), PatchType.MERGE
+        plain = PatchType.MERGE if patch_type is PatchType.STRATEGIC else patch_type
+        return self._write(resource, key, lambda live: patched_by(resource, live, patch, plain), options)
+
+    def _check(self, scale: Obj, key: Key) -> None:
+        if scale.get("kind", "Scale") != "Scale":
+            raise bad_request(f"wrong object passed to Scale update: {scale.get('kind')}")
+        name = (scale.get("metadata") or {}).get("name")
+        if name != key.name:
+            raise bad_request(f"the name of the object ({name or ''}) does not match the name on the URL ({key.name})")
+
+    def _write(self, resource: Resource, key: Key, make: Any, options: WriteOptions) -> Written:
+        where = _scale_of(resource.kind)
+        stored = self._core.stored(resource, key)
+        scale = make(shown(resource, resource.live(stored)))
+        replicas = _replicas(resource.kind, key, scale)
+        version = (scale.get("metadata") or {}).get("resourceVersion")
+
+        def change(live: Obj) -> Obj:
+            changed = merge_patch(live, _at(where.spec_replicas, replicas))
+            if version:
+                changed["metadata"] = {**changed["metadata"], "resourceVersion": version}
+            return changed
+
+        written = self._writer.change(resource, key, change, options, "scale")
+        return Written(_record(resource, written.stored), warnings=written.warnings)
+
+
+def _scale_of(kind: Kind) -> Scale:
+    if kind.scale is None:
+        raise no_such_path()
+    return kind.scale
+
+
+def shown(resource: Resource, obj: Obj) -> Obj:
+    """The Scale of an object."""
+    where = _scale_of(resource.kind)
+    status: Obj = {"replicas": _number(obj, where.status_replicas)}
+    if where.label_selector and (selector := at_path(obj, *_steps(where.label_selector))):
+        status["selector"] = selector if isinstance(selector, str) else str(from_label_selector(selector))
+    return {
+        "apiVersion": SCALE.api_version,
+        "kind": SCALE.kind,
+        "metadata": {name: obj["metadata"][name] for name in _KEPT if name in obj["metadata"]},
+        "spec": {"replicas": _number(obj, where.spec_replicas)},
+        "status": status,
+    }
+
+
+def _record(resource: Resource, stored: Stored) -> Stored:
+    raw = msgspec.json.encode(shown(resource, resource.live(stored)))
+    return Stored(SCALE, stored.key, stored.uid, stored.revision, raw, {}, {}, stored.created_revision)
+
+
+def _checked(live_scale: Obj, scale: Obj) -> Obj:
+    uid = uid_of(scale)
+    if uid and uid != uid_of(live_scale):
+        raise conflict(SCALE, live_scale["metadata"]["name"], f"uid mismatch: {uid} is not {uid_of(live_scale)}")
+    return scale
+
+
+def _replicas(kind: Kind, key: Key, scale: Obj) -> int:
+    replicas = at_path(scale, "spec", "replicas", default=0)
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise _refused(key, f"Invalid value: {replicas!r}: must be a whole number")
+    if replicas < 0:
+        raise _refused(key, f"Invalid value: {replicas}: must be greater than or equal to 0")
+    del kind
+    return replicas
+
+
+def _refused(key: Key, message: str) -> ApiError:
+    return invalid(SCALE, key.name, [Cause("FieldValueInvalid", message, "spec.replicas")])
+
+
+def _steps(path: str) -> list[str]:
+    return path.lstrip(".").split(".")
+
+
+def _number(obj: Obj, path: str) -> int:
+    value = at_path(obj, *_steps(path), default=0)
+    return value if isinstance(value, int) else 0
+
+
+def _at(path: str, value: int) -> Obj:
+    """An object with nothing but `value` at `path`."""
+    *outer, last = _steps(path)
+    found: Obj = {last: value}
+    for step in reversed(outer):
+        found = {step: found}
+    return found

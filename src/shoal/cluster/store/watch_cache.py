@@ -1,0 +1,135 @@
+"""The recent past of one table: what watchers read and what older versions are rebuilt from.
+
+A change is kept with the version it replaced. Watchers hold a position, not a queue: a slow one costs
+nothing until the past it still needs is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.client import EventType
+from shoal.cluster.types import RawEvent, Stored
+from shoal.kube.objects import Key, Obj
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Change:
+    """One step of the store. `current` is None where the object went away.
+
+    `written` is the object that `current` was encoded from, where the writer has it: those who watch need not decode.
+    """
+
+    __slots__ = ("_events", "_written", "current", "key", "previous", "revision")
+
+    def __init__(
+        self, revision: int, key: Key, previous: Stored | None, current: Stored | None, written: Obj | None = None
+    ) -> None:
+        self.revision = revision
+        self._written = written
+        self.key = key
+        self.previous = previous
+        self.current = current
+        self._events: dict[Any, RawEvent] | None = None
+
+    @property
+    def weight(self) -> int:
+        """Bytes kept alive by remembering this change."""
+        return len(self.previous.raw) if self.previous is not None else 0
+
+    def event(self, selects: Callable[[Stored], bool] | None) -> RawEvent | None:
+        """What a watcher with this selection sees: an object that leaves the selection is deleted for it."""
+        before = self.previous is not None and (selects is None or selects(self.previous))
+        after = self.current is not None and (selects is None or selects(self.current))
+        if after:
+            return self._made(EventType.MODIFIED if before else EventType.ADDED)
+        return self._made(EventType.DELETED) if before else None
+
+    def _made(self, happened: EventType) -> RawEvent:
+        if self._events is None:
+            self._events = {}
+        event = self._events.get(happened)
+        if event is None:
+            written = None if happened is EventType.DELETED else self._written
+            event = RawEvent(happened, self._body(happened), self.revision, _object=written)
+            self._events[happened] = event
+        return event
+
+    def _body(self, happened: EventType) -> bytes:
+        if happened is not EventType.DELETED:
+            assert self.current is not None
+            return self.current.raw
+        # The last content the watcher knew, under the version of the deletion: it can resume from there.
+        assert self.previous is not None
+        was = b'"resourceVersion":"%d"' % self.previous.revision
+        if self.previous.raw.count(was) == 1:  # in a text its quotes would be escaped: this is the field itself
+            return self.previous.raw.replace(was, b'"resourceVersion":"%d"' % self.revision)
+        obj = self.previous.obj()
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        return _encode(obj)
+
+    def forget_events(self) -> None:
+        self._events = self._written = None
+
+    def as_face(self, face: object, turn: Callable[[bytes], bytes], event: RawEvent) -> RawEvent:
+        """The same event with its object in another API version; made once per version."""
+        if self._events is None:
+            self._events = {}
+        turned = self._events.get((face, event.type))
+        if turned is None:
+            turned = RawEvent(event.type, turn(event.stored_raw), event.revision)
+            self._events[face, event.type] = turned
+        return turned
+
+
+class History:
+    """Changes of one table, oldest first. Positions are absolute and stay valid while the past shrinks."""
+
+    def __init__(self) -> None:
+        self._changes: list[Change] = []
+        self._dropped = 0  # changes before the first in the list
+        self._skip = 0  # forgotten ones still at the head of the list
+
+    @property
+    def start(self) -> int:
+        return self._dropped + self._skip
+
+    @property
+    def end(self) -> int:
+        return self._dropped + len(self._changes)
+
+    def append(self, change: Change) -> None:
+        self._changes.append(change)
+
+    def pop(self) -> Change:
+        """Take back the newest (a batch that could not be committed)."""
+        return self._changes.pop()
+
+    def forget_first(self) -> None:
+        self._skip += 1
+        if self._skip >= 1024 and self._skip * 2 >= len(self._changes):
+            del self._changes[: self._skip]
+            self._dropped += self._skip
+            self._skip = 0
+
+    def between(self, start: int, end: int) -> list[Change]:
+        return self._changes[start - self._dropped : end - self._dropped]
+
+    def position_after(self, revision: int) -> int:
+        """The position of the first change later than `revision`."""
+        low, high = self._skip, len(self._changes)
+        while low < high:
+            middle = (low + high) // 2
+            if self._changes[middle].revision <= revision:
+                low = middle + 1
+            else:
+                high = middle
+        return self._dropped + low
+
+    def newest_first(self) -> Iterator[Change]:
+        for index in range(len(self._changes) - 1, self._skip - 1, -1):
+            yield self._changes[index]

@@ -1,0 +1,138 @@
+"""The plain records that pass between the machinery and those who call it.
+
+A stored object stays what it was when it was written: encoded JSON. The few values that selections need
+(labels and selectable fields) lie beside the bytes, so that lists and watches decode nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from shoal.cluster.client import EventType
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj
+
+SCALE = Kind("autoscaling", "v1", "Scale", "scales")
+
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """One version of one object. `created_revision` is the revision of its first version."""
+
+    kind: Kind
+    key: Key
+    uid: str
+    revision: int
+    raw: bytes  # JSON with apiVersion, kind and metadata.resourceVersion
+    labels: dict[str, str]
+    fields: dict[str, str]  # what field selectors of the kind can ask for
+    created_revision: int = 0
+    owners: tuple[str, ...] = ()  # the uids of its ownerReferences
+    finalizers: tuple[str, ...] = ()
+    leaving: bool = False  # whether it has a deletionTimestamp
+
+    def obj(self) -> Obj:
+        """The object, decoded afresh: the caller may change it."""
+        decoded: Obj = _decode(self.raw)
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    field_manager: str = "unknown"
+    dry_run: bool = False
+    field_validation: str = "Warn"  # Ignore, Warn, Strict
+    force: bool = False  # of a server-side apply: take fields from their other managers
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """A selection, and which version of the state to serve it from."""
+
+    labels: str = ""
+    fields: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+    resource_version_match: str = ""  # '', Exact, NotOlderThan
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """`initial_events` None: as Kubernetes decides by the version ('' and '0' begin with what exists)."""
+
+    resource_version: str = ""
+    labels: str = ""
+    fields: str = ""
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    timeout_seconds: float | None = None
+    resource_version_match: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write left behind. With `dry_run` nothing was kept.
+
+    `made` is the object the bytes were made of, where it is shown as it is stored; those who watch hold it too.
+    """
+
+    stored: Stored
+    created: bool = False
+    warnings: tuple[str, ...] = ()
+    made: Obj | None = None
+
+    def obj(self) -> Obj:
+        """The object, read only."""
+        return self.stored.obj() if self.made is None else self.made
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """`gone` is False while the object lingers for its grace period or its finalizers."""
+
+    stored: Stored
+    gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    items: list[Stored]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class RawEvent:
+    """One watch event; shared by every watcher of the same change, so its frame is made once."""
+
+    type: EventType
+    stored_raw: bytes
+    revision: int
+    _frame: bytes = field(default=b"", repr=False)
+    _object: Any = field(default=None, repr=False)
+
+    @property
+    def frame(self) -> bytes:
+        """The event as one line of the watch protocol."""
+        if not self._frame:
+            self._frame = b"".join((self.frame_head, self.stored_raw, self.frame_tail))
+        return self._frame
+
+    @property
+    def frame_head(self) -> bytes:
+        return b'{"type":"%b","object":' % self.type.value.encode()
+
+    frame_tail = b"}\n"
+
+    def object(self) -> Any:
+        """Read only: all who watch the same change are given the same object."""
+        if self._object is None:
+            self._object = _decode(self.stored_raw)
+        return self._object
