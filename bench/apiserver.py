@@ -121,7 +121,7 @@ async def _version(port: int) -> str:
 
 async def _serve(path: str) -> None:
     from shoal.apiserver.app import build
-    from shoal.apiserver.serving import Server
+    from shoal.apiserver.server import Server
     from shoal.cluster.embedded import EmbeddedCluster
 
     server = Server(build(await EmbeddedCluster.open(path), token=TOKEN))

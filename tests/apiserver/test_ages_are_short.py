@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shoal.apiserver import ages
+from shoal.apiserver import durations
 
 M, H, D = 60, 3600, 86400
 SHOWN = {
@@ -18,7 +18,7 @@ SHOWN = {
 
 @pytest.mark.parametrize(("seconds", "shown"), SHOWN.items(), ids=SHOWN.values())
 def test_a_length_of_time_is_rounded_for_people(seconds: int, shown: str) -> None:
-    assert ages.human(seconds) == shown
+    assert durations.human(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_a_length_of_time_is_rounded_for_people(seconds: int, shown: str) -> Non
     [(None, "<unknown>"), ("", "<unknown>"), ("soon", "<invalid>"), ("2029-12-31T23:59:00Z", "60s")],
 )
 def test_the_age_of_a_timestamp(moment: str | None, shown: str) -> None:
-    assert ages.since(moment, datetime(2030, 1, 1, tzinfo=UTC)) == shown
+    assert durations.since(moment, datetime(2030, 1, 1, tzinfo=UTC)) == shown

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.apiserver import bodies
-from shoal.apiserver.bodies import Body
+from shoal.apiserver import request_body
+from shoal.apiserver.request_body import Body
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 
@@ -24,7 +24,7 @@ DUPLICATES = {
 
 @pytest.mark.parametrize(("data", "paths"), DUPLICATES.items(), ids=[d.decode() for d in DUPLICATES])
 def test_keys_that_stand_twice_are_found(data: bytes, paths: tuple[str, ...]) -> None:
-    assert bodies.decode_json(data).duplicates == paths
+    assert request_body.decode_json(data).duplicates == paths
 
 
 YAML = {
@@ -39,11 +39,11 @@ YAML = {
 
 @pytest.mark.parametrize(("text", "value"), YAML.items(), ids=YAML)
 def test_yaml_is_read_as_kubectl_reads_it(text: str, value: object) -> None:
-    assert bodies.decode_yaml(text.encode()) == Body(value)
+    assert request_body.decode_yaml(text.encode()) == Body(value)
 
 
 def test_a_yaml_key_that_stands_twice_is_found() -> None:
-    assert bodies.decode_yaml(b"a: 1\na: 2") == Body({"a": 2}, ("a",))
+    assert request_body.decode_yaml(b"a: 1\na: 2") == Body({"a": 2}, ("a",))
 
 
 BOMB = "\n".join(
@@ -53,13 +53,13 @@ BOMB = "\n".join(
 
 @pytest.mark.parametrize("text", [BOMB, "&a [*a]", "a: [", "%", "a: !!python/none x", "\x00"], ids=range(6))
 def test_harmful_or_broken_yaml_is_refused(text: str) -> None:
-    with pytest.raises(bodies.Malformed, match="error converting YAML to JSON"):
-        bodies.decode_yaml(text.encode())
+    with pytest.raises(request_body.Malformed, match="error converting YAML to JSON"):
+        request_body.decode_yaml(text.encode())
 
 
 def outcome(data: bytes, content_type: bytes) -> type | int:
     try:
-        return type(bodies.decode_object(data, content_type, POD).value)
+        return type(request_body.decode_object(data, content_type, POD).value)
     except ApiError as refused:
         return refused.code
 
@@ -81,7 +81,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("data", "told"), REFUSALS.items(), ids=["empty", "cut", "words", "deep"])
 def test_a_body_that_is_no_object_names_the_kind_expected(data: bytes, told: str | None) -> None:
     with pytest.raises(ApiError) as refused:
-        bodies.decode_object(data, b"application/json", POD)
+        request_body.decode_object(data, b"application/json", POD)
     assert refused.value.code == 400
     assert refused.value.message.startswith("the object provided is unrecognized (must be of type Pod): ")
     if told is not None:
@@ -90,7 +90,7 @@ def test_a_body_that_is_no_object_names_the_kind_expected(data: bytes, told: str
 
 def test_an_unknown_content_type_is_refused() -> None:
     with pytest.raises(ApiError) as refused:
-        bodies.decode_object(b"{}", b"text/csv", POD)
+        request_body.decode_object(b"{}", b"text/csv", POD)
     assert (refused.value.code, refused.value.message) == (
         415,
         "the body of the request was in an unknown format - accepted media types include: "

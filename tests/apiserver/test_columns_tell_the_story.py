@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shoal.apiserver import columns
+from shoal.apiserver import printers
 from shoal.kube import kinds
 from shoal.kube.kinds import Column, Kind
 
@@ -16,7 +16,7 @@ BORN = "2030-01-01T00:00:00Z"
 
 
 def shown(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
-    layout = columns.layout_of(kind)
+    layout = printers.layout_of(kind)
     meta = {"name": "x", "creationTimestamp": BORN, **obj.get("metadata", {})}
     cells = layout.cells({**obj, "metadata": meta}, NOW)
     return dict(zip([column.name for column in layout.columns], cells, strict=True))
@@ -195,7 +195,7 @@ def test_a_row_shows_what_people_look_for(kind: Kind, obj: dict[str, Any], row: 
 
 @pytest.mark.parametrize("kind", kinds.BUILT_IN, ids=str)
 def test_an_empty_object_of_any_kind_has_a_row(kind: Kind) -> None:
-    layout = columns.layout_of(kind)
+    layout = printers.layout_of(kind)
     assert len(layout.cells({}, NOW)) == len(layout.columns)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import yaml
 
-from shoal.apiserver import kubeconfig
+from shoal.apiserver import kubeconfig_file
 
 
 def test_it_names_the_server_the_token_and_the_authority(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "kubeconfig"
-    kubeconfig.write(file, server="https://127.0.0.1:6443", token="secret", context="mine", ca_pem=b"PEM")
+    kubeconfig_file.write(file, server="https://127.0.0.1:6443", token="secret", context="mine", ca_pem=b"PEM")
     assert yaml.safe_load(file.read_text()) == {
         "apiVersion": "v1",
         "kind": "Config",
@@ -41,7 +41,7 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     file.chmod(0o644)
     before = os.umask(0)
     try:
-        kubeconfig.write(file, server="https://127.0.0.1:1", token="secret")
+        kubeconfig_file.write(file, server="https://127.0.0.1:1", token="secret")
     finally:
         os.umask(before)
     assert file.stat().st_mode & 0o777 == 0o600

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.apiserver import malformed
+from shoal.apiserver import json_errors
 
 WORDS = {
     b"": "unexpected end of JSON input",
@@ -35,7 +35,7 @@ WORDS = {
 
 @pytest.mark.parametrize(("data", "words"), WORDS.items(), ids=[d.decode() or "empty" for d in WORDS])
 def test_the_first_mistake_is_named(data: bytes, words: str) -> None:
-    assert malformed.explain(data) == words
+    assert json_errors.explain(data) == words
 
 
 @given(st.text(alphabet='{}[]",:0-1.eE+tfn ulras\\', max_size=20))
@@ -43,4 +43,4 @@ def test_whatever_a_parser_refuses_has_an_explanation(text: str) -> None:
     try:
         json.loads(text)
     except ValueError:
-        assert malformed.explain(text.encode()).startswith(("invalid character", "unexpected end"))
+        assert json_errors.explain(text.encode()).startswith(("invalid character", "unexpected end"))

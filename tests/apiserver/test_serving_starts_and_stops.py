@@ -13,9 +13,9 @@ import pytest
 
 from kit.certificates import nameless
 from kit.node_services import ScriptedNode
-from shoal.apiserver import certificates
+from shoal.apiserver import serving_certificate
 from shoal.apiserver.app import build
-from shoal.apiserver.serving import Server, ServingRefused, tls_context
+from shoal.apiserver.server import Server, ServingRefused, tls_context
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import CONFIG_MAP, POD
 
@@ -91,7 +91,7 @@ async def test_a_port_that_is_taken_is_said_so(server: Server, cluster: Embedded
 
 
 async def test_an_address_of_another_machine_is_said_so(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    made = certificates.ensure(tmp_path, "192.0.2.1")
+    made = serving_certificate.ensure(tmp_path, "192.0.2.1")
     with pytest.raises(
         ServingRefused, match=r"192\.0\.2\.1 is no address of this machine\. Choose another with --bind"
     ):
@@ -99,7 +99,7 @@ async def test_an_address_of_another_machine_is_said_so(cluster: EmbeddedCluster
 
 
 async def test_tls_is_spoken_with_the_certificate_of_the_cluster(cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    made = certificates.ensure(tmp_path, "127.0.0.1")
+    made = serving_certificate.ensure(tmp_path, "127.0.0.1")
     server = Server(build(cluster, token="t"), ssl=tls_context(made.certificate, made.key))
     await server.start()
     trusted = ssl.create_default_context(cadata=made.authority().decode())
@@ -116,7 +116,7 @@ def test_a_certificate_that_cannot_be_used_is_said_so(tmp_path: Path) -> None:
 
 
 def test_a_certificate_knows_whom_it_is_for(tmp_path: Path) -> None:
-    made = certificates.ensure(tmp_path, "*.lab.example")
+    made = serving_certificate.ensure(tmp_path, "*.lab.example")
     assert made.names() == ("localhost", "127.0.0.1", "::1", "*.lab.example")
     assert [made.is_for(host) for host in ("127.0.0.1", "LOCALHOST", "a.lab.example", "0.0.0.0")] == [
         True,

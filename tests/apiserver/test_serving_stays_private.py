@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.apiserver.serving import ServingRefused, check_address
+from shoal.apiserver.server import ServingRefused, check_address
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost"])

@@ -15,7 +15,7 @@ import pytest
 
 from kit.asgi import Asgi
 from kit.yaml_bombs import BOMBS, ODD, TEXTS
-from shoal.apiserver import bodies
+from shoal.apiserver import request_body
 from shoal.apiserver.app import build
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube import yaml_codec
@@ -68,8 +68,8 @@ def test_validate_names_the_line_and_shows_no_traceback(data: bytes, tmp_path: P
 
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD)
 def test_what_json_has_no_value_for_is_a_mistake_with_its_line(data: bytes) -> None:
-    with pytest.raises(bodies.Malformed, match=r"^error converting YAML to JSON: yaml: line 2: "):
-        bodies.decode_yaml(data)
+    with pytest.raises(request_body.Malformed, match=r"^error converting YAML to JSON: yaml: line 2: "):
+        request_body.decode_yaml(data)
 
 
 SCALARS: dict[str, object] = {
@@ -82,23 +82,23 @@ SCALARS: dict[str, object] = {
 
 @pytest.mark.parametrize(("text", "value"), SCALARS.items(), ids=SCALARS)
 def test_scalars_are_what_kubectl_makes_of_them(text: str, value: object) -> None:
-    found = bodies.decode_yaml(f"a: {text}".encode()).value["a"]
+    found = request_body.decode_yaml(f"a: {text}".encode()).value["a"]
     assert (found, isinstance(found, bool)) == (value, isinstance(value, bool))
 
 
 def test_text_that_looks_like_something_else_stays_text_in_both_directions() -> None:
     written = {"texts": [*SCALARS, "<<", "", "-.inf", "+1", "null", "a: b", "\n", "é"]}
-    assert bodies.decode_yaml(yaml_codec.encode(written).encode()).value == written
+    assert request_body.decode_yaml(yaml_codec.encode(written).encode()).value == written
 
 
 def test_what_a_mapping_says_itself_wins_over_what_it_merges() -> None:
     text = b"one: &one {a: 1, b: 1}\ntwo: &two {a: 2, c: 2}\nall: {c: 3, <<: [*one, *two]}"
-    assert bodies.decode_yaml(text).value["all"] == {"a": 1, "b": 1, "c": 3}
+    assert request_body.decode_yaml(text).value["all"] == {"a": 1, "b": 1, "c": 3}
 
 
 def test_a_key_that_occurs_twice_has_its_path() -> None:
     text = b"spec:\n  tasks:\n  - name: a\n  - name: b\n    name: c"
-    assert bodies.decode_yaml(text).duplicates == ("spec.tasks[1].name",)
+    assert request_body.decode_yaml(text).duplicates == ("spec.tasks[1].name",)
 
 
 @pytest.mark.parametrize("data", {**BOMBS, **ODD}.values(), ids={**BOMBS, **ODD})

@@ -18,10 +18,10 @@ import msgspec
 import pytest
 
 from kit.asgi import Answer, Asgi
-from shoal.apiserver import bodies, http_limits, replies
+from shoal.apiserver import http_limits, request_body, responses
 from shoal.apiserver.app import build
 from shoal.apiserver.http_limits import Acceptor
-from shoal.apiserver.serving import Server
+from shoal.apiserver.server import Server
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube import yaml_codec
 from shoal.kube.errors import ApiError
@@ -183,7 +183,7 @@ def read_doubled_keys() -> None:
     flat = b'{"' + b"k" * 1000 + b'":[' + b",".join([b'{"a":1,"a":2}'] * 200_000) + b"]}"
     deep = b'{"a":0,"a":' * 120 + b"[" + b",".join([b'{"b":1,"b":2}'] * 150_000) + b"]" + b"}" * 120
     for data in (flat, deep):
-        assert len(bodies.decode_json(data).duplicates) == 100
+        assert len(request_body.decode_json(data).duplicates) == 100
 
 
 def test_keys_that_stand_twice_are_found_in_bounded_memory() -> None:
@@ -281,7 +281,7 @@ async def test_a_list_is_the_same_in_every_form(
 async def test_an_answer_that_is_not_read_ends_with_its_connection(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replies, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(responses, "STALL_SECONDS", 0.1)
     for number in range(80):
         await cluster.create(CONFIG_MAP, {"metadata": {"name": f"c{number}"}, "data": {"a": "x" * BYTES}}, "default")
     server = await served(cluster)

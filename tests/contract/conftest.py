@@ -44,7 +44,7 @@ def embedded_api() -> Iterator[Api]:
 def embedded() -> Iterator[Api]:
     """Shoal's server on a loop of its own thread, on a store that is thrown away."""
     from shoal.apiserver.app import build
-    from shoal.apiserver.serving import Server
+    from shoal.apiserver.server import Server
     from shoal.cluster.embedded import EmbeddedCluster
 
     loop = asyncio.new_event_loop()

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kit.node_services import ScriptedNode
-from shoal.apiserver import certificates, kubeconfig
+from shoal.apiserver import kubeconfig_file as kubeconfig
+from shoal.apiserver import serving_certificate
 from shoal.apiserver.app import build
-from shoal.apiserver.serving import Server
+from shoal.apiserver.server import Server
 from shoal.cluster.embedded import EmbeddedCluster
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ def serve(folder: Path, *, behind: Callable[[Any], Any] = lambda app: app) -> It
     thread = threading.Thread(target=loop.run_forever, name="api-server", daemon=True)
     thread.start()
     token = secrets.token_hex(16)
-    certificate = certificates.ensure(folder / "certificates", "127.0.0.1")
+    certificate = serving_certificate.ensure(folder / "certificates", "127.0.0.1")
     node = ScriptedNode()
 
     async def start() -> tuple[EmbeddedCluster, Server]:

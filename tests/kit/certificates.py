@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from shoal.apiserver.certificates import Certificate
+from shoal.apiserver.serving_certificate import Certificate
 
 
 def nameless(folder: Path) -> Certificate:

@@ -15,7 +15,7 @@ import pytest
 
 from kit.api import Api, Obj
 from kit.local_cluster import LocalCluster
-from shoal.apiserver import certificates
+from shoal.apiserver import serving_certificate
 
 pytestmark = pytest.mark.processes
 
@@ -102,7 +102,7 @@ def test_a_cluster_is_started_looked_at_and_stopped(person: Callable[[str], Pers
 
 
 def test_a_cluster_with_a_certificate_of_ones_own_is_looked_at(person: Callable[[str], Person], tmp_path: Path) -> None:
-    own = certificates.ensure(tmp_path / "own", "127.0.0.1")
+    own = serving_certificate.ensure(tmp_path / "own", "127.0.0.1")
     anna = person("anna")
     anna.types("up", "--detach", "--tls-cert", str(own.certificate), "--tls-key", str(own.key))
     assert anna.status()["running"]

@@ -13,14 +13,31 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from shoal.apiserver import authorization, executing, negotiation, paths, podparts, query, replies
+from shoal.apiserver import (
+    authorization,
+    negotiation,
+    paths,
+    pod_exec,
+    pod_log,
+    query,
+    responses,
+)
 from shoal.apiserver.auth import Gate, pod_tokens
-from shoal.apiserver.fixed import Exposition, FixedPaths
+from shoal.apiserver.handlers import Verbs, key_of
+from shoal.apiserver.nonresource import Exposition, FixedPaths
 from shoal.apiserver.paths import Place
-from shoal.apiserver.replies import Impatience, LongReply, Receive, Reply, Scope, Send, ShapedList, Stream
 from shoal.apiserver.request import Request
-from shoal.apiserver.unstored import Unstored
-from shoal.apiserver.verbs import Verbs, key_of
+from shoal.apiserver.responses import (
+    Impatience,
+    LongReply,
+    Receive,
+    Reply,
+    Scope,
+    Send,
+    ShapedList,
+    Stream,
+)
+from shoal.apiserver.virtual_resources import Unstored
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.kube.errors import ApiError, bad_request, method_not_allowed, no_such_path
@@ -89,19 +106,19 @@ class Application:
         except Exception as error:
             answer = _refusal(error, request)
         if isinstance(answer, Stream) and request.method == "HEAD":
-            answer = await replies.head_of(answer)
+            answer = await responses.head_of(answer)
         if isinstance(answer, Stream):
             writing = impatient if answer.must_be_read else send
-            await self._streaming(replies.write_stream(answer, request.receive, writing))
+            await self._streaming(responses.write_stream(answer, request.receive, writing))
             return
         without_body = request.method == "HEAD"
         answer = _for_reader(answer, request)
         if isinstance(answer, LongReply):
-            await replies.write_long(answer, impatient, request.headers, without_body=without_body)
+            await responses.write_long(answer, impatient, request.headers, without_body=without_body)
         elif isinstance(answer, ShapedList):
-            await replies.write_shaped(answer, impatient, request.headers, without_body=without_body)
+            await responses.write_shaped(answer, impatient, request.headers, without_body=without_body)
         else:
-            await replies.write(answer, impatient, request.headers, without_body=without_body)
+            await responses.write(answer, impatient, request.headers, without_body=without_body)
 
     async def answer(self, request: Request) -> Answer:
         user = self._gate.check(request.path, request.headers)
@@ -136,12 +153,12 @@ class Application:
         return self._on_part.get(place.subresource, {})
 
     async def _logs(self, request: Request, _: Kind, place: Place) -> Answer:
-        return await podparts.logs(self._cluster, key_of(place), request.query)
+        return await pod_log.logs(self._cluster, key_of(place), request.query)
 
     async def _needs_upgrade(self, request: Request, _: Kind, place: Place) -> Answer:
         """A command comes over a websocket. What else is wrong with it is said first: an older kubectl whose
         websocket was refused asks again this way and shows the second answer."""
-        executing.read_request(self._cluster, key_of(place), request.query)
+        pod_exec.read_request(self._cluster, key_of(place), request.query)
         if b"upgrade" in request.headers:
             wanted = request.headers[b"upgrade"].decode("latin-1")
             raise bad_request(f"commands run over websockets here, not {wanted}; kubectl does so from version 1.31 on")
@@ -158,13 +175,13 @@ class Application:
             if place is None or (place.group, place.plural, place.subresource) != ("", POD.plural, "exec"):
                 raise no_such_path()
             asked = query.read(request.query_string)
-            pod, command, services = executing.read_request(self._cluster, key_of(place), asked)
-            protocol = executing.choose_protocol(scope.get("subprotocols") or [])
+            pod, command, services = pod_exec.read_request(self._cluster, key_of(place), asked)
+            protocol = pod_exec.choose_protocol(scope.get("subprotocols") or [])
         except Exception as error:
             await _refuse_websocket(_refusal(error, request), send)
             return
         await send({"type": "websocket.accept", "subprotocol": protocol})
-        await self._streaming(executing.converse(receive, send, asked, services=services, pod=pod, request=command))
+        await self._streaming(pod_exec.converse(receive, send, asked, services=services, pod=pod, request=command))
 
     async def _streaming(self, work: Awaitable[None]) -> None:
         """Run what may last long as a task of its own, so that a closing server can end it."""
@@ -185,16 +202,16 @@ def _not_allowed(request: Request, choices: dict[str, Verb]) -> Reply:
     allow = ((b"allow", ", ".join(sorted({*choices, "OPTIONS"})).encode()),)
     if request.method == "OPTIONS":
         return Reply(b"", 204, headers=allow)
-    refusal = replies.of_error(method_not_allowed())
+    refusal = responses.of_error(method_not_allowed())
     return Reply(refusal.body, refusal.status, headers=allow)
 
 
 def _refusal(error: Exception, request: Request) -> Reply:
     if isinstance(error, ApiError):
-        return replies.of_error(error)
+        return responses.of_error(error)
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     told = "Internal error occurred: the server ran into something it does not handle; its log says what"
-    return replies.of_error(ApiError(500, "InternalError", told))
+    return responses.of_error(ApiError(500, "InternalError", told))
 
 
 def _for_reader(answer: Reply | LongReply | ShapedList, request: Request) -> Reply | LongReply | ShapedList:
@@ -209,9 +226,9 @@ def _for_reader(answer: Reply | LongReply | ShapedList, request: Request) -> Rep
     if not is_yaml and not request.is_for_people():
         return answer
     if isinstance(answer, Reply):
-        return replies.as_yaml(answer) if is_yaml else replies.indented(answer) if answer.body else answer
+        return responses.as_yaml(answer) if is_yaml else responses.indented(answer) if answer.body else answer
     shaped = answer.shaped if isinstance(answer, LongReply) else answer
-    return replace(shaped, content_type=replies.YAML) if is_yaml else replace(shaped, is_indented=True)
+    return replace(shaped, content_type=responses.YAML) if is_yaml else replace(shaped, is_indented=True)
 
 
 async def _refuse_websocket(reply: Reply, send: Send) -> None:

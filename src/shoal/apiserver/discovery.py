@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from shoal import __version__
-from shoal.apiserver import replies
-from shoal.apiserver.replies import Reply
+from shoal.apiserver import responses
+from shoal.apiserver.responses import Reply
 from shoal.kube.kinds import NAMESPACE, VERBS, Kind
 from shoal.kube.objects import Obj
 
@@ -215,9 +215,9 @@ def version_rank(version: str) -> tuple[Any, ...]:
     return (_STABILITY[parts[2]], -int(parts[1]), -int(parts[3] or 0), "")
 
 
-def tagged(document: Obj, known: bytes, content_type: bytes = replies.JSON) -> Reply:
+def tagged(document: Obj, known: bytes, content_type: bytes = responses.JSON) -> Reply:
     """The document with its ETag, or 304 where the client has it already."""
-    body = replies.encode(document)
+    body = responses.encode(document)
     tag = b'"%b"' % hashlib.sha256(body).hexdigest().upper().encode()
     headers = ((b"etag", tag), (b"vary", b"Accept"), (b"cache-control", b"public"))
     if known == tag:

@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from shoal.apiserver.replies import ABORT, PIECE_BYTES
+from shoal.apiserver.responses import ABORT, PIECE_BYTES
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from shoal.apiserver import replies
-from shoal.apiserver.replies import Reply
+from shoal.apiserver import responses
+from shoal.apiserver.responses import Reply
 from shoal.kube import openapi
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
@@ -36,7 +36,7 @@ class Documents:
         for group, version in sorted({(kind.group, kind.version) for kind in self._kinds()}):
             where = f"apis/{group}/{version}" if group else f"api/{version}"
             paths[where] = {"serverRelativeURL": f"/openapi/v3/{where}?hash={self._document(group, version).hash}"}
-        return replies.of_object({"paths": paths})
+        return responses.of_object({"paths": paths})
 
     def document(self, group: str, version: str) -> Reply | None:
         if not any((kind.group, kind.version) == (group, version) for kind in self._kinds()):
@@ -52,7 +52,7 @@ class Documents:
         members = tuple(kind for kind in self._kinds() if (kind.group, kind.version) == (group, version))
         made = self._made.get((group, version))
         if made is None or not _same(made.kinds, members):
-            body = replies.encode(openapi.document(members, group, version))
+            body = responses.encode(openapi.document(members, group, version))
             made = _Made(members, body, hashlib.sha256(body).hexdigest().upper())
             self._made[group, version] = made
         return made

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shoal.apiserver import bodies, negotiation, query
+from shoal.apiserver import negotiation, query, request_body
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
-from shoal.apiserver.replies import Receive, Scope
+from shoal.apiserver.responses import Receive, Scope
 
 
 class Request:
@@ -35,7 +35,7 @@ class Request:
         return negotiation.read(self.headers.get(b"accept", b""), streaming=streaming)
 
     async def body(self) -> bytes:
-        return await bodies.read(self.receive)
+        return await request_body.read(self.receive)
 
     def is_for_people(self) -> bool:
         asked: dict[str, list[str]] = self.query if b"pretty" in self.query_string else {}

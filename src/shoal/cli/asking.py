@@ -20,14 +20,14 @@ class NoAnswer(Exception):
 
 def items(data: DataFolder, running: Running, plural: str, *, timeout_seconds: float = 30) -> list[dict[str, Any]]:
     """All objects of a core kind."""
-    from shoal.apiserver import kubeconfig
+    from shoal.apiserver import kubeconfig_file
 
     request = urllib.request.Request(  # noqa: S310 - our own address
         f"{running.url}/api/v1/{plural}", headers={"Authorization": f"Bearer {data.token()}"}
     )
     try:
         # Not the cluster's own certificate: it may have been given another.
-        trust = ssl.create_default_context(cadata=kubeconfig.authority(data.kubeconfig))
+        trust = ssl.create_default_context(cadata=kubeconfig_file.authority(data.kubeconfig))
         with urllib.request.urlopen(request, context=trust, timeout=timeout_seconds) as answer:  # noqa: S310
             found: list[dict[str, Any]] = json.load(answer)["items"]
             return found

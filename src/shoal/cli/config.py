@@ -205,7 +205,7 @@ def _settings_in(said: Any, base: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
-    from shoal.apiserver.bodies import Malformed, decode_yaml
+    from shoal.apiserver.request_body import Malformed, decode_yaml
 
     try:
         body = decode_yaml(path.read_bytes())

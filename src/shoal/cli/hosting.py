@@ -22,10 +22,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from shoal.apiserver import kubeconfig
+from shoal.apiserver import kubeconfig_file
 from shoal.apiserver.app import Application, build
-from shoal.apiserver.certificates import Certificate, ensure
-from shoal.apiserver.serving import Server, ServingRefused
+from shoal.apiserver.server import Server, ServingRefused
+from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cli import loopback
 from shoal.cli.folders import ESSENTIAL, DataFolder, Running
 from shoal.cli.pod_api import automounts, certificate_for_pods, publish_service, served_to_pods
@@ -259,7 +259,7 @@ async def _served(
     server = await _listening(data, config, app, certificate)
     context = f"shoal-{data.name}"
     try:
-        kubeconfig.write(
+        kubeconfig_file.write(
             data.kubeconfig, server=server.url, token=token, context=context, ca_pem=certificate.authority()
         )
         yield server

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shoal.apiserver.certificates import Certificate, ensure
-from shoal.apiserver.serving import ServingRefused
+from shoal.apiserver.server import ServingRefused
+from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cli.folders import DataFolder
 from shoal.cli.hosting import node_name, own_address
 from shoal.cluster.client import Cluster

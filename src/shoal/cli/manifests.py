@@ -99,7 +99,7 @@ def _read(file: Path) -> Iterable[Manifest | Unreadable]:
 
 
 def _documents(text: bytes, where: str) -> Iterable[Manifest | Unreadable]:
-    from shoal.apiserver.bodies import Malformed, decode_yaml
+    from shoal.apiserver.request_body import Malformed, decode_yaml
 
     pieces = [piece for piece in _DOCUMENT.split(text) if piece.strip()]
     for number, piece in enumerate(pieces, 1):
@@ -145,7 +145,7 @@ def _changed(manifest: Manifest, changes: Sequence[str]) -> Manifest:
 
 
 def _value(text: str) -> Any:
-    from shoal.apiserver.bodies import Malformed, decode_yaml
+    from shoal.apiserver.request_body import Malformed, decode_yaml
 
     try:
         return decode_yaml(text.encode()).value

@@ -190,7 +190,7 @@ def _place_of(connection: Connection) -> tuple[str, int] | None:
 def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd: int | None) -> None:
     import asyncio
 
-    from shoal.apiserver.serving import ServingRefused
+    from shoal.apiserver.server import ServingRefused
     from shoal.cli.joining import CannotJoin, join
     from shoal.cli.logging import log_to
     from shoal.cli.reaching import ended, sentence_of

@@ -13,8 +13,8 @@ from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 
 from shoal.apiserver.app import build
-from shoal.apiserver.certificates import Certificate, ensure
-from shoal.apiserver.serving import Server
+from shoal.apiserver.server import Server
+from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.kube.errors import ApiError

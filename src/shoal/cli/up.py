@@ -19,7 +19,7 @@ from shoal.cli.folders import DataFolder, Running, data_option
 from shoal.cli.orphans import end_throwaways
 
 if TYPE_CHECKING:
-    from shoal.apiserver.certificates import Certificate
+    from shoal.apiserver.serving_certificate import Certificate
     from shoal.cli.hosting import HostConfig, Hosted
     from shoal.kube.objects import Obj
 
@@ -92,7 +92,7 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
 
 def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostConfig:
     """The file, then what was said on the command line. `beside`: a job file in whose folder one may lie."""
-    from shoal.apiserver.serving import ServingRefused, is_loopback
+    from shoal.apiserver.server import ServingRefused, is_loopback
     from shoal.cli.config import default_file, load
     from shoal.cli.hosting import HostConfig
     from shoal.cli.project import warn_of_absent
@@ -130,8 +130,8 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
 
 
 def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | None:
-    from shoal.apiserver.certificates import Certificate
-    from shoal.apiserver.serving import ServingRefused
+    from shoal.apiserver.server import ServingRefused
+    from shoal.apiserver.serving_certificate import Certificate
 
     if bool(certificate) != bool(key):
         raise click.UsageError("--tls-cert and --tls-key go together.")
@@ -147,7 +147,7 @@ def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | 
 
 def _check_names(certificate: Certificate, host: str) -> None:
     """A certificate no client would take is refused; one that the kubeconfig's readers will not is warned of."""
-    from shoal.apiserver.serving import ServingRefused
+    from shoal.apiserver.server import ServingRefused
 
     try:
         is_for_us = certificate.is_for(host)
@@ -164,7 +164,7 @@ def _check_names(certificate: Certificate, host: str) -> None:
 def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, began: float) -> None:
     import asyncio
 
-    from shoal.apiserver.serving import ServingRefused
+    from shoal.apiserver.server import ServingRefused
     from shoal.cli.hosting import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
     from shoal.cli.logging import log_to
     from shoal.cluster.store.sqlite import StoreBroken, StoreInUse

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
-from shoal.apiserver.certificates import generate
+from shoal.apiserver.serving_certificate import generate
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.informer import Change, Reflector

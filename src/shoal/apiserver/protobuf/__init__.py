@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from shoal.apiserver.protobuf.shapes import SPECIAL
+from shoal.apiserver.protobuf.well_known_types import SPECIAL
 from shoal.apiserver.protobuf.wire import Malformed, fields, signed
 from shoal.kube.objects import Obj
 

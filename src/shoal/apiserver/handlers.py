@@ -11,11 +11,20 @@ from typing import Any
 
 import msgspec
 
-from shoal.apiserver import bodies, malformed, query, rendering, replies, watching
-from shoal.apiserver.bodies import Body
+from shoal.apiserver import (
+    json_errors,
+    object_responses,
+    query,
+    request_body,
+    responses,
+)
+from shoal.apiserver import (
+    watch as watching,
+)
 from shoal.apiserver.paths import Place
-from shoal.apiserver.replies import LongReply, Reply, ShapedList, Stream
 from shoal.apiserver.request import Request
+from shoal.apiserver.request_body import Body
+from shoal.apiserver.responses import LongReply, Reply, ShapedList, Stream
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.client import PatchType
 from shoal.cluster.types import WriteOptions, Written
@@ -40,7 +49,7 @@ class Verbs:
             return await self._watch(request, kind, place)
         form = request.form()
         page = self.machinery.list(kind, place.namespace, query.list_options(asked))
-        return rendering.many(kind, page, form, asked, self.machinery.clock.now())
+        return object_responses.many(kind, page, form, asked, self.machinery.clock.now())
 
     async def read_one(self, request: Request, kind: Kind, place: Place) -> Reply | Stream:
         asked = request.query
@@ -48,7 +57,7 @@ class Verbs:
             return await self._watch(request, kind, place)
         form = request.form()
         stored = self.machinery.get(kind, key_of(place), subresource=place.subresource)
-        return rendering.one(kind, stored, form, asked, self.machinery.clock.now())
+        return object_responses.one(kind, stored, form, asked, self.machinery.clock.now())
 
     async def _watch(self, request: Request, kind: Kind, place: Place) -> Stream:
         form = request.form(streaming=True)
@@ -63,7 +72,7 @@ class Verbs:
         form = request.form()
         data = await request.body()
         options = query.write_options(request.query, request.user_agent, "Create")
-        body = bodies.decode_object(data, request.content_type, kind)
+        body = request_body.decode_object(data, request.content_type, kind)
         warnings = _duplicates(body, kind, options)
         written = self.machinery.create(kind, place.namespace or "", body.value, options)
         await self._kept(options)
@@ -73,7 +82,7 @@ class Verbs:
         form = request.form()
         data = await request.body()
         options = query.write_options(request.query, request.user_agent, "Update")
-        body = bodies.decode_object(data, request.content_type, kind)
+        body = request_body.decode_object(data, request.content_type, kind)
         warnings = _duplicates(body, kind, options)
         written = self.machinery.update(kind, key_of(place), body.value, options, subresource=place.subresource)
         await self._kept(options)
@@ -99,8 +108,8 @@ class Verbs:
         if not options.dry_run:
             await self.machinery.durable()
         if outcome.gone and (kind.group or kind.plural not in _SHOWN_WHEN_DELETED):
-            return replies.of_object(rendering.deleted(kind, outcome.stored))
-        return rendering.one(kind, outcome.stored, form, request.query, self.machinery.clock.now())
+            return responses.of_object(object_responses.deleted(kind, outcome.stored))
+        return object_responses.one(kind, outcome.stored, form, request.query, self.machinery.clock.now())
 
     async def delete_many(self, request: Request, kind: Kind, place: Place) -> Reply | LongReply | ShapedList:
         form = request.form()
@@ -110,7 +119,7 @@ class Verbs:
         page = self.machinery.delete_collection(kind, place.namespace, selection, options)
         if not options.dry_run:
             await self.machinery.durable()
-        return rendering.many(kind, page, form, request.query, self.machinery.clock.now())
+        return object_responses.many(kind, page, form, request.query, self.machinery.clock.now())
 
     async def _kept(self, options: WriteOptions) -> None:
         if not options.dry_run:
@@ -123,7 +132,7 @@ class Verbs:
         if not form.shape and not told:
             return Reply(written.stored.raw, status)
         now = self.machinery.clock.now()
-        return rendering.one(kind, written.stored, form, request.query, now, status=status, warnings=told)
+        return object_responses.one(kind, written.stored, form, request.query, now, status=status, warnings=told)
 
 
 def key_of(place: Place) -> Key:
@@ -135,18 +144,18 @@ def _duplicates(body: Body, kind: Kind, options: WriteOptions) -> tuple[str, ...
     if not body.duplicates or options.field_validation == "Ignore":
         return ()
     if options.field_validation == "Strict":
-        bodies.refuse_duplicates(body.duplicates, kind)
+        request_body.refuse_duplicates(body.duplicates, kind)
     return tuple(f'duplicate field "{path}"' for path in body.duplicates)
 
 
 async def _options_body(request: Request) -> Obj | None:
     data = await request.body()
-    return bodies.decode_options(data, request.content_type) if data else None
+    return request_body.decode_options(data, request.content_type) if data else None
 
 
 def _patch_type(request: Request, kind: Kind) -> PatchType:
     offered = [t for t in PatchType if not (kind.custom and t is PatchType.STRATEGIC)]
-    given = bodies.content_type(request.content_type)
+    given = request_body.content_type(request.content_type)
     for patch_type in offered:
         if patch_type.value == given:
             return patch_type
@@ -164,7 +173,7 @@ def _decode_patch(data: bytes, patch_type: PatchType) -> Body:
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _undecodable(patch_type, malformed.explain(data)) from None
+        raise _undecodable(patch_type, json_errors.explain(data)) from None
     if patch_type is PatchType.JSON:
         return Body(_operations(value))
     if not isinstance(value, dict):
@@ -177,7 +186,7 @@ def _undecodable(patch_type: PatchType, problem: str) -> ApiError:
 
 
 def _unmarshal(value: Any) -> str:
-    return f"json: cannot unmarshal {bodies.json_type(value)} into Go value of type"
+    return f"json: cannot unmarshal {request_body.json_type(value)} into Go value of type"
 
 
 def _operations(value: Any) -> Any:
@@ -191,8 +200,8 @@ def _operations(value: Any) -> Any:
 
 def _decode_apply(data: bytes) -> Body:
     try:
-        body = bodies.decode_yaml(data)
-    except bodies.Malformed as problem:
+        body = request_body.decode_yaml(data)
+    except request_body.Malformed as problem:
         raise bad_request(f"error decoding YAML: {problem}") from None
     if not isinstance(body.value, dict):
         raise bad_request("error decoding YAML: the applied configuration must be an object")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from shoal.apiserver import bodies, discovery, metrics, query, rendering, replies, reviews, tables
+from shoal.apiserver import (
+    access_review,
+    discovery,
+    metrics_api,
+    object_responses,
+    query,
+    request_body,
+    responses,
+    table_conversion,
+)
 from shoal.apiserver.auth import User
+from shoal.apiserver.handlers import key_of
 from shoal.apiserver.paths import Place
-from shoal.apiserver.replies import Reply
 from shoal.apiserver.request import Request
-from shoal.apiserver.verbs import key_of
+from shoal.apiserver.responses import Reply
 from shoal.cluster import object_validation
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.types import ListOptions
@@ -39,7 +48,7 @@ class Unstored:
     async def _review(self, request: Request, kind: Kind, place: Place, user: User) -> Reply:
         if request.method != "POST" or place.name:
             raise method_not_allowed()
-        return replies.of_object(reviews.answer(kind, await _decoded(request, kind), user), 201)
+        return responses.of_object(access_review.answer(kind, await _decoded(request, kind), user), 201)
 
     async def _metrics(self, request: Request, kind: Kind, place: Place) -> Reply:
         form = request.form()
@@ -47,14 +56,16 @@ class Unstored:
         now = self._cluster.machinery.clock.now()
         if place.name:
             if not items:
-                raise metrics.missing(kind, place.name)
-            return replies.of_object(
-                rendering.shaped(kind, items[0], form, request.query, now) if form.shape else items[0]
+                raise metrics_api.missing(kind, place.name)
+            return responses.of_object(
+                object_responses.shaped(kind, items[0], form, request.query, now) if form.shape else items[0]
             )
         if form.shape == "Table":
-            include = tables.included(request.query)
-            return replies.of_object(tables.table(kind, items, form=form, include=include, meta={}, now=now))
-        return replies.of_object(metrics.as_list(kind, items))
+            include = table_conversion.included(request.query)
+            return responses.of_object(
+                table_conversion.table(kind, items, form=form, include=include, meta={}, now=now)
+            )
+        return responses.of_object(metrics_api.as_list(kind, items))
 
     async def _measured(self, request: Request, kind: Kind, place: Place) -> list[Obj]:
         machinery = self._cluster.machinery
@@ -64,25 +75,25 @@ class Unstored:
         else:
             selection = ListOptions(labels=query.text(request.query, "labelSelector"))
             objects = [stored.obj() for stored in machinery.list(measured, place.namespace, selection).items]
-        usages = await metrics.gather(self._cluster.nodes)
+        usages = await metrics_api.gather(self._cluster.nodes)
         now = machinery.clock.now()
         if measured is NODE:
             known = [node for node in objects if node["metadata"]["name"] in usages]
-            return [metrics.node_metrics(kind, node, usages[node["metadata"]["name"]], now) for node in known]
-        found = (metrics.pod_metrics(kind, pod, usages, now) for pod in objects)
+            return [metrics_api.node_metrics(kind, node, usages[node["metadata"]["name"]], now) for node in known]
+        found = (metrics_api.pod_metrics(kind, pod, usages, now) for pod in objects)
         return [item for item in found if item is not None]
 
     async def bind(self, request: Request, _: Kind, place: Place) -> Reply:
         binding = await _decoded(request, _BINDING)
         self._cluster.machinery.bind(key_of(place), binding, dry_run=_is_dry(request))
         await self._cluster.machinery.durable()
-        return replies.of_object(_SUCCESS, 201)
+        return responses.of_object(_SUCCESS, 201)
 
     async def evict(self, request: Request, _: Kind, place: Place) -> Reply:
         eviction = await _decoded(request, _EVICTION)
         self._cluster.machinery.evict(key_of(place), eviction, dry_run=_is_dry(request))
         await self._cluster.machinery.durable()
-        return replies.of_object(_SUCCESS, 201)
+        return responses.of_object(_SUCCESS, 201)
 
 
 _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -90,7 +101,7 @@ _SUCCESS: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status":
 
 async def _decoded(request: Request, kind: Kind) -> Obj:
     """The object in the body, each value of the type its kind has there."""
-    body = bodies.decode_object(await request.body(), request.content_type, kind)
+    body = request_body.decode_object(await request.body(), request.content_type, kind)
     return object_validation.decoded(kind, body.value, "Ignore").obj
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver.columns.layout import AGE, NAME, Layout, age, name, part, text
+from shoal.apiserver.printers.table import AGE, NAME, Layout, age, name, part, text
 from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj
 

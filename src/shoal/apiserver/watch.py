@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 
-from shoal.apiserver import rendering, replies, tables
+from shoal.apiserver import object_responses, responses, table_conversion
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
-from shoal.apiserver.replies import Stream, encode
+from shoal.apiserver.responses import Stream, encode
 from shoal.cluster.client import EventType
 from shoal.cluster.types import RawEvent
 from shoal.cluster.watch import Watch
@@ -24,7 +24,7 @@ from shoal.kube.objects import Obj
 
 async def opened(watch: Watch, kind: Kind, form: Form, asked: Query, clock: Callable[[], datetime]) -> Stream:
     if form.shape == "Table":
-        tables.included(asked)  # a wrong parameter is refused before the stream begins
+        table_conversion.included(asked)  # a wrong parameter is refused before the stream begins
     frames = _plain(watch) if not form.shape else _shaped(watch, kind, form, asked, clock)
     return Stream(frames, watch.close, must_be_read=True)
 
@@ -32,11 +32,11 @@ async def opened(watch: Watch, kind: Kind, form: Form, asked: Query, clock: Call
 async def _plain(watch: Watch) -> AsyncIterator[bytes]:
     try:
         async for batch in watch:
-            if sum(len(event.stored_raw) for event in batch) <= replies.PIECE_BYTES:
+            if sum(len(event.stored_raw) for event in batch) <= responses.PIECE_BYTES:
                 yield b"".join([event.frame for event in batch]) if len(batch) > 1 else batch[0].frame
                 continue
             for event in batch:  # large ones leave in pieces of what is stored: a watch that is not read keeps no copy
-                for piece in replies.pieces((event.frame_head, event.stored_raw, event.frame_tail)):
+                for piece in responses.pieces((event.frame_head, event.stored_raw, event.frame_tail)):
                     yield piece
     except ApiError as error:
         yield _error(error)
@@ -60,9 +60,11 @@ async def _shaped(
 def _line(event: RawEvent, kind: Kind, form: Form, asked: Query, now: datetime, *, first: bool) -> bytes:
     obj: Obj = event.object()
     if form.shape == "Table" and event.type is EventType.BOOKMARK:
-        shaped = tables.table(kind, [], form=form, include="None", meta=obj["metadata"], now=now, headers=False)
+        shaped = table_conversion.table(
+            kind, [], form=form, include="None", meta=obj["metadata"], now=now, headers=False
+        )
     else:
-        shaped = rendering.shaped(kind, obj, form, asked, now, headers=first)
+        shaped = object_responses.shaped(kind, obj, form, asked, now, headers=first)
     return encode({"type": event.type.value, "object": shaped}) + b"\n"
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shoal.apiserver import query
-from shoal.apiserver.podparts import container_of
+from shoal.apiserver.pod_log import container_of
 from shoal.apiserver.query import Query
-from shoal.apiserver.replies import Receive, Send
+from shoal.apiserver.responses import Receive, Send
 from shoal.cluster.client import ExecRequest, NodeServices
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.exec_streams import V4, V5, Session

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shoal.apiserver import query, replies
+from shoal.apiserver import query, responses
 from shoal.apiserver.query import Query
-from shoal.apiserver.replies import TEXT, Stream
+from shoal.apiserver.responses import TEXT, Stream
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.errors import bad_request
 from shoal.kube.kinds import POD
@@ -13,12 +13,12 @@ from shoal.kube.objects import Key, Obj
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
-async def logs(cluster: EmbeddedCluster, key: Key, asked: Query) -> Stream | replies.Reply:
+async def logs(cluster: EmbeddedCluster, key: Key, asked: Query) -> Stream | responses.Reply:
     """The container's output as a stream. What can be refused is refused before the stream begins."""
     pod = cluster.machinery.get(POD, key).obj()
     options = query.log_options(asked, container_of(pod, query.text(asked, "container")), key.name)
     if not (pod.get("spec") or {}).get("nodeName"):
-        return replies.Reply(b"", content_type=TEXT)  # nothing has run yet, so nothing was written
+        return responses.Reply(b"", content_type=TEXT)  # nothing has run yet, so nothing was written
     chunks = aiter(cluster.services_of(pod).logs(pod, options))
     return Stream(chunks, getattr(chunks, "aclose", _nothing), TEXT, may_refuse=True)
 

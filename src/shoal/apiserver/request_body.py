@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.apiserver import malformed, protobuf
-from shoal.apiserver.replies import Receive, encode
+from shoal.apiserver import json_errors, protobuf
+from shoal.apiserver.responses import Receive, encode
 from shoal.kube import yaml_codec
 from shoal.kube.errors import ApiError, bad_request, too_large, unsupported_media_type
 from shoal.kube.kinds import Kind
@@ -133,7 +133,7 @@ def decode_json(data: bytes) -> Body:
     try:
         value = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        problem = malformed.explain(data)
+        problem = json_errors.explain(data)
         raise Malformed(f"couldn't get version/kind; json parse error: {problem}") from None
     _check_depth(value, data)
     # Re-encoding gives back compact JSON byte for byte unless something in it stood twice (or was merely written

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver import ages
-from shoal.apiserver.columns.layout import AGE, NAME, Layout, age, name, part, text
+from shoal.apiserver import durations
+from shoal.apiserver.printers.table import AGE, NAME, Layout, age, name, part, text
 from shoal.kube import times
 from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj, at_path
@@ -69,7 +69,7 @@ def _duration(job: Obj, now: datetime) -> str:
     if not status.get("startTime"):
         return ""
     ended = status.get("completionTime")
-    return ages.since(status["startTime"], times.parse(ended) if ended else now)
+    return durations.since(status["startTime"], times.parse(ended) if ended else now)
 
 
 _WIDE = (

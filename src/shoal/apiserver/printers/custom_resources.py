@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.apiserver import ages, jsonpath
-from shoal.apiserver.columns.layout import NAME, Layout, name
+from shoal.apiserver import durations, jsonpath
+from shoal.apiserver.printers.table import NAME, Layout, name
 from shoal.kube.kinds import Column, Kind
 from shoal.kube.objects import Obj
 
@@ -43,7 +43,7 @@ def _cell(column: Column, obj: Obj, now: datetime) -> Any:
     if column.type == "string":
         return _shown(value)
     if column.type == "date":
-        return ages.since(value, now) if isinstance(value, str) else None
+        return durations.since(value, now) if isinstance(value, str) else None
     if column.type == "boolean":
         return value if isinstance(value, bool) else None
     if isinstance(value, bool) or not isinstance(value, int | float):

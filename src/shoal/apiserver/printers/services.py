@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver.columns.layout import AGE, NAME, NONE, UNKNOWN, UNSET, Layout, age, name, part, some, text
+from shoal.apiserver.printers.table import AGE, NAME, NONE, UNKNOWN, UNSET, Layout, age, name, part, some, text
 from shoal.kube.objects import Obj
 
 _SERVICE = (

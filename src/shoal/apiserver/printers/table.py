@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver import ages
+from shoal.apiserver import durations
 from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj
 
@@ -35,7 +35,7 @@ def text(name: str, description: str, *, wide: bool = False) -> Column:
 
 
 def age(obj: Obj, now: datetime) -> str:
-    return ages.since((obj.get("metadata") or {}).get("creationTimestamp"), now)
+    return durations.since((obj.get("metadata") or {}).get("creationTimestamp"), now)
 
 
 def name(obj: Obj) -> str:

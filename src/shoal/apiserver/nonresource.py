@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shoal.apiserver import discovery, negotiation, paths, replies
+from shoal.apiserver import discovery, negotiation, paths, responses
 from shoal.apiserver.openapi import Documents
-from shoal.apiserver.replies import TEXT, Reply
 from shoal.apiserver.request import Request
+from shoal.apiserver.responses import TEXT, Reply
 from shoal.cluster.apimachinery import Machinery
 from shoal.kube.errors import method_not_allowed, no_such_path
 
@@ -42,12 +42,12 @@ class FixedPaths:
         if path.startswith(_HEALTH):
             return _health(path)
         if path == "/version":
-            return replies.of_object(discovery.version_info())
+            return responses.of_object(discovery.version_info())
         if path == _METRICS and self._metrics is not None:
             body, content_type = self._metrics()
             return Reply(body, content_type=content_type.encode())
         if path == "/":
-            return replies.of_object({"paths": self._all_paths()})
+            return responses.of_object({"paths": self._all_paths()})
         if path.startswith("/api"):
             return self._discovery(request, path)
         if path.startswith("/openapi/"):

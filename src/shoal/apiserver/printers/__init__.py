@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from shoal.apiserver.columns import custom, governing, others, pods, services, storage, workloads
-from shoal.apiserver.columns.layout import Layout
+from shoal.apiserver.printers import core, custom_resources, pods, policy, services, storage, workloads
+from shoal.apiserver.printers.table import Layout
 from shoal.kube.kinds import Kind
 
 _LAYOUTS: dict[tuple[str, str], Layout] = {
@@ -17,11 +17,11 @@ _LAYOUTS: dict[tuple[str, str], Layout] = {
     **services.LAYOUTS,
     **storage.LAYOUTS,
     **workloads.LAYOUTS,
-    **governing.LAYOUTS,
-    **others.LAYOUTS,
+    **policy.LAYOUTS,
+    **core.LAYOUTS,
 }
 
 
 @lru_cache(maxsize=512)
 def layout_of(kind: Kind) -> Layout:
-    return _LAYOUTS.get((kind.group, kind.kind)) or custom.layout(kind)
+    return _LAYOUTS.get((kind.group, kind.kind)) or custom_resources.layout(kind)

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shoal.apiserver.serving import ServingRefused, tls_context
+from shoal.apiserver.server import ServingRefused, tls_context
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from shoal.apiserver import ages
-from shoal.apiserver.columns.layout import AGE, NAME, NONE, UNKNOWN, Layout, age, name, part, text
+from shoal.apiserver import durations
+from shoal.apiserver.printers.table import AGE, NAME, NONE, UNKNOWN, Layout, age, name, part, text
 from shoal.kube.objects import Obj
 
 _POD = (
@@ -39,7 +39,7 @@ def _pod(pod: Obj, now: datetime) -> list[Any]:
     total = len(spec.get("containers") or ()) + len(sidecars)
     restarts = str(story.restarts)
     if story.restarts and story.last_restart:
-        restarts += f" ({ages.since(story.last_restart, now)} ago)"
+        restarts += f" ({durations.since(story.last_restart, now)} ago)"
     ips = status.get("podIPs") or []
     return [
         name(pod),

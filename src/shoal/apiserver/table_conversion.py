@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver import columns, query
+from shoal.apiserver import printers, query
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
 from shoal.kube.errors import bad_request
@@ -39,7 +39,7 @@ def table(
 
 def table_head(kind: Kind, form: Form, meta: Obj, *, headers: bool = True) -> Obj:
     """A Table without its rows."""
-    definitions = [_definition(column) for column in columns.layout_of(kind).columns] if headers else []
+    definitions = [_definition(column) for column in printers.layout_of(kind).columns] if headers else []
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{form.version}",
@@ -49,7 +49,7 @@ def table_head(kind: Kind, form: Form, meta: Obj, *, headers: bool = True) -> Ob
 
 
 def row(kind: Kind, obj: Obj, *, form: Form, include: str, now: datetime) -> Obj:
-    layout = columns.layout_of(kind)
+    layout = printers.layout_of(kind)
     made: Obj = {"cells": layout.cells(obj, now), "object": None}
     if layout.conditions is not None and (conditions := layout.conditions(obj)):
         made["conditions"] = conditions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver import ages
-from shoal.apiserver.columns.layout import AGE, NAME, Layout, age, name, part, text
+from shoal.apiserver import durations
+from shoal.apiserver.printers.table import AGE, NAME, Layout, age, name, part, text
 from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj
 
@@ -66,14 +66,14 @@ def _event(event: Obj, now: datetime) -> list[Any]:
         last_at, count = series.get("lastObservedTime"), series.get("count") or count
     kind, target = str(regarding.get("kind") or "").lower(), regarding.get("name") or ""
     return [
-        ages.since(last_at, now),
+        durations.since(last_at, now),
         event.get("type") or "",
         event.get("reason") or "",
         f"{kind}/{target}" if target else kind,
         regarding.get("fieldPath") or "",
         _reporter(event, source),
         str(event.get("message") or event.get("note") or "").strip(),
-        ages.since(first_at, now),
+        durations.since(first_at, now),
         count,
         name(event),
     ]

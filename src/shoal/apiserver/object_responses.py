@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from shoal.apiserver import replies, tables
+from shoal.apiserver import responses, table_conversion
 from shoal.apiserver.negotiation import Form
 from shoal.apiserver.query import Query
-from shoal.apiserver.replies import LongReply, Reply, ShapedList
+from shoal.apiserver.responses import LongReply, Reply, ShapedList
 from shoal.cluster.types import Stored, StoredPage
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -25,10 +25,10 @@ def one(
     status: int = 200,
     warnings: tuple[str, ...] = (),
 ) -> Reply:
-    headers = replies.warning_headers(warnings) if warnings else ()
+    headers = responses.warning_headers(warnings) if warnings else ()
     if not form.shape:
         return Reply(stored.raw, status, headers=headers)
-    return replies.of_object(shaped(kind, stored.obj(), form, asked, now), status, headers)
+    return responses.of_object(shaped(kind, stored.obj(), form, asked, now), status, headers)
 
 
 def shaped(kind: Kind, obj: Obj, form: Form, asked: Query, now: datetime, *, headers: bool = True) -> Obj:
@@ -36,10 +36,10 @@ def shaped(kind: Kind, obj: Obj, form: Form, asked: Query, now: datetime, *, hea
     if form.shape == "Table":
         version = (obj.get("metadata") or {}).get("resourceVersion")
         meta = {"resourceVersion": version} if version else {}
-        include = tables.included(asked)
-        return tables.table(kind, [obj], form=form, include=include, meta=meta, now=now, headers=headers)
+        include = table_conversion.included(asked)
+        return table_conversion.table(kind, [obj], form=form, include=include, meta=meta, now=now, headers=headers)
     if form.shape == "PartialObjectMetadata":
-        return tables.metadata_only(obj, form)
+        return table_conversion.metadata_only(obj, form)
     raise ApiError(406, "NotAcceptable", f"you requested {form.shape}, but the requested object is not a list")
 
 
@@ -52,19 +52,22 @@ def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) 
     if not form.shape:
         return _list(kind, page, meta)
     if form.shape == "Table":
-        include = tables.included(asked)
+        include = table_conversion.included(asked)
 
         def rows() -> Iterator[bytes]:
             objects = (stored.obj() for stored in page.items)
-            return (replies.encode(tables.row(kind, obj, form=form, include=include, now=now)) for obj in objects)
+            return (
+                responses.encode(table_conversion.row(kind, obj, form=form, include=include, now=now))
+                for obj in objects
+            )
 
-        return _made(page, ShapedList(tables.table_head(kind, form, meta), "rows", rows))
+        return _made(page, ShapedList(table_conversion.table_head(kind, form, meta), "rows", rows))
     if form.shape == "PartialObjectMetadataList":
 
         def items() -> Iterator[bytes]:
-            return (replies.encode(tables.metadata_only(stored.obj(), form)) for stored in page.items)
+            return (responses.encode(table_conversion.metadata_only(stored.obj(), form)) for stored in page.items)
 
-        return _made(page, ShapedList(tables.metadata_list_head(form, meta), "items", items))
+        return _made(page, ShapedList(table_conversion.metadata_list_head(form, meta), "items", items))
     raise ApiError(
         406, "NotAcceptable", f"you requested {form.shape}, but the requested object is a list ({kind.list_kind})"
     )
@@ -72,7 +75,7 @@ def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) 
 
 def _made(page: StoredPage, answer: ShapedList) -> Reply | ShapedList:
     """A short list is made at once."""
-    if _size(page) > replies.PIECE_BYTES:
+    if _size(page) > responses.PIECE_BYTES:
         return answer
     return Reply(b"".join(answer.parts()).rstrip(b"\n"))
 
@@ -90,8 +93,8 @@ def _list(kind: Kind, page: StoredPage, meta: Obj) -> Reply | LongReply:
     def items() -> Iterator[bytes]:
         return (b"{" + stored.raw[said:] if said else stored.raw for stored in page.items)
 
-    opening = replies.encode(head)[:-1]
-    if _size(page) <= replies.PIECE_BYTES:
+    opening = responses.encode(head)[:-1]
+    if _size(page) <= responses.PIECE_BYTES:
         return Reply(b"".join((opening, b',"items":[', b",".join(items()), b"]}")))
     parts: list[bytes | memoryview] = [opening, b',"items":[']
     for stored in page.items:
