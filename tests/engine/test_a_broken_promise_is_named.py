@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_
 from kit.engine_jobs import fc_role, framework, paused, t9, volcano
 from kit.engine_world import World, started
 from shoal.engine import Create, Delete, History, Job, Outcome, Setting, Step, TaskRef, Why, advance, check
-from shoal.engine.words import Intent, Nature, Stage
+from shoal.engine.types import Intent, Nature, Stage
 
 Doctor = Callable[[World, Step], Step]
 EXTRA = Create(TaskRef("a", 0), Setting())

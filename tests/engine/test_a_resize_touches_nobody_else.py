@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kit.engine_jobs import fc_role, fc_verdicts, framework, resized, t9, volcano
 from kit.engine_world import World, started
 from shoal.engine import Create, Delete, NoticeKind, Stage, TaskRef
-from shoal.engine.ledger import named
 from shoal.engine.policies import Victims
+from shoal.engine.state import named
 
 
 def four() -> World:

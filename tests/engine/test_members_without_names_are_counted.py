@@ -11,7 +11,7 @@ from msgspec.structs import replace as with_
 from kit.engine_jobs import batch, replica_set, resized
 from kit.engine_world import T0, World, started
 from shoal.engine import Body, Phase, Stage
-from shoal.engine.seating import reluctance
+from shoal.engine.unindexed_pods import reluctance
 
 
 def living(world: World) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shoal.engine import Job, Policies, Role, indexes, ranges
 from shoal.engine.policies import WeightedSize
-from shoal.engine.slots import allocate
+from shoal.engine.scaling import allocate
 
 
 def shared(total: int, *roles: tuple[str, int, int]) -> list[int]:

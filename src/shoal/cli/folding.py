@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shoal.engine.ledger import named
+from shoal.engine.state import named
 
 Moment = tuple[datetime, str]
 

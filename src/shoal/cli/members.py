@@ -12,7 +12,7 @@ from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_taken, why_waiting, word_with
 from shoal.cli.views import counted, tasks_of
 from shoal.engine import Body, JobState, Phase, TaskRef
-from shoal.engine.ledger import named
+from shoal.engine.state import named
 from shoal.kube.objects import Obj, name_of, uid_of
 
 _PHASES = {

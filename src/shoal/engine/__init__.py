@@ -7,24 +7,8 @@ words in words.py, the questions dialects answer in policies.py, the promises in
 """
 
 from shoal.engine.advance import advance
-from shoal.engine.bodies import body_from
 from shoal.engine.invariants import History, check
-from shoal.engine.ledger import (
-    AttemptState,
-    Due,
-    JobState,
-    RoleState,
-    Round,
-    Run,
-    Stamps,
-    TaskState,
-    Why,
-    bare,
-    indexes,
-    ranges,
-)
 from shoal.engine.model import Guarded, Job, Role
-from shoal.engine.news import News
 from shoal.engine.observed import (
     Accepted,
     Anchor,
@@ -48,8 +32,24 @@ from shoal.engine.observed import (
     SignalKind,
     Target,
 )
+from shoal.engine.pod_observation import body_from
 from shoal.engine.policies import Policies
-from shoal.engine.words import (
+from shoal.engine.state import (
+    AttemptState,
+    Due,
+    JobState,
+    RoleState,
+    Round,
+    Run,
+    Stamps,
+    TaskState,
+    Why,
+    bare,
+    indexes,
+    ranges,
+)
+from shoal.engine.state_diff import News
+from shoal.engine.types import (
     Action,
     Charge,
     ContainerEnd,

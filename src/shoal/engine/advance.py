@@ -11,22 +11,22 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from shoal.engine.clocks import wake
-from shoal.engine.deciding import decide, lose_anchor
+from shoal.engine.decide import decide, lose_anchor
 from shoal.engine.gates import admit
-from shoal.engine.giving import give_back
-from shoal.engine.judging import judge
-from shoal.engine.ledger import JobState
 from shoal.engine.membership import publish
 from shoal.engine.model import Guarded, Job
-from shoal.engine.news import news
 from shoal.engine.observed import Observed
-from shoal.engine.recognising import recognise
-from shoal.engine.scene import Scene
-from shoal.engine.seating import count_done
-from shoal.engine.shaping import shape
-from shoal.engine.slots import resize
-from shoal.engine.turning import begin, turn
+from shoal.engine.pass_context import Scene
+from shoal.engine.plan_writes import shape
+from shoal.engine.pod_matching import recognise
+from shoal.engine.pod_outcomes import judge
+from shoal.engine.reclaim import give_back
+from shoal.engine.run_lifecycle import begin, turn
+from shoal.engine.scaling import resize
+from shoal.engine.state import JobState
+from shoal.engine.state_diff import news
+from shoal.engine.unindexed_pods import count_done
+from shoal.engine.wakeup import wake
 from shoal.engine.writes import Step
 
 _UNGUARDED = Guarded()

@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.engine.observed import Body, Container, Refused
 from shoal.engine.policies import Classify, ContainerPattern, Ending, Judged, PodPattern, Refusal, Rule
-from shoal.engine.words import ContainerEnd, Detail, Outcome
+from shoal.engine.types import ContainerEnd, Detail, Outcome
 from shoal.kube.structural_schema.re2 import Pattern
 
 Evidence = dict[str, Any]

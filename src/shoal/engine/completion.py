@@ -13,11 +13,11 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, RoleState, TaskState
 from shoal.engine.model import Job
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import ALL, LEAD, Bound, Claim, Earliest, Tally, When
-from shoal.engine.scene import Scene
-from shoal.engine.words import Outcome, Stage, TaskRef, Trigger
+from shoal.engine.state import JobState, RoleState, TaskState
+from shoal.engine.types import Outcome, Stage, TaskRef, Trigger
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _BEFORE = datetime.min.replace(tzinfo=UTC)  # when nobody knows any more: a compact ledger keeps no times

@@ -7,10 +7,10 @@ a run may have been opened in this very pass. A gate whose policy is to hold cou
 from __future__ import annotations
 
 from shoal.engine.completion import Count, tally
-from shoal.engine.ledger import JobState
 from shoal.engine.model import Job, Role
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import Gate, GroupGate, Opens, Tally, WhenShut, WishGate
-from shoal.engine.scene import Scene
+from shoal.engine.state import JobState
 from shoal.engine.writes import Door
 
 

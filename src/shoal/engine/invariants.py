@@ -14,9 +14,6 @@ from datetime import datetime
 
 import msgspec
 
-from shoal.engine.closing import kept
-from shoal.engine.giving import GIVEN, is_up
-from shoal.engine.ledger import JobState, TaskState
 from shoal.engine.membership import members
 from shoal.engine.model import Job
 from shoal.engine.observed import AnchorRef, Body, Created, GroupRef, JobRef, Observed, Refused
@@ -33,9 +30,12 @@ from shoal.engine.policies import (
     Victims,
     WhenEmpty,
 )
-from shoal.engine.slots import allocate
-from shoal.engine.turning import must_go
-from shoal.engine.words import Intent, Outcome, Stage, TaskRef
+from shoal.engine.reclaim import GIVEN, is_up
+from shoal.engine.run_closing import kept
+from shoal.engine.run_lifecycle import must_go
+from shoal.engine.scaling import allocate
+from shoal.engine.state import JobState, TaskState
+from shoal.engine.types import Intent, Outcome, Stage, TaskRef
 from shoal.engine.writes import Adopt, Apply, Create, Delete, Free, Mark, Step
 
 Identity = tuple[int, str, int, str, int]  # run, role, index, instance, attempt

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from shoal.engine.ledger import JobState
 from shoal.engine.model import Job
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import Budget, Unit, WhenEmpty
 from shoal.engine.reactions import container_restarts, counts
-from shoal.engine.scene import Scene
-from shoal.engine.words import Outcome, Trigger
+from shoal.engine.state import JobState
+from shoal.engine.types import Outcome, Trigger
 
 
 def deadline(job: Job, state: JobState) -> datetime | None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, Round
 from shoal.engine.model import Job
 from shoal.engine.observed import SignalKind
-from shoal.engine.scene import Scene
-from shoal.engine.words import Stage
+from shoal.engine.pass_context import Scene
+from shoal.engine.state import JobState, Round
+from shoal.engine.types import Stage
 
 
 def publish(job: Job, state: JobState, scene: Scene) -> JobState:

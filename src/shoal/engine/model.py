@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shoal.engine.policies import After, Budget, Policies, Reaction, Retry
-from shoal.engine.words import TaskRef
+from shoal.engine.types import TaskRef
 
 if TYPE_CHECKING:
     from datetime import datetime

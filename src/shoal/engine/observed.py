@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine.words import TaskRef
+from shoal.engine.types import TaskRef
 
 _NOTHING: Mapping[Any, Any] = {}
 

@@ -14,13 +14,23 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.ledger import Due, JobState, TaskState, Why, named
 from shoal.engine.model import Job
 from shoal.engine.observed import Body, Phase, SignalKind
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import Budget, Reaction, Scope, Unit, WhenEmpty
-from shoal.engine.retrying import restart
-from shoal.engine.scene import Scene
-from shoal.engine.words import RESTARTS, Action, Event, Happening, Intent, Outcome, Stage, TaskRef, Trigger
+from shoal.engine.retry import restart
+from shoal.engine.state import Due, JobState, TaskState, Why, named
+from shoal.engine.types import (
+    RESTARTS,
+    Action,
+    Event,
+    Happening,
+    Intent,
+    Outcome,
+    Stage,
+    TaskRef,
+    Trigger,
+)
 
 _SIGNALS = {
     SignalKind.ROUND_CLOSED: Happening.ROUND_CLOSED,

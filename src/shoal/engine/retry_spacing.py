@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from shoal.engine.ledger import JobState, TaskState
 from shoal.engine.model import Job
+from shoal.engine.state import JobState, TaskState
 
 
 def run_created_from(job: Job, state: JobState) -> datetime | None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine.ledger import JobState
-from shoal.engine.news import News
 from shoal.engine.observed import Target
 from shoal.engine.policies import Propagation
-from shoal.engine.words import Charge, Notice, Sentence, TaskRef
+from shoal.engine.state import JobState
+from shoal.engine.state_diff import News
+from shoal.engine.types import Charge, Notice, Sentence, TaskRef
 
 
 class Setting(msgspec.Struct, frozen=True, gc=False):

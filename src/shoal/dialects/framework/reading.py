@@ -53,7 +53,7 @@ from shoal.engine.policies import (
     When,
     WishGate,
 )
-from shoal.engine.words import Nature, Outcome
+from shoal.engine.types import Nature, Outcome
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
 
 ALWAYS = -2  # of maxRetryCount: success is retried too

@@ -57,7 +57,7 @@ from shoal.engine.policies import (
     WhenEmpty,
     WishGate,
 )
-from shoal.engine.words import Action, Nature
+from shoal.engine.types import Action, Nature
 from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
 
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is lost

@@ -10,7 +10,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shoal.engine.policies.bodies import (
+from shoal.engine.policies.completion import (
+    ALL,
+    LEAD,
+    Bound,
+    Claim,
+    Completion,
+    Earliest,
+    Finish,
+    Ready,
+    Source,
+    Tally,
+    When,
+)
+from shoal.engine.policies.gates import (
+    After,
+    Gate,
+    Giving,
+    GroupGate,
+    GroupPlan,
+    Hold,
+    HoldClock,
+    Keep,
+    Life,
+    Opens,
+    WhenShut,
+    WishGate,
+)
+from shoal.engine.policies.lifetime import Base, Clock, Drained, Propagation, Teardown, Via
+from shoal.engine.policies.outcomes import BAD, DROPPED, GOOD, POD_GONE, POD_LEAVING, POD_OK, POD_UNSEEN
+from shoal.engine.policies.owned_objects import Companion, Rendezvous
+from shoal.engine.policies.pods import (
     AnchorPolicy,
     AnswerAt,
     Classify,
@@ -27,24 +57,7 @@ from shoal.engine.policies.bodies import (
     Rule,
     Span,
 )
-from shoal.engine.policies.children import Companion, Rendezvous
-from shoal.engine.policies.doors import (
-    After,
-    Gate,
-    Giving,
-    GroupGate,
-    GroupPlan,
-    Hold,
-    HoldClock,
-    Keep,
-    Life,
-    Opens,
-    WhenShut,
-    WishGate,
-)
-from shoal.engine.policies.ends import Base, Clock, Drained, Propagation, Teardown, Via
-from shoal.engine.policies.outcomes import BAD, DROPPED, GOOD, POD_GONE, POD_LEAVING, POD_OK, POD_UNSEEN
-from shoal.engine.policies.retries import (
+from shoal.engine.policies.retry import (
     Answer,
     Budget,
     Delay,
@@ -57,7 +70,7 @@ from shoal.engine.policies.retries import (
     Unit,
     WhenEmpty,
 )
-from shoal.engine.policies.sizes import (
+from shoal.engine.policies.size import (
     CompletionsSize,
     DropMark,
     FixedSize,
@@ -66,20 +79,7 @@ from shoal.engine.policies.sizes import (
     Victims,
     WeightedSize,
 )
-from shoal.engine.policies.verdicts import (
-    ALL,
-    LEAD,
-    Bound,
-    Claim,
-    Completion,
-    Earliest,
-    Finish,
-    Ready,
-    Source,
-    Tally,
-    When,
-)
-from shoal.engine.words import Action
+from shoal.engine.types import Action
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.engine.words import Nature, Outcome
+from shoal.engine.types import Nature, Outcome
 
 BAD = Outcome(Nature.UNKNOWN, code=1, phrase="Failed")
 GOOD = Outcome(Nature.OK, phrase="Succeeded")

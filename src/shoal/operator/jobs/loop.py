@@ -38,7 +38,7 @@ from shoal.engine import (
     bare,
 )
 from shoal.engine.advance import advance
-from shoal.engine.closing import give_up
+from shoal.engine.run_closing import give_up
 from shoal.kube.errors import ApiError, is_too_large
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of

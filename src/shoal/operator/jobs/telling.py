@@ -18,7 +18,7 @@ from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder, reference_to
 from shoal.dialects.dialect import Snapshot
 from shoal.engine import Sentence
-from shoal.engine.ledger import named
+from shoal.engine.state import named
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
 from shoal.kube.objects import Obj

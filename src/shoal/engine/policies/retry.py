@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from shoal.engine.policies.outcomes import BAD, GOOD
-from shoal.engine.words import Action, Happening, Nature, Outcome
+from shoal.engine.types import Action, Happening, Nature, Outcome
 
 
 class Answer(Enum):

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from shoal.engine.ledger import JobState
 from shoal.engine.limits import deadline
 from shoal.engine.model import Job
 from shoal.engine.observed import Phase
+from shoal.engine.pass_context import Scene
+from shoal.engine.plan_writes import force_due, ttl_due
 from shoal.engine.policies import Reaction
 from shoal.engine.reactions import is_excused
 from shoal.engine.retry_spacing import run_created_from, task_created_from
-from shoal.engine.scene import Scene
-from shoal.engine.shaping import force_due, ttl_due
-from shoal.engine.words import Happening, Stage
+from shoal.engine.state import JobState
+from shoal.engine.types import Happening, Stage
 
 
 def wake(job: Job, state: JobState, scene: Scene) -> datetime | None:

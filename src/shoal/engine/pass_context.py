@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from shoal.engine.ledger import JobState, TaskState
 from shoal.engine.model import Job, Role
 from shoal.engine.observed import Anchor, Body, Observed, Refused
-from shoal.engine.words import Charge, Notice, NoticeKind, Sentence, TaskRef
+from shoal.engine.state import JobState, TaskState
+from shoal.engine.types import Charge, Notice, NoticeKind, Sentence, TaskRef
 
 Place = tuple[str, int]
 Tasks = dict[str, dict[int, TaskState]]  # changes to tasks by role and index

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, RoleState, TaskState
+from shoal.engine.state import JobState, RoleState, TaskState
 
 
 class News(IntEnum):

@@ -13,13 +13,13 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, RoleState, Run, TaskState
 from shoal.engine.model import Job
 from shoal.engine.observed import Accepted, Anchor, AnchorRef, Body, Created, Gone, Observed, Phase, Refused
+from shoal.engine.pass_context import Scene, Tasks
 from shoal.engine.policies import Memory, Names
-from shoal.engine.scene import Scene, Tasks
-from shoal.engine.seating import seat
-from shoal.engine.words import Stage, TaskRef
+from shoal.engine.state import JobState, RoleState, Run, TaskState
+from shoal.engine.types import Stage, TaskRef
+from shoal.engine.unindexed_pods import seat
 
 
 def recognise(job: Job, state: JobState, observed: Observed, now: datetime) -> tuple[JobState, Scene]:

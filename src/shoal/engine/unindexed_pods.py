@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, RoleState, TaskState, Why
 from shoal.engine.model import Job
 from shoal.engine.observed import Body, Phase
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import CompletionsSize, Deleted, Memory, Names, Release
-from shoal.engine.retrying import settle_bodies
-from shoal.engine.scene import Scene
+from shoal.engine.retry import settle_bodies
+from shoal.engine.state import JobState, RoleState, TaskState, Why
 
 _LATE = datetime.max.replace(tzinfo=UTC)
 _PHASES = {Phase.PENDING: 0, Phase.UNKNOWN: 1}

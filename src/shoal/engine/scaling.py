@@ -13,13 +13,13 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import AttemptState, JobState, RoleState, TaskState, Why, named
 from shoal.engine.model import Job, Role
 from shoal.engine.observed import Phase
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import CompletionsSize, DropMark, Memory, Names, Victims, WeightedSize
-from shoal.engine.scene import Scene
-from shoal.engine.seating import reluctance, slots_wanted
-from shoal.engine.words import NoticeKind, Stage
+from shoal.engine.state import AttemptState, JobState, RoleState, TaskState, Why, named
+from shoal.engine.types import NoticeKind, Stage
+from shoal.engine.unindexed_pods import reluctance, slots_wanted
 
 
 def allocate(job: Job, state: JobState | None = None) -> dict[str, int]:

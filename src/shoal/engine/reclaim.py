@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from shoal.engine.ledger import JobState, Why, named
 from shoal.engine.model import Job
 from shoal.engine.observed import Body, Group, Phase
+from shoal.engine.pass_context import Scene, Tasks
 from shoal.engine.policies import Giving, GroupGate, GroupPlan
-from shoal.engine.retrying import settle_bodies
-from shoal.engine.scene import Scene, Tasks
-from shoal.engine.words import TaskRef
+from shoal.engine.retry import settle_bodies
+from shoal.engine.state import JobState, Why, named
+from shoal.engine.types import TaskRef
 
 GIVEN = "given"  # why a body is settled
 

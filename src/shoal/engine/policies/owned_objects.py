@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shoal.engine.policies.doors import Life
-from shoal.engine.policies.retries import Scope
+from shoal.engine.policies.gates import Life
+from shoal.engine.policies.retry import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from shoal.engine.policies.outcomes import DROPPED
-from shoal.engine.words import Outcome
+from shoal.engine.types import Outcome
 
 
 @dataclass(frozen=True, slots=True)

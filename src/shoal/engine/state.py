@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.engine.policies import Memory
-from shoal.engine.words import Action, Happening, Intent, Outcome, Stage, TaskRef
+from shoal.engine.types import Action, Happening, Intent, Outcome, Stage, TaskRef
 
 _NOTHING: Mapping[str, Any] = {}
 

@@ -9,11 +9,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from shoal.engine.ledger import JobState, RoleState, Round
 from shoal.engine.model import Job
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import Finish, Keep
-from shoal.engine.scene import Scene
-from shoal.engine.words import Intent, Outcome, Stage
+from shoal.engine.state import JobState, RoleState, Round
+from shoal.engine.types import Intent, Outcome, Stage
 
 
 def close(

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from shoal.engine.closing import kept
-from shoal.engine.companions import shape_companions, shape_groups
 from shoal.engine.gates import may_start
-from shoal.engine.ledger import JobState
 from shoal.engine.model import Guarded, Job
 from shoal.engine.observed import AnchorRef, Body, CommandRef, JobRef
+from shoal.engine.owned_objects import shape_companions, shape_groups
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import DropMark, Keep, Memory, Names, Propagation, Via
 from shoal.engine.retry_spacing import run_created_from, task_created_from
-from shoal.engine.scene import Scene
-from shoal.engine.turning import must_go
-from shoal.engine.words import Stage, TaskRef
+from shoal.engine.run_closing import kept
+from shoal.engine.run_lifecycle import must_go
+from shoal.engine.state import JobState
+from shoal.engine.types import Stage, TaskRef
 from shoal.engine.writes import Adopt, Create, Delete, Door, Free, Mark, Setting, Write
 
 

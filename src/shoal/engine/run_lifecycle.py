@@ -11,10 +11,9 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from shoal.engine.closing import end, kept
-from shoal.engine.ledger import JobState, RoleState, Run, TaskState
 from shoal.engine.model import Job
 from shoal.engine.observed import AnchorRef, Body
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import (
     Answer,
     Base,
@@ -28,9 +27,10 @@ from shoal.engine.policies import (
     UniformDelay,
     Unit,
 )
-from shoal.engine.scene import Scene
-from shoal.engine.slots import fresh_roles
-from shoal.engine.words import Intent, Nature, NoticeKind, Stage
+from shoal.engine.run_closing import end, kept
+from shoal.engine.scaling import fresh_roles
+from shoal.engine.state import JobState, RoleState, Run, TaskState
+from shoal.engine.types import Intent, Nature, NoticeKind, Stage
 
 
 def begin(job: Job, state: JobState, scene: Scene) -> JobState:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from shoal.engine.policies.outcomes import BAD, TOO_LARGE
-from shoal.engine.words import Outcome
+from shoal.engine.types import Outcome
 
 
 class Tally(Enum):

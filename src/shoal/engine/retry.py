@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from shoal.engine.ledger import JobState, TaskState, Why
 from shoal.engine.model import Job, Role
+from shoal.engine.pass_context import Scene, Tasks
 from shoal.engine.policies import (
     Answer,
     AnswerAt,
@@ -21,8 +21,8 @@ from shoal.engine.policies import (
     Unit,
     WhenEmpty,
 )
-from shoal.engine.scene import Scene, Tasks
-from shoal.engine.words import NoticeKind, Outcome, Stage, TaskRef, Trigger
+from shoal.engine.state import JobState, TaskState, Why
+from shoal.engine.types import NoticeKind, Outcome, Stage, TaskRef, Trigger
 
 
 class Purse:

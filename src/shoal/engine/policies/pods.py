@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from shoal.engine.policies.outcomes import BAD, POD_GONE, POD_LEAVING, POD_OK, POD_UNSEEN
-from shoal.engine.words import Nature, Outcome
+from shoal.engine.types import Nature, Outcome
 from shoal.kube.structural_schema.re2 import Pattern
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from shoal.engine.words import Action
+from shoal.engine.types import Action
 
 
 class Life(Enum):

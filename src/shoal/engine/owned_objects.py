@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.engine.gates import may_start
-from shoal.engine.ledger import JobState
 from shoal.engine.model import Job
 from shoal.engine.observed import CompanionRef, GroupRef
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import Companion, GroupGate, Life, Scope
-from shoal.engine.scene import Scene
+from shoal.engine.state import JobState
 from shoal.engine.writes import Apply, Delete, Setting, Write
 
 

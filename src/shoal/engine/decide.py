@@ -12,17 +12,17 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
-from shoal.engine.closing import close
 from shoal.engine.completion import falls_back, is_ready, tally, verdict
 from shoal.engine.gates import is_hold_wished
-from shoal.engine.ledger import JobState
 from shoal.engine.limits import reached
 from shoal.engine.model import Job
+from shoal.engine.pass_context import Scene
 from shoal.engine.policies import Budget, Finish, Source, Tally
 from shoal.engine.reactions import NO_RESTART, Proposal, act, announce, blamed, charge_restart, react
-from shoal.engine.retrying import answer
-from shoal.engine.scene import Scene
-from shoal.engine.words import ENDINGS, RESTARTS, Action, Event, Happening, Intent, Outcome, Stage
+from shoal.engine.retry import answer
+from shoal.engine.run_closing import close
+from shoal.engine.state import JobState
+from shoal.engine.types import ENDINGS, RESTARTS, Action, Event, Happening, Intent, Outcome, Stage
 
 _EARLY = (Source.STOP, Source.COMMAND)
 TARGETED = RESTARTS - {Action.RESTART_RUN}

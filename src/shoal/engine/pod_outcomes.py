@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from shoal.engine.classification import Classifier, detail_of, judged_container, refusal
-from shoal.engine.ledger import JobState, RoleState, TaskState
 from shoal.engine.model import Job
 from shoal.engine.observed import DISRUPTED, Body, Phase
+from shoal.engine.pass_context import Scene, Tasks
 from shoal.engine.policies import AnswerAt, Deleted, Memory
-from shoal.engine.scene import Scene, Tasks
-from shoal.engine.words import Event, Happening, Nature, Outcome, Stage, TaskRef
+from shoal.engine.state import JobState, RoleState, TaskState
+from shoal.engine.types import Event, Happening, Nature, Outcome, Stage, TaskRef
 
 
 def judge(job: Job, state: JobState, scene: Scene) -> tuple[JobState, list[Event]]:

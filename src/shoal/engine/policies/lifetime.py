@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from shoal.engine.policies.doors import Keep
+from shoal.engine.policies.gates import Keep
 from shoal.engine.policies.outcomes import BAD
-from shoal.engine.words import Outcome
+from shoal.engine.types import Outcome
 
 
 class Base(Enum):
