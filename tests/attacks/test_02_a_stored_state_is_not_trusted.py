@@ -19,8 +19,8 @@ from shoal.cli.jobs import Found
 from shoal.cli.views import job_row
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
-from shoal.dialects.ledger import ANNOTATION
-from shoal.dialects.native import jobs, replicasets
+from shoal.dialects.native import batch_job, replica_set
+from shoal.dialects.state_annotation import ANNOTATION
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.objects import Obj
 
@@ -80,7 +80,7 @@ def test_02_the_state_of_another_job_is_not_unfolded():
     assert VOLCANO.restore(manifest).roles == ()
 
 
-@pytest.mark.parametrize(("dialect", "counts"), [(replicasets.DIALECT, "replicas"), (jobs.DIALECT, "active")])
+@pytest.mark.parametrize(("dialect", "counts"), [(replica_set.DIALECT, "replicas"), (batch_job.DIALECT, "active")])
 def test_02_forged_counts_of_a_status_are_shown_within_limits(dialect: Dialect, counts: str):
     made = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": {}, "status": {counts: 2**31 - 1}}
     assert dialect.shown is not None
@@ -91,9 +91,9 @@ def test_02_forged_counts_of_a_status_are_shown_within_limits(dialect: Dialect, 
 def test_02_a_forged_count_of_successes_is_shown_within_limits():
     text = json.dumps({"uid": "u", "roles": [{"name": "pod", "counts": [2**31 - 1, 0]}]})
     meta = {"name": "a", "namespace": "default", "uid": "u", "annotations": {ANNOTATION: text}}
-    assert jobs.DIALECT.shown is not None
+    assert batch_job.DIALECT.shown is not None
 
-    assert len(jobs.DIALECT.shown({"metadata": meta, "spec": {}}).roles[0].tasks) == 10_000
+    assert len(batch_job.DIALECT.shown({"metadata": meta, "spec": {}}).roles[0].tasks) == 10_000
 
 
 def read_with_little_memory(manifest: Obj) -> str:

@@ -17,7 +17,8 @@ from kit.volcano_world import SimulatedVolcano
 from shoal.cluster.fault_injection import Call
 from shoal.dialects.dialect import Dialect, ManifestInvalid
 from shoal.dialects.framework import DIALECT as FRAMEWORKS
-from shoal.dialects.native import jobs, replicasets
+from shoal.dialects.native import batch_job
+from shoal.dialects.native import replica_set as replicasets
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.errors import ApiError, too_large
 from shoal.kube.kinds import EVENT
@@ -46,9 +47,9 @@ GIANTS = {
     "Framework, by one": (FRAMEWORKS, framework_of(LARGEST, 1), "spec.taskRoles: 10001 tasks in all"),
     "Volcano": (VOLCANO, volcano_of(*[LARGEST] * 200), "spec.tasks: 2000000 tasks in all"),
     "ReplicaSet": (replicasets.DIALECT, replica_set("a", MOST), f"{MOST} tasks in all"),
-    "Job": (jobs.DIALECT, job("a", parallelism=MOST), f"{MOST} tasks in all"),
+    "Job": (batch_job.DIALECT, job("a", parallelism=MOST), f"{MOST} tasks in all"),
     "Job by index": (
-        jobs.DIALECT,
+        batch_job.DIALECT,
         job("a", completions=MOST, completionMode="Indexed"),
         "a Job by index has at most 100000 completions",
     ),
@@ -69,7 +70,7 @@ LARGEST_ONES: list[tuple[Dialect, Obj]] = [
     (FRAMEWORKS, framework_of(LARGEST - 1, 1)),
     (VOLCANO, volcano_of(LARGEST - 1, 1)),
     (replicasets.DIALECT, replica_set("a", LARGEST)),
-    (jobs.DIALECT, job("a", parallelism=MOST, completions=5)),
+    (batch_job.DIALECT, job("a", parallelism=MOST, completions=5)),
 ]
 
 

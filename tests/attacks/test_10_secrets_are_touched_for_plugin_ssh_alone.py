@@ -10,8 +10,8 @@ from kit.volcano_jobs import task, vcjob
 from shoal.cli.operating import Orders, _duties
 from shoal.dialects import NAMES
 from shoal.dialects.dialect import ManifestInvalid
+from shoal.dialects.redaction import without_secrets
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.without_secrets import without_secrets
 from shoal.kube.objects import Obj
 from shoal.operator.deployment import Options, render
 from shoal.operator.rights import job_rights

@@ -15,7 +15,7 @@ from kit.scenario import NAMESPACE
 from shoal.cli.jobs import Found
 from shoal.cli.reasons import why_ended
 from shoal.cli.views import JOB_COLUMNS, exit_code_of, job_row
-from shoal.dialects.native.jobs import DIALECT
+from shoal.dialects.native.batch_job import DIALECT
 from shoal.kube.kinds import JOB
 from shoal.kube.objects import Obj, name_of
 

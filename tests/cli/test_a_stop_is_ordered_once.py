@@ -10,7 +10,7 @@ from shoal.cli.changing import stop
 from shoal.cli.jobs import job_named
 from shoal.dialects.gangs import COMMAND
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.orders import order
+from shoal.dialects.volcano.commands import order
 from shoal.kube.objects import Obj
 
 

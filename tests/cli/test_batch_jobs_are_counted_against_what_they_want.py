@@ -14,7 +14,7 @@ from shoal.cli.jobs import Found
 from shoal.cli.stories import story
 from shoal.cli.views import job_row
 from shoal.cluster.client import PatchType
-from shoal.dialects.native.jobs import DIALECT
+from shoal.dialects.native.batch_job import DIALECT
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of
 

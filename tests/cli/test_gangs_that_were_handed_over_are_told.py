@@ -11,8 +11,8 @@ from kit.other_schedulers import FULL, answer
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.jobs import Found
 from shoal.cli.stories import World, story
-from shoal.dialects.backends import backend
-from shoal.dialects.backends.handing import as_recorded
+from shoal.dialects.gang_backends import backend
+from shoal.dialects.gang_backends.delegate import as_recorded
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine import Apply, GroupRef, JobState, Setting
 from shoal.kube.objects import Obj

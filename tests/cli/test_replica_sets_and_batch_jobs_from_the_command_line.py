@@ -14,9 +14,9 @@ from shoal.cli.following import head_of, task_of
 from shoal.cli.jobs import Found, job_named, jobs_in
 from shoal.cli.progress import Board
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.dialects import ledger, load
-from shoal.dialects.native.jobs import DIALECT as BATCH
-from shoal.dialects.native.pods import SLOT
+from shoal.dialects import load, state_annotation
+from shoal.dialects.native.batch_job import DIALECT as BATCH
+from shoal.dialects.native.pod_builder import SLOT
 from shoal.engine import JobState, RoleState, Run, Stage, Stamps
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import JOB, REPLICA_SET, REPLICA_SET_V1BETA1, Kind
@@ -148,7 +148,7 @@ async def test_the_table_never_goes_back_from_running_to_preparing(cluster: Embe
     for status, _, _ in STORY:
         done = RoleState("pod", ok_count=status.get("succeeded", 0))
         state = JobState(run=Run(stage=Stage.PREPARING), roles=(done,), stamps=Stamps(started=BEGAN))
-        noted = ledger.record(read, state).annotations
+        noted = state_annotation.record(read, state).annotations
         found = Found({**made, "metadata": {**made["metadata"], "annotations": dict(noted)}, "status": status}, BATCH)
         board.put(found)
         words.append((status, board.standing(found), [view.word for _, view, _, _ in board.rows()]))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kit.frameworks import DEFAULTS, UID, FrameworkWorld, framework, role, running
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.framework import DIALECT
-from shoal.dialects.framework.definition import schema
-from shoal.dialects.framework.outcomes import is_final, nature_of
-from shoal.dialects.framework.reporting import status_of
+from shoal.dialects.framework.completion_codes import is_final, nature_of
+from shoal.dialects.framework.crd import schema
+from shoal.dialects.framework.status import status_of
 from shoal.engine import (
     AttemptState,
     ContainerEnd,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kit.volcano_jobs import policy, task, vcjob
-from shoal.dialects.backends import backend
-from shoal.dialects.backends.handing import LEFT_OUT, RECORDED, as_recorded, handed
+from shoal.dialects.children import relatives
 from shoal.dialects.dialect import Dialect, ManifestInvalid
 from shoal.dialects.framework import DIALECT as FRAMEWORK
-from shoal.dialects.relating import relatives
+from shoal.dialects.gang_backends import backend
+from shoal.dialects.gang_backends.delegate import LEFT_OUT, RECORDED, as_recorded, handed
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine import (
     Action,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shoal.dialects.backends import NAMES, backend, kueue, remembered
-from shoal.dialects.backends.backend import Standing
-from shoal.dialects.backends.gang import Gang, Part, Topology
+from shoal.dialects.gang_backends import NAMES, backend, kueue, remembered
+from shoal.dialects.gang_backends.backend import Standing
+from shoal.dialects.gang_backends.gang import Gang, Part, Topology
 from shoal.engine.policies import Opens
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj

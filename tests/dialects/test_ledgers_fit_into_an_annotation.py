@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kit.volcano_jobs import task, vcjob
-from shoal.dialects import ledger
+from shoal.dialects import state_annotation
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.volcano import DIALECT
 from shoal.engine import (
@@ -61,14 +61,14 @@ STATE = JobState(
 
 
 def test_what_is_written_is_read_again():
-    stored = manifest(**{ledger.ANNOTATION: ledger.written(job(), STATE)})
-    assert ledger.restore(stored) == bare(STATE, Memory.ROSTER)
+    stored = manifest(**{state_annotation.ANNOTATION: state_annotation.written(job(), STATE)})
+    assert state_annotation.restore(stored) == bare(STATE, Memory.ROSTER)
 
 
 def test_ten_thousand_members_stay_small():
     tasks = tuple(done(index, GOOD if index % 2 else BAD) for index in range(10_000))
     state = JobState(run=Run(started=NOW), roles=(RoleState("worker", tasks=tasks),), stamps=Stamps(started=NOW))
-    assert len(ledger.written(job(), state)) < 200 * 1024
+    assert len(state_annotation.written(job(), state)) < 200 * 1024
 
 
 def leaving(count: int, reason: str = "restart") -> dict[str, Why]:
@@ -80,9 +80,9 @@ def test_ten_thousand_pods_on_their_way_out_are_all_remembered():
     tasks = tuple(TaskState(index, born=True) for index in range(10_000))
     settled = {**leaving(10_000), "ok:ps": Why("ps", -1, "latched")}
     state = replace(STATE, roles=(RoleState("worker", tasks=tasks),), settled=settled)
-    text = ledger.written(job(), state)
+    text = state_annotation.written(job(), state)
     assert len(text) < 208 * 1024
-    restored = ledger.restore(manifest(**{ledger.ANNOTATION: text}))
+    restored = state_annotation.restore(manifest(**{state_annotation.ANNOTATION: text}))
     assert restored is not None
     assert restored.settled == settled
 
@@ -90,7 +90,9 @@ def test_ten_thousand_pods_on_their_way_out_are_all_remembered():
 def test_two_bodies_of_one_place_are_both_remembered():
     settled = {**leaving(40), "5c0f2a52-6a0c-4d6b-8c83-0f6c3d4d3b1a": Why("worker", 3, "restart"), **ODD}
     state = replace(STATE, settled=settled)
-    restored = ledger.restore(manifest(**{ledger.ANNOTATION: ledger.written(job(), state)}))
+    restored = state_annotation.restore(
+        manifest(**{state_annotation.ANNOTATION: state_annotation.written(job(), state)})
+    )
     assert restored is not None
     assert restored.settled == settled
 
@@ -99,15 +101,15 @@ ODD = {"5C0F2A52-6A0C-4D6B-8C83-0F6C3D4D3B1B": Why("worker", 4, "restart"), "pod
 
 
 def test_a_copied_manifest_brings_no_past():
-    stored = manifest(**{ledger.ANNOTATION: ledger.written(job(), STATE)})
+    stored = manifest(**{state_annotation.ANNOTATION: state_annotation.written(job(), STATE)})
     stored["metadata"]["uid"] = "another"
-    assert ledger.restore(stored) is None
+    assert state_annotation.restore(stored) is None
     assert DIALECT.restore(stored) == JobState()
 
 
 def test_nonsense_is_not_taken_for_a_new_job():
     with pytest.raises(LedgerUnreadable, match="was not written by an operator"):
-        ledger.restore(manifest(**{ledger.ANNOTATION: '{"uid": 3}'}))
+        state_annotation.restore(manifest(**{state_annotation.ANNOTATION: '{"uid": 3}'}))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 
 from kit.native_world import job, replica_set
 from shoal.dialects.dialect import ManifestInvalid, SettingsInvalid
-from shoal.dialects.native import jobs, replicasets
-from shoal.dialects.native.failing import classify
+from shoal.dialects.native import batch_job
+from shoal.dialects.native import replica_set as replicasets
+from shoal.dialects.native.pod_failure_policy import classify
 from shoal.dialects.native.settings import settings
 from shoal.engine import Create, Setting, TaskRef
 from shoal.engine.policies import ContainerPattern, PodPattern, Span
@@ -43,15 +44,15 @@ def test_a_pod_of_a_replica_set_has_a_name_to_be_drawn_and_one_owner():
 
 
 def test_a_pod_of_an_index_knows_it():
-    pod = made(jobs, stored(job("a", completionMode="Indexed", completions=3, backoffLimitPerIndex=4)), 2)
+    pod = made(batch_job, stored(job("a", completionMode="Indexed", completions=3, backoffLimitPerIndex=4)), 2)
     meta, spec = pod["metadata"], pod["spec"]
-    assert (meta["generateName"], spec["hostname"], meta["finalizers"]) == ("a-2-", "a-2", [jobs.FINALIZER])
-    assert (meta["labels"][jobs.INDEX], meta["annotations"][jobs.INDEX], meta["annotations"][jobs.FAILURES]) == (
+    assert (meta["generateName"], spec["hostname"], meta["finalizers"]) == ("a-2-", "a-2", [batch_job.FINALIZER])
+    assert (meta["labels"][batch_job.INDEX], meta["annotations"][batch_job.INDEX], meta["annotations"][batch_job.FAILURES]) == (
         "2", "2", "2",
     )  # fmt: skip
     assert spec["containers"][0]["env"][-1] == {
         "name": "JOB_COMPLETION_INDEX",
-        "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{jobs.INDEX}']"}},
+        "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{batch_job.INDEX}']"}},
     }
 
 
@@ -67,7 +68,7 @@ def test_codes_that_are_none_of_some_are_the_spans_between():
 
 def test_what_others_take_care_of_is_not_ours():
     managed = stored(job("a", managedBy="example.com/other"))
-    assert jobs.DIALECT.read(managed, settings()) is None
+    assert batch_job.DIALECT.read(managed, settings()) is None
 
 
 def test_a_replica_set_that_a_deployment_controls_is_run():
@@ -82,7 +83,7 @@ def test_a_replica_set_that_a_deployment_controls_is_run():
 
 def test_a_spec_nobody_could_have_stored_is_refused_with_its_mistakes():
     with pytest.raises(ManifestInvalid, match=r"spec\.parallelism: Invalid value: -1"):
-        jobs.DIALECT.read(stored(job("a", parallelism=-1)), settings())
+        batch_job.DIALECT.read(stored(job("a", parallelism=-1)), settings())
 
 
 def test_there_is_nothing_to_set():

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kit.volcano_jobs import task, vcjob
-from shoal.dialects.backends import NAMES, backend
-from shoal.dialects.backends.handing import handed
 from shoal.dialects.dialect import Dialect
+from shoal.dialects.gang_backends import NAMES, backend
+from shoal.dialects.gang_backends.delegate import handed
 from shoal.dialects.gangs import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
 from shoal.dialects.volcano import DIALECT
 from shoal.engine import Apply, Group, GroupRef, Setting

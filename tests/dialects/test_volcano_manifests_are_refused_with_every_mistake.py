@@ -11,7 +11,7 @@ from shoal.cluster.clock import VirtualClock
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.admission import MUTABLE, admit, admit_among, admit_change
+from shoal.dialects.volcano.validation import MUTABLE, admit, admit_among, admit_change
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj

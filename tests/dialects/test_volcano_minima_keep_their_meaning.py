@@ -6,8 +6,8 @@ import pytest
 
 from kit.volcano_jobs import task, vcjob
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.manifest import default
-from shoal.dialects.volcano.minima import MEANING
+from shoal.dialects.volcano.min_available import MEANING
+from shoal.dialects.volcano.spec import default
 from shoal.kube.objects import Obj, annotations_of
 from shoal.kube.patching.json_patch import json_patch
 

@@ -17,7 +17,7 @@ from kit.api import JSON_PATCH, Api
 from kit.api_objects import serve
 from kit.volcano_jobs import policy, task, vcjob
 from kit.whole_run import folder_of_the_run
-from shoal.dialects.volcano import DIALECT, lifecycle, rules
+from shoal.dialects.volcano import DIALECT, cel_rules, lifecycle_policies
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import is_below
 from shoal.operator.jobs import installing
@@ -56,7 +56,7 @@ FAILED = policy("PodFailed", "RestartJob")
 AT = "spec.tasks[0].policies"
 BAD: dict[str, tuple[Obj, str]] = {
     "no tasks": (vcjob("a"), "spec.tasks"),
-    "too many tasks": (vcjob("a", *(task(f"t{each}") for each in range(rules.MOST_TASKS + 1))), "spec.tasks"),
+    "too many tasks": (vcjob("a", *(task(f"t{each}") for each in range(cel_rules.MOST_TASKS + 1))), "spec.tasks"),
     "too many pods in all": (vcjob("a", task("a", 10_000), task("b", 1)), "spec.tasks"),
     "a task twice": (vcjob("a", task(), task("ps"), task()), "spec.tasks"),
     "text for a number": (vcjob("a", task(replicas="2")), "spec.tasks[0].replicas"),  # type: ignore[arg-type]
@@ -116,10 +116,10 @@ def replaced(path: str, value: Any) -> list[Obj]:
 CHANGES: dict[str, tuple[list[Obj], str | None]] = {
     "sizes": ([*replaced("tasks/0/replicas", 3), *replaced("minAvailable", 3)], None),
     "the queue it was in anyhow": (replaced("queue", "default"), None),
-    "another queue": (replaced("queue", "other"), f"Forbidden: {rules.MUTABLE}"),
-    "more retries": (replaced("maxRetry", 9), f"Forbidden: {rules.MUTABLE}"),
-    "another task": (replaced("tasks/1", task("more")), f"Forbidden: {rules.SAME_TASKS}"),
-    "another name": (replaced("tasks/0/name", "other"), f"Forbidden: {rules.SAME_TASKS}"),
+    "another queue": (replaced("queue", "other"), f"Forbidden: {cel_rules.MUTABLE}"),
+    "more retries": (replaced("maxRetry", 9), f"Forbidden: {cel_rules.MUTABLE}"),
+    "another task": (replaced("tasks/1", task("more")), f"Forbidden: {cel_rules.SAME_TASKS}"),
+    "another name": (replaced("tasks/0/name", "other"), f"Forbidden: {cel_rules.SAME_TASKS}"),
 }
 
 
@@ -135,4 +135,7 @@ def test_what_may_not_change_stays(server: Api, case: str) -> None:
 
 
 def test_the_definition_knows_the_events_and_actions_of_the_language() -> None:
-    assert (tuple(lifecycle.EVENTS), tuple(lifecycle.ACTIONS)) == (rules.EVENTS, rules.ACTIONS)
+    assert (tuple(lifecycle_policies.EVENTS), tuple(lifecycle_policies.ACTIONS)) == (
+        cel_rules.EVENTS,
+        cel_rules.ACTIONS,
+    )

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kit.volcano_jobs import task, vcjob
-from shoal.dialects.backends import volcano
+from shoal.dialects.gang_backends import volcano
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.groups import gangs
-from shoal.dialects.volcano.manifest import spec_of
 from shoal.dialects.volcano.plugins import ssh, svc
 from shoal.dialects.volcano.plugins.pods import Scene
+from shoal.dialects.volcano.pod_groups import gangs
+from shoal.dialects.volcano.spec import spec_of
 from shoal.engine import Create, Setting, TaskRef
 from shoal.kube.objects import Obj
 

@@ -9,7 +9,7 @@ import pytest
 
 from kit.engine_jobs import elastic, volcano
 from kit.engine_world import LOST_LEDGER, World, started
-from shoal.dialects import ledger
+from shoal.dialects import state_annotation
 from shoal.engine import (
     Action,
     Create,
@@ -197,8 +197,10 @@ def test_the_ledger_remembers_who_gave_way() -> None:
     world = started(elastic())
     world.ask("worker-3", "worker-1")
     world.settle()
-    text = ledger.written(world.job, world.state)
-    stored = ledger.restore({"metadata": {"uid": "job-uid", "annotations": {ledger.ANNOTATION: text}}})
+    text = state_annotation.written(world.job, world.state)
+    stored = state_annotation.restore(
+        {"metadata": {"uid": "job-uid", "annotations": {state_annotation.ANNOTATION: text}}}
+    )
     assert stored == bare(world.state, Memory.ROSTER)
     assert stored is not None
     given = [index for index in range(4) if (task := stored.task(TaskRef("worker", index))) and task.given]

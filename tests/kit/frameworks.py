@@ -11,7 +11,7 @@ from typing import Any
 
 from kit.engine_world import World
 from shoal.dialects.framework import DIALECT, Settings, settings
-from shoal.dialects.framework.definition import schema
+from shoal.dialects.framework.crd import schema
 from shoal.engine import AnchorRef, Body, Create, JobState, Setting, Step, TaskRef
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import validate

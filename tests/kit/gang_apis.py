@@ -7,8 +7,8 @@ and missed.
 from __future__ import annotations
 
 from shoal.cluster.client import Cluster, PatchType
-from shoal.dialects.backends import coscheduling, kueue, native
-from shoal.dialects.schemas import definition
+from shoal.dialects.crd_schema import definition
+from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, name_of
 from shoal.operator.definitions import established

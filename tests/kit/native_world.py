@@ -16,8 +16,8 @@ from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
 from shoal.cluster.client import PatchType
-from shoal.dialects.native import jobs, replicasets
-from shoal.dialects.native.pods import SLOT
+from shoal.dialects.native import batch_job, replica_set
+from shoal.dialects.native.pod_builder import SLOT
 from shoal.dialects.native.settings import settings
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import POD
@@ -35,7 +35,7 @@ def template(
     """A pod template whose fates may depend on the place of the pod and, with `counts`, on its failures before."""
     made = pod_with(*rules, **spec)
     made["metadata"]["labels"] = dict(labels or {})
-    attempt = _field(f"metadata.annotations['{jobs.FAILURES}']") if counts else {"value": "0"}
+    attempt = _field(f"metadata.annotations['{batch_job.FAILURES}']") if counts else {"value": "0"}
     made["spec"]["containers"][0]["env"] = [
         {"name": "FC_TASK_INDEX", **_field(f"metadata.annotations['{place}']")},
         {"name": "FC_TASK_ATTEMPT_ID", **attempt},
@@ -49,7 +49,7 @@ def job(
     """`of` are fates of single places, `first` those of places until they have failed once."""
     rules = [Rule(each, index=index, attempt=0) for index, each in (first or {}).items()]
     rules += [Rule(each, index=index) for index, each in (of or {}).items()]
-    place = jobs.INDEX if spec.get("completionMode") == "Indexed" else SLOT
+    place = batch_job.INDEX if spec.get("completionMode") == "Indexed" else SLOT
     pod = template(*rules, Rule(fate or exits(0)), place=place, counts=bool(first))
     return {"metadata": {"name": name}, "spec": {"template": pod, **spec}}
 
@@ -146,11 +146,11 @@ def _phase(pod: Obj) -> str:
 
 
 class JobWorld(NativeWorld):
-    dialect = jobs.DIALECT
+    dialect = batch_job.DIALECT
 
 
 class ReplicaSetWorld(NativeWorld):
-    dialect = replicasets.DIALECT
+    dialect = replica_set.DIALECT
 
 
 class _Simulated(SimulatedWorld):
@@ -196,7 +196,7 @@ class RetoldJobs(JobWorld, Retold):
 
 
 class KubernetesJobs(JobWorld, _OfItsOwn):
-    watched = (jobs.DIALECT.kind, POD)
+    watched = (batch_job.DIALECT.kind, POD)
     retold = RetoldJobs
 
 
@@ -205,13 +205,15 @@ class RetoldReplicaSets(ReplicaSetWorld, Retold):
 
 
 class KubernetesReplicaSets(ReplicaSetWorld, _OfItsOwn):
-    watched = (replicasets.DIALECT.kind, POD)
+    watched = (replica_set.DIALECT.kind, POD)
     retold = RetoldReplicaSets
 
 
 def job_scenario(*, real: bool = True, kubernetes: bool = False, thorough: bool = False) -> Any:
     """`kubernetes`: the controllers of Kubernetes play it too, in our place."""
-    worlds = Worlds(SimulatedJobs, RealJobs, KubernetesJobs if kubernetes else None, watched=(jobs.DIALECT.kind, POD))
+    worlds = Worlds(
+        SimulatedJobs, RealJobs, KubernetesJobs if kubernetes else None, watched=(batch_job.DIALECT.kind, POD)
+    )
     return any_scenario(real=real, worlds=worlds, thorough=thorough)
 
 
@@ -220,6 +222,6 @@ def replica_set_scenario(*, kubernetes: bool = False, thorough: bool = False) ->
         SimulatedReplicaSets,
         RealReplicaSets,
         KubernetesReplicaSets if kubernetes else None,
-        watched=(replicasets.DIALECT.kind, POD),
+        watched=(replica_set.DIALECT.kind, POD),
     )
     return any_scenario(worlds=worlds, thorough=thorough)

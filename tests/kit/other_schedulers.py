@@ -15,7 +15,7 @@ from typing import Self
 from shoal.cluster.client import Cluster, PatchType
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Reflector
-from shoal.dialects.backends.backend import Backend
+from shoal.dialects.gang_backends.backend import Backend
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of

@@ -27,7 +27,7 @@ from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT, settings
-from shoal.dialects.volcano.orders import order
+from shoal.dialects.volcano.commands import order
 from shoal.kube.kinds import CONFIG_MAP, EVENT, NODE, PERSISTENT_VOLUME_CLAIM, POD, SECRET, SERVICE
 from shoal.kube.objects import Obj, annotations_of, uid_of
 from shoal.operator.scheduler.loop import Scheduler

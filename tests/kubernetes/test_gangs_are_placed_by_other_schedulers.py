@@ -34,9 +34,9 @@ from shoal.cli.stories import story
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.dialects.backends import NAMES, backend, coscheduling, kueue
-from shoal.dialects.backends.backend import Backend
-from shoal.dialects.backends.handing import handed
+from shoal.dialects.gang_backends import NAMES, backend, coscheduling, kueue
+from shoal.dialects.gang_backends.backend import Backend
+from shoal.dialects.gang_backends.delegate import handed
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine.policies import GroupGate, Opens
 from shoal.kube.conditions import is_true

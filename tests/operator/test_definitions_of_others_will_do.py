@@ -12,7 +12,7 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.hollow import HollowNodes
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.dialects.framework import DIALECT, definition
+from shoal.dialects.framework import DIALECT, crd
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
 from shoal.operator.definitions import Standing, ensure, established, judge, status_model_of, without_status
@@ -55,7 +55,7 @@ LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 BARE = {"type": "object", "properties": {"state": {"type": "string"}}}
 
 
-@pytest.mark.parametrize("status", [LOOSE, definition.status_model()])
+@pytest.mark.parametrize("status", [LOOSE, crd.status_model()])
 def test_a_status_that_keeps_all_fields_is_as_good_as_ours(status: Obj) -> None:
     assert _remark(status) == "it was made by somebody else and stays as it is"
 

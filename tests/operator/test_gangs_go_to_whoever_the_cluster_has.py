@@ -10,8 +10,8 @@ from shoal.cli.operator import GANG_SCHEDULERS
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects import load
-from shoal.dialects.backends import coscheduling, kueue, native
-from shoal.dialects.backends.handing import handed
+from shoal.dialects.gang_backends import coscheduling, kueue, native
+from shoal.dialects.gang_backends.delegate import handed
 from shoal.kube.kinds import Kind
 from shoal.operator.definitions import Unserved
 from shoal.operator.gang_schedulers import WISHES, choose

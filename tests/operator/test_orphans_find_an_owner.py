@@ -16,8 +16,9 @@ from kit.virtual_time import rested, settled, turn
 from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.dialects.native import jobs, replicasets
-from shoal.dialects.native.adopting import Claimant, adopter_of, claimant_from, lets_go
+from shoal.dialects.native import batch_job
+from shoal.dialects.native import replica_set as replicasets
+from shoal.dialects.native.adoption import Claimant, adopter_of, claimant_from, lets_go
 from shoal.kube.kinds import JOB, POD, REPLICA_SET, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.owners import controller_of
@@ -217,7 +218,7 @@ async def test_those_a_set_left_behind_are_the_next_ones() -> None:
 
 
 async def test_a_job_takes_those_it_was_told_to_select() -> None:
-    async with a_land(jobs.DIALECT) as land:
+    async with a_land(batch_job.DIALECT) as land:
         await land.orphan("mine", of="j")
         made = job("j", parallelism=1)
         made["spec"] |= {"manualSelector": True, "selector": {"matchLabels": {"of": "j"}}}
@@ -226,11 +227,11 @@ async def test_a_job_takes_those_it_was_told_to_select() -> None:
         await land.rest()
         assert await land.owners() == {"mine": "j"}
         (kept,) = [each for each in (await land.cluster.list(POD, NS)).items if labels_of(each) == {"of": "j"}]
-        assert kept["metadata"].get("finalizers") == [jobs.FINALIZER]
+        assert kept["metadata"].get("finalizers") == [batch_job.FINALIZER]
 
 
 async def test_a_pod_that_a_job_lets_go_is_replaced_and_nobody_has_failed() -> None:
-    async with a_land(jobs.DIALECT) as land:
+    async with a_land(batch_job.DIALECT) as land:
         await land.cluster.create(JOB, job("j"), NS)
         await land.rest()
         (first,) = await land.owners()

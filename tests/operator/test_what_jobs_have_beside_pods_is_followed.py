@@ -16,7 +16,7 @@ from kit.volcano_jobs import task, vcjob
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.volcano import DIALECT
-from shoal.dialects.volcano.orders import order
+from shoal.dialects.volcano.commands import order
 from shoal.engine import Apply, CompanionRef
 from shoal.engine.writes import Setting
 from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, Kind

@@ -16,8 +16,8 @@ from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
 from shoal.cluster.fault_injection import Faults
-from shoal.dialects.backends import backend, kueue
-from shoal.dialects.backends.handing import handed
+from shoal.dialects.gang_backends import backend, kueue
+from shoal.dialects.gang_backends.delegate import handed
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, annotations_of, uid_of

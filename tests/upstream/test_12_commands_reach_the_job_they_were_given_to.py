@@ -7,7 +7,7 @@ from kit.scenario import NAMESPACE
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import VolcanoWorld, scenario
 from shoal.dialects.gangs import COMMAND
-from shoal.dialects.volcano.orders import read
+from shoal.dialects.volcano.commands import read
 from shoal.kube.objects import Obj
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kit.volcano_jobs import task, vcjob
-from shoal.dialects.backends.volcano import spec as group_spec
-from shoal.dialects.volcano.admission import admit
-from shoal.dialects.volcano.groups import gangs
-from shoal.dialects.volcano.manifest import spec_of
-from shoal.dialects.volcano.operations import warn
+from shoal.dialects.gang_backends.volcano import spec as group_spec
+from shoal.dialects.volcano.actions import warn
+from shoal.dialects.volcano.pod_groups import gangs
+from shoal.dialects.volcano.spec import spec_of
+from shoal.dialects.volcano.validation import admit
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from kit.virtual_time import rested, settled
 from shoal.cluster.client import PatchType, WatchEvent
 from shoal.cluster.fault_injection import Disturbance, Faults, When
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.dialects.native import replicasets
+from shoal.dialects.native import replica_set as replicasets
 from shoal.kube.conditions import condition_of
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE_ACCOUNT

@@ -101,7 +101,7 @@ def _settled(options: Any) -> Any:
     from dataclasses import replace
 
     from shoal.dialects import load
-    from shoal.dialects.backends.handing import has_gangs
+    from shoal.dialects.gang_backends.delegate import has_gangs
 
     if options.gangScheduler != "auto":
         return options

@@ -65,7 +65,7 @@ class Found:
 async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
     """Every job of every language the cluster knows; languages it does not know have none."""
     from shoal.dialects import dialects
-    from shoal.dialects.backends.handing import as_recorded
+    from shoal.dialects.gang_backends.delegate import as_recorded
     from shoal.kube.errors import ApiError
 
     found: list[Found] = []

@@ -21,7 +21,7 @@ from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig, 
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
 from shoal.dialects import load
-from shoal.dialects.without_secrets import without_secrets
+from shoal.dialects.redaction import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import JsonLines, KeyValues, Logger
 from shoal.operator.health import Address, Answer, Readiness, answering, health_pages, metrics_pages, serving

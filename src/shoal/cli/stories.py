@@ -17,9 +17,9 @@ from shoal.cli.last_failure import FailedAttempt
 from shoal.cli.members import bodies_of, members
 from shoal.cli.reasons import last_words, why_at_rest, why_ended
 from shoal.cli.views import job_word, span
-from shoal.dialects.backends.handing import left_out
+from shoal.dialects.children import opened, relatives
 from shoal.dialects.dialect import Counts, LedgerUnreadable
-from shoal.dialects.relating import opened, relatives
+from shoal.dialects.gang_backends.delegate import left_out
 from shoal.engine import Anchor, JobState, Observed
 from shoal.engine.advance import advance
 from shoal.kube import times

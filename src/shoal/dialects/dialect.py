@@ -35,8 +35,8 @@ from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of
 
 if TYPE_CHECKING:
-    from shoal.dialects.backends.backend import Looks
-    from shoal.dialects.backends.gang import Gang
+    from shoal.dialects.gang_backends.backend import Looks
+    from shoal.dialects.gang_backends.gang import Gang
 
 Settings = Any  # each dialect has its own record
 Relative = tuple[GroupRef, Group] | tuple[CompanionRef, Seen]  # a group or companion as the engine hears of it

@@ -1,6 +1,6 @@
 """Keeps pods and those who select them together: orphans find a ReplicaSet or Job, strangers are let go.
 
-The rules are those of `shoal.dialects.native.adopting`; here is who is looked at, and when: a pod when its labels or
+The rules are those of `shoal.dialects.native.adoption`; here is who is looked at, and when: a pod when its labels or
 its owner change, the orphans of a namespace when somebody comes who may select them, and the pods of an owner when it
 comes or selects others. So nothing depends on which copy is there first. What the new owner makes of its number of pods
 is its own loop's work.
@@ -13,7 +13,15 @@ import asyncio
 from shoal.cluster.client import Cluster, PatchType
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Reflector
-from shoal.dialects.native.adopting import Claimant, adopter_of, claimant_from, lets_go, letting_go, slim, taking
+from shoal.dialects.native.adoption import (
+    Claimant,
+    adopter_of,
+    claimant_from,
+    lets_go,
+    letting_go,
+    slim,
+    taking,
+)
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import JOB, POD, REPLICA_SET
 from shoal.kube.objects import Key, Obj, labels_of

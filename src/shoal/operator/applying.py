@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from shoal.cluster.client import DeleteOptions, PatchType, Propagation
-from shoal.dialects import NAMES, backends, load
-from shoal.dialects.backends.handing import has_gangs
+from shoal.dialects import NAMES, gang_backends, load
+from shoal.dialects.gang_backends.delegate import has_gangs
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
@@ -79,7 +79,7 @@ async def install(cluster: Discovering, options: Options, tell: Progress, *, dry
 async def _gang_scheduler(cluster: Discovering, options: Options, tell: Progress) -> str:
     """Settled here, because the operator is given the rights on one of them only."""
     if not any(has_gangs(load(name)) for name in options.dialects):
-        return backends.NAMES[0] if options.gangScheduler == AUTO else options.gangScheduler
+        return gang_backends.NAMES[0] if options.gangScheduler == AUTO else options.gangScheduler
     chosen = await choose(cluster, options.gangScheduler)
     tell(Applied("gang scheduler", chosen.backend.name, "chosen", chosen.why))
     return chosen.backend.name

@@ -14,12 +14,12 @@ from typing import Any
 
 from shoal import __version__
 from shoal.dialects import NAMES, UNASKED, gangs, load
-from shoal.dialects.backends import NAMES as BACKENDS
-from shoal.dialects.backends import backend
-from shoal.dialects.backends.handing import handed, has_gangs, without_groups
 from shoal.dialects.dialect import Dialect, definitions_of
+from shoal.dialects.gang_backends import NAMES as BACKENDS
+from shoal.dialects.gang_backends import backend
+from shoal.dialects.gang_backends.delegate import handed, has_gangs, without_groups
 from shoal.dialects.hypernodes import hypernode_definition
-from shoal.dialects.without_secrets import without_secrets
+from shoal.dialects.redaction import without_secrets
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.operator.drawing import filled

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shoal.dialects import backends
-from shoal.dialects.backends import coscheduling, kueue, native
-from shoal.dialects.backends.backend import Backend
-from shoal.dialects.backends.handing import handed, has_gangs
+from shoal.dialects import gang_backends
 from shoal.dialects.dialect import Dialect
+from shoal.dialects.gang_backends import coscheduling, kueue, native
+from shoal.dialects.gang_backends.backend import Backend
+from shoal.dialects.gang_backends.delegate import handed, has_gangs
 from shoal.logs import Logger
 from shoal.operator.definitions import Discovering, Unserved
 
 log = Logger(__name__)
 
 AUTO = "auto"
-WISHES = (AUTO, *backends.NAMES)
+WISHES = (AUTO, *gang_backends.NAMES)
 
 # In the order in which they are preferred where a cluster has several.
 _SIGNS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -55,7 +55,7 @@ async def choose(cluster: Discovering, wish: str = AUTO, *, scheduler: str = "")
     found = {name: served for name in _SIGNS if (served := await _served(cluster, name))}
     if not found:
         none = "this cluster serves the API of no other gang scheduler; `shoal scheduler` has to run"
-        return Chosen(backends.backend("shoal", scheduler=scheduler), f"gangs go to {_TITLES['shoal']}: {none}")
+        return Chosen(gang_backends.backend("shoal", scheduler=scheduler), f"gangs go to {_TITLES['shoal']}: {none}")
     name, *others = found
     why = f"gangs go to {_TITLES[name]}: this cluster serves {found[name]}"
     if others:
@@ -88,7 +88,7 @@ async def _served(cluster: Discovering, name: str) -> str:
 
 
 def _backend(name: str, api_version: str, scheduler: str) -> Backend:
-    return backends.backend(name, scheduler=scheduler, version=api_version.rpartition("/")[2])
+    return gang_backends.backend(name, scheduler=scheduler, version=api_version.rpartition("/")[2])
 
 
 async def handed_over(

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.dialects.limits import LARGEST_JOB
+from shoal.dialects.job_limits import LARGEST_JOB
 from shoal.kube.objects import Obj
 
 LARGE_BYTES = 700 * 1024

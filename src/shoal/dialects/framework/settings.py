@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from shoal.dialects.dialect import SettingsInvalid
-from shoal.dialects.framework.failures import SHIPPED, Failure, rules
-from shoal.dialects.mistakes import StrictModel, causes
+from shoal.dialects.framework.pod_failure_spec import SHIPPED, Failure, rules
+from shoal.dialects.validation_errors import StrictModel, causes
 from shoal.engine.policies import Rule
 from shoal.kube.errors import Cause
 from shoal.kube.validation.errors import duplicate, invalid

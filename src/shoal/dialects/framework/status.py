@@ -1,164 +1,258 @@
-"""`status` as it stands in JSON. It is the ledger: nothing else of a Framework survives a crash.
+"""The ledger of a Framework is its status: `restore` reads it, `record` writes it, and the two undo each other.
 
-Every key is present, null where nothing is known; the few that are left out when empty are UNSET or in records that
-omit their defaults. Reading is tolerant: older controllers left out the instance uids and a task's runTime.
+What is not in the status follows from it: a run is closed exactly when its attempt has a completion, a final code is
+known by its number, names and instance uids are made of what stands beside them. Times are whole seconds.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from uuid import NAMESPACE_URL, uuid5
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+import msgspec
 
-State = Literal[
-    "AttemptCreationPending",
-    "AttemptCreationRequested",
-    "AttemptPreparing",
-    "AttemptRunning",
-    "AttemptDeletionPending",
-    "AttemptDeletionRequested",
-    "AttemptDeleting",
-    "AttemptCompleted",
-    "Completed",
-]
-Moment = Annotated[datetime, Meta(tz=True)]
+from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable, Report
+from shoal.dialects.framework import status_types as wire
+from shoal.dialects.framework.completion_codes import is_final, nature_of
+from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
+from shoal.dialects.framework.names import anchor_name, instance_uid, pod_name
+from shoal.dialects.framework.settings import Settings
+from shoal.engine import (
+    AttemptState,
+    ContainerEnd,
+    Detail,
+    Intent,
+    Job,
+    JobState,
+    Observed,
+    Outcome,
+    RoleState,
+    Run,
+    Stage,
+    Stamps,
+    TaskState,
+    Trigger,
+)
+from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 
-
-def _on_the_wire(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.upper() if word in ("uid", "ip") else word.capitalize() for word in rest)
-
-
-class Wire(Struct, frozen=True, rename=_on_the_wire):
-    """A record of the status; its names in JSON are camelCase."""
-
-
-class CompletionType(Wire, frozen=True):
-    """Succeeded, or Failed with what is known about the failure."""
-
-    name: Literal["Succeeded", "Failed"] = "Failed"
-    attributes: list[str] | None = []
-
-
-class ContainerCompletion(Wire, frozen=True, omit_defaults=True):
-    """How one container ended."""
-
-    name: str
-    code: int
-    reason: str = ""
-    message: str = ""
-    signal: int = 0
+_STATES: dict[Stage, wire.State] = {
+    Stage.WAITING: "AttemptCreationPending",
+    Stage.REQUESTED: "AttemptCreationRequested",
+    Stage.PREPARING: "AttemptPreparing",
+    Stage.RUNNING: "AttemptRunning",
+    Stage.CLOSING: "AttemptDeletionPending",
+    Stage.ASKED: "AttemptDeletionRequested",
+    Stage.LEAVING: "AttemptDeleting",
+    Stage.OVER: "AttemptCompleted",
+    Stage.DONE: "Completed",
+}
+_STAGES = {state: stage for stage, state in _STATES.items()}
 
 
-class PodCompletion(Wire, frozen=True, omit_defaults=True):
-    """What the pod said about its end."""
-
-    reason: str = ""
-    message: str = ""
-    containers: list[ContainerCompletion] = []
+# --- writing -------------------------------------------------------------------------------------------------------
 
 
-class CompletionTrigger(Wire, frozen=True):
-    """The task whose end decided about the attempt."""
-
-    message: str = ""
-    task_role_name: str = ""
-    task_index: int = 0
-
-
-class Completion(Wire, frozen=True):
-    """How an attempt ended. Written once."""
-
-    code: int = 0
-    phrase: str = ""
-    type: CompletionType = CompletionType()
-    diagnostics: str = ""
-    trigger: CompletionTrigger | UnsetType = UNSET
-    pod: PodCompletion | UnsetType = UNSET
+def record(job: Job, state: JobState, settings: Settings) -> LedgerPatch:
+    """How this ledger is stored. The whole status is replaced, so that nulls stay."""
+    compresses = settings.large_framework_compression
+    status = packed(status_of(job.name, state), from_bytes=LARGE_BYTES if compresses else TOO_LARGE_BYTES)
+    return LedgerPatch(({"op": "add", "path": "/status", "value": status},), subresource="status")
 
 
-class RetryPolicyStatus(Wire, frozen=True):
-    """How often it was tried again."""
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:  # noqa: ARG001
+    """Nothing: the ledger is the status."""
+    return Report()
 
-    total_retried_count: int = 0
-    accountable_retried_count: int = 0
-    retry_delay_sec: Annotated[int | None, Meta(description="Set while a retry is decided and waits for its time")] = (
-        None
+
+def status_of(framework: str, state: JobState) -> Obj:
+    """The status of a Framework of that name, in the clear."""
+    made: Obj = msgspec.to_builtins(_status(framework, state))
+    return made
+
+
+def task_status(framework: str, role: str, task: TaskState) -> Obj:
+    made: Obj = msgspec.to_builtins(_task(framework, role, task))
+    return made
+
+
+def _status(framework: str, state: JobState) -> wire.Status:
+    run = state.run
+    return wire.Status(
+        start_time=state.stamps.started,
+        run_time=state.stamps.ran,
+        completion_time=state.stamps.ended,
+        state=_STATES[run.stage],
+        transition_time=run.since,
+        retry_policy_status=wire.RetryPolicyStatus(run.number, state.charged, run.delay_seconds),
+        attempt_status=wire.AttemptStatus(
+            id=run.number,
+            start_time=run.started,
+            run_time=run.ran,
+            completion_time=run.completed,
+            instance_uid=instance_uid(run.number, run.anchor),
+            config_map_name=anchor_name(framework),
+            config_map_uid=run.anchor,
+            completion_status=_completion(run.outcome),
+            task_role_statuses=[_role(framework, role) for role in state.roles],
+        ),
     )
 
 
-class TaskAttemptStatus(Wire, frozen=True):
-    """The current attempt of a task."""
-
-    id: int = 0
-    start_time: Moment | None = None
-    run_time: Moment | None = None
-    completion_time: Moment | None = None
-    instance_uid: str | None = None
-    pod_name: str = ""
-    pod_uid: str | None = None
-    pod_node_name: str | None = None
-    pod_ip: str | None = None
-    pod_host_ip: str | None = None
-    completion_status: Completion | None = None
+def _role(framework: str, role: RoleState) -> wire.TaskRoleStatus:
+    return wire.TaskRoleStatus(
+        role.name, role.instance, role.force_after_seconds, [_task(framework, role.name, task) for task in role.tasks]
+    )
 
 
-class TaskStatus(Wire, frozen=True):
-    """One task of a role."""
-
-    index: int = 0
-    instance_uid: str | None = None
-    start_time: Moment | None = None
-    run_time: Moment | None = None
-    completion_time: Moment | None = None
-    state: State = "AttemptCreationPending"
-    transition_time: Moment | None = None
-    deletion_pending: Annotated[
-        bool, Meta(description="Scaled away: counts for nothing and goes as soon as its pod is gone")
-    ] = False
-    retry_policy_status: RetryPolicyStatus = RetryPolicyStatus()
-    attempt_status: TaskAttemptStatus = TaskAttemptStatus()
-
-
-class TaskRoleStatus(Wire, frozen=True):
-    """One role of the current attempt."""
-
-    name: str = ""
-    instance_uid: str | None = None
-    pod_graceful_deletion_timeout_sec: Annotated[
-        int | None, Meta(description="The spec's value, kept for when the role leaves the spec")
-    ] = None
-    task_statuses: list[TaskStatus] | None = []
-
-
-class AttemptStatus(Wire, frozen=True):
-    """The current attempt of the whole Framework."""
-
-    id: int = 0
-    start_time: Moment | None = None
-    run_time: Moment | None = None
-    completion_time: Moment | None = None
-    instance_uid: str | None = None
-    config_map_name: str = ""
-    config_map_uid: str | None = None
-    completion_status: Completion | None = None
-    task_role_statuses: Annotated[
-        list[TaskRoleStatus] | None, Meta(description="null where they are stored compressed")
-    ] = None
-    task_role_statuses_compressed: Annotated[
-        str | UnsetType,
-        Meta(description="gzip of the JSON of taskRoleStatuses", extra_json_schema={"format": "byte"}),
-    ] = UNSET
+def _task(framework: str, role: str, task: TaskState) -> wire.TaskStatus:
+    attempt = task.attempt
+    return wire.TaskStatus(
+        index=task.index,
+        instance_uid=task.instance,
+        start_time=task.started,
+        run_time=task.ran,
+        completion_time=task.completed,
+        state=_STATES[task.stage],
+        transition_time=task.since,
+        deletion_pending=task.dropped,
+        retry_policy_status=wire.RetryPolicyStatus(attempt.number, task.charged),
+        attempt_status=wire.TaskAttemptStatus(
+            id=attempt.number,
+            start_time=attempt.started,
+            run_time=attempt.ran,
+            completion_time=attempt.completed,
+            instance_uid=instance_uid(attempt.number, attempt.uid),
+            pod_name=pod_name(framework, role, task.index),
+            pod_uid=attempt.uid,
+            pod_node_name=attempt.node,
+            pod_ip=attempt.ip,
+            pod_host_ip=attempt.host_ip,
+            completion_status=_completion(attempt.outcome),
+        ),
+    )
 
 
-class Status(Wire, frozen=True):
-    """What became of it. Written by the controller only."""
+def _completion(outcome: Outcome | None) -> wire.Completion | None:
+    if outcome is None:
+        return None
+    trigger, detail = outcome.trigger, outcome.detail
+    return wire.Completion(
+        code=outcome.code,
+        phrase=outcome.phrase,
+        type=wire.CompletionType("Succeeded" if outcome.is_ok else "Failed", list(outcome.attributes)),
+        diagnostics=outcome.text,
+        trigger=msgspec.UNSET if trigger is None else wire.CompletionTrigger(trigger.text, trigger.role, trigger.index),
+        pod=msgspec.UNSET if detail is None else _pod(detail),
+    )
 
-    start_time: Moment | None = None
-    run_time: Moment | None = None
-    completion_time: Moment | None = None
-    state: State = "AttemptCreationPending"
-    transition_time: Moment | None = None
-    retry_policy_status: RetryPolicyStatus = RetryPolicyStatus()
-    attempt_status: AttemptStatus = AttemptStatus()
+
+def _pod(detail: Detail) -> wire.PodCompletion:
+    ends = [wire.ContainerCompletion(c.name, c.code, c.reason, c.message, c.signal) for c in detail.containers]
+    return wire.PodCompletion(detail.reason, detail.message, ends)
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def restore(manifest: Obj) -> JobState:
+    """The ledger a Framework carries; that of a new one where nobody has looked at it yet."""
+    try:
+        written = unpacked(manifest.get("status"))
+        status = msgspec.convert(written or {}, wire.Status)
+    except ValueError as problem:
+        where = f"{namespace_of(manifest)}/{name_of(manifest)}"
+        raise LedgerUnreadable(
+            f"the status of Framework {where} was not written by a controller: {problem}. It is left alone; "
+            f"delete the Framework and create it again to start over."
+        ) from None
+    if status.start_time is None:
+        return JobState()
+    return _state(status, uid_of(manifest))
+
+
+def _state(status: wire.Status, uid: str) -> JobState:
+    attempt, retries = status.attempt_status, status.retry_policy_status
+    outcome = _outcome(attempt.completion_status)
+    return JobState(
+        run=Run(
+            number=attempt.id,
+            stage=_STAGES[status.state],
+            since=status.transition_time,
+            started=attempt.start_time,
+            ran=attempt.run_time,
+            completed=attempt.completion_time,
+            anchor=attempt.config_map_uid,
+            intent=None if outcome is None else Intent.END,
+            outcome=outcome,
+            delay_seconds=retries.retry_delay_sec,
+        ),
+        roles=tuple(_role_state(role, uid) for role in attempt.task_role_statuses or ()),
+        charges={"": retries.accountable_retried_count} if retries.accountable_retried_count else {},
+        stamps=Stamps(started=status.start_time, ran=status.run_time, ended=status.completion_time),
+    )
+
+
+def _role_state(role: wire.TaskRoleStatus, uid: str) -> RoleState:
+    return RoleState(
+        role.name,
+        role.instance_uid if role.instance_uid is not None else _stand_in(uid, role.name),
+        role.pod_graceful_deletion_timeout_sec,
+        tuple(_task_state(task, f"{uid}/{role.name}") for task in role.task_statuses or ()),
+    )
+
+
+def _task_state(task: wire.TaskStatus, place: str) -> TaskState:
+    attempt = task.attempt_status
+    instance = task.instance_uid
+    return TaskState(
+        task.index,
+        instance=instance if instance is not None else _stand_in(place, task.index, task.start_time),
+        stage=_STAGES[task.state],
+        since=task.transition_time,
+        started=task.start_time,
+        ran=task.run_time,
+        completed=task.completion_time,
+        dropped=task.deletion_pending,
+        charged=task.retry_policy_status.accountable_retried_count,
+        born=attempt.pod_uid is not None,
+        attempt=AttemptState(
+            number=attempt.id,
+            started=attempt.start_time,
+            ran=attempt.run_time,
+            completed=attempt.completion_time,
+            uid=attempt.pod_uid,
+            node=attempt.pod_node_name,
+            ip=attempt.pod_ip,
+            host_ip=attempt.pod_host_ip,
+            outcome=_outcome(attempt.completion_status),
+        ),
+    )
+
+
+def _stand_in(*parts: object) -> str:
+    """The uid of an instance an older controller did not name: the same each time it is asked for."""
+    return str(uuid5(NAMESPACE_URL, "/".join(map(str, parts))))
+
+
+def _outcome(completion: wire.Completion | None) -> Outcome | None:
+    if completion is None:
+        return None
+    kind, trigger, pod = completion.type, completion.trigger, completion.pod
+    succeeded, attributes = kind.name == "Succeeded", tuple(kind.attributes or ())
+    return Outcome(
+        nature_of(attributes, completion.code, succeeded=succeeded),
+        code=completion.code,
+        phrase=completion.phrase,
+        text=completion.diagnostics,
+        attributes=attributes,
+        final=not succeeded and is_final(completion.code),
+        trigger=None
+        if isinstance(trigger, msgspec.UnsetType)
+        else Trigger(trigger.task_role_name, trigger.task_index, trigger.message),
+        detail=None if isinstance(pod, msgspec.UnsetType) else _detail(pod),
+    )
+
+
+def _detail(pod: wire.PodCompletion) -> Detail:
+    ends = tuple(ContainerEnd(c.name, c.code, c.reason, c.message, c.signal) for c in pod.containers)
+    return Detail(pod.reason, pod.message, ends)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.dialects.few_settings import FewSettings
+from shoal.dialects.base_settings import FewSettings
 
 
 class Settings(FewSettings):

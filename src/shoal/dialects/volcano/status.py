@@ -1,57 +1,225 @@
-"""`status` of a Job as it stands in JSON. A projection: everything in it follows from the ledger and the pods."""
+"""The status of a Job, made from the ledger and the pods that are seen; and the ledger, which is an annotation.
+
+Counters are those of the pods, a pod that is told to go counting as terminating alone. A finished pod that somebody
+removed goes on counting as what it was. Times move when the phase does and at no other moment.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
-from typing import Annotated
+from itertools import islice
+from typing import Any
 
-from msgspec import Meta, Struct
+import msgspec
+from msgspec.structs import replace
+from pydantic import ValidationError
 
-Moment = Annotated[datetime, Meta(tz=True)]
+from shoal.dialects import state_annotation
+from shoal.dialects.dialect import LedgerPatch, Report
+from shoal.dialects.volcano import names
+from shoal.dialects.volcano import status_types as wire
+from shoal.dialects.volcano.children import controlled
+from shoal.dialects.volcano.completion_codes import COMPLETED, CUT_OFF, FAILED, TERMINATED
+from shoal.dialects.volcano.settings import Settings
+from shoal.dialects.volcano.spec import spec_of
+from shoal.engine import Intent, Job, JobState, Observed, Outcome, Phase, RoleState, Run, Stage, Stamps, TaskState
+from shoal.kube import times
+from shoal.kube.objects import Obj, at_path, name_of, uid_of
 
-PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"
-ABORTING, ABORTED = "Aborting", "Aborted"
-COMPLETING, COMPLETED = "Completing", "Completed"
-TERMINATING, TERMINATED = "Terminating", "Terminated"
-FAILED = "Failed"
-
-
-class State(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What the job does now, and since when."""
-
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: Moment | None = None
-
-
-class Condition(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A phase the job has been in."""
-
-    status: str = ""
-    last_transition_time: Moment | None = None
+_ENDS: dict[str, Outcome] = {wire.COMPLETED: COMPLETED, wire.FAILED: FAILED, wire.TERMINATED: TERMINATED}
+_ENDING = {wire.COMPLETED: wire.COMPLETING, wire.TERMINATED: wire.TERMINATING}
+TERMINATING = "Terminating"
+RESTART = "restart"  # why the engine deletes the pod of a task that is restarted
+_COUNTED = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
 
-class TaskCount(Struct, frozen=True, rename="camel"):
-    """The pods of one task by phase."""
-
-    phase: dict[str, int] = {}
+def record(job: Job, state: JobState, _: Settings) -> LedgerPatch:
+    return state_annotation.record(job, state)
 
 
-class Status(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What became of it. Written by the controller only."""
+def restore(manifest: Obj) -> JobState:
+    """The ledger a Job carries; where it got lost, what the status still tells."""
+    found = state_annotation.restore(manifest)
+    return found if found is not None else _rebuilt(manifest)
 
-    state: State = State()
-    min_available: int = 0
-    task_status_count: dict[str, TaskCount] = {}
-    pending: int = 0
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    terminating: int = 0
-    unknown: int = 0
-    version: int = 0
-    retry_count: int = 0
-    running_duration: str = ""
-    controlled_resources: dict[str, str] = {}
-    conditions: list[Condition] = []
+
+def shown(manifest: Obj) -> JobState:
+    """The ledger with every task the spec asks for, living ones on the stages the status counts: of pods alike, the
+    first ones are meant. A job has ended for people when its status says so."""
+    state = restore(manifest)
+    if state.is_ended and at_path(manifest, "status", "state", "phase") not in _ENDS:
+        state = replace(state, run=replace(state.run, stage=Stage.LEAVING))  # what people see is about to follow
+    counts = at_path(manifest, "status", "taskStatusCount", default={})
+    roles = []
+    for role in _whole(manifest, state):
+        running = int(at_path(counts, role.name, "phase", "Running", default=0))
+        tasks: list[TaskState] = []
+        for task in role.tasks:
+            if not task.is_done:
+                task = _living(task, state, is_running=running > 0)
+                running -= task.born
+            tasks.append(task)
+        roles.append(replace(role, tasks=tuple(tasks)))
+    return replace(state, roles=tuple(roles))
+
+
+def _whole(manifest: Obj, state: JobState) -> list[RoleState]:
+    """The roles of the ledger, with the tasks of the spec that it has nothing to say about."""
+    try:
+        sizes = {task.name: task.replicas for task in spec_of(manifest).tasks}
+    except ValidationError:  # told where jobs are read
+        sizes = {}
+    known = {role.name: role for role in state.roles}
+    return [_filled(known.get(name) or RoleState(name), sizes.get(name, 0)) for name in {**sizes, **known}]
+
+
+def _filled(role: RoleState, size: int) -> RoleState:
+    places = {task.index: task for task in role.tasks}
+    missing = size - sum(not task.dropped for task in role.tasks)
+    free = (index for index in range(size + len(places)) if index not in places)
+    places |= {index: TaskState(index) for index in islice(free, max(missing, 0))}
+    return replace(role, tasks=tuple(places[index] for index in sorted(places)))
+
+
+def _living(task: TaskState, state: JobState, *, is_running: bool) -> TaskState:
+    """A task without an end of its own: it runs or will, or goes with the run, or went with the job."""
+    if state.is_ended:
+        return replace(task, stage=Stage.DONE, attempt=replace(task.attempt, outcome=CUT_OFF))
+    if not state.run.is_open and (task.born or state.run.intent is Intent.END):
+        return replace(task, stage=Stage.LEAVING)
+    if not task.born:
+        return task
+    return replace(task, stage=Stage.RUNNING if is_running else Stage.PREPARING)
+
+
+def _rebuilt(manifest: Obj) -> JobState:
+    """A run as the status last told of it. Who had ended is forgotten; finished pods still there tell it again."""
+    status = manifest.get("status") or {}
+    phase = at_path(status, "state", "phase", default="")
+    if not phase:
+        return JobState()
+    since = times.parse(at_path(status, "state", "lastTransitionTime") or manifest["metadata"]["creationTimestamp"])
+    version, charged = int(status.get("version") or 0), int(status.get("retryCount") or 0)
+    run = Run(version, Stage.PREPARING, since=since, started=since)
+    stamps = Stamps(started=since)
+    if phase in _ENDS:
+        outcome = _ENDS[phase]
+        run = replace(run, number=max(version - 1, 0), intent=Intent.END, outcome=outcome, completed=since)
+        run, stamps = replace(run, stage=Stage.DONE), replace(stamps, ended=since)
+    elif phase in (wire.ABORTING, wire.ABORTED):
+        run = replace(run, number=max(version - 1, 0), intent=Intent.HOLD, stage=Stage.CLOSING, held=True)
+    return JobState(run=run, charges={"": charged} if charged else {}, stamps=stamps)
+
+
+# --- reporting -----------------------------------------------------------------------------------------------------
+
+
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:
+    before: Obj = previous.get("status") or {}
+    spec = spec_of(previous)
+    phase = phase_of(state, observed)
+    moved = at_path(before, "state", "phase") != phase
+    since = now.replace(microsecond=0) if moved else _since(before, now)
+    counts = count_pods(state, observed)
+    total = sum(counts.values(), Counter[str]())
+    status = wire.Status(
+        state=wire.State(phase, *_why(state, phase), since),
+        min_available=job.minimum or 0,
+        task_status_count={
+            task: wire.TaskCount({word: found[word] for word in sorted(found) if word in _COUNTED})
+            for task, found in counts.items()
+            if any(found[word] for word in _COUNTED)
+        },
+        **{word.lower(): total[word] for word in (*_COUNTED, TERMINATING)},
+        version=state.run.number + (not state.run.is_open),
+        retry_count=state.charged,
+        running_duration=_duration(previous, since),
+        controlled_resources=dict(controlled(spec, name_of(previous), uid_of(previous))),
+        conditions=_conditions(before, phase, since),
+    )
+    made: Obj = msgspec.to_builtins(status)
+    return Report(status=made, spec=tuple(_claim_names(previous, observed)))
+
+
+def phase_of(state: JobState, observed: Observed) -> str:
+    run = state.run
+    if state.is_ended:
+        return run.outcome.phrase if run.outcome is not None else wire.FAILED
+    if run.intent is Intent.END:
+        return _ENDING.get(run.outcome.phrase if run.outcome is not None else "", wire.RESTARTING)
+    if run.intent is Intent.HOLD:
+        return wire.ABORTED if run.stage is Stage.OVER else wire.ABORTING
+    if run.intent is Intent.RESTART or _is_restarting(state, observed):
+        return wire.RESTARTING
+    return wire.RUNNING if run.stage is Stage.RUNNING else wire.PENDING
+
+
+def _is_restarting(state: JobState, observed: Observed) -> bool:
+    """Whether pods of a restart of parts are still to go."""
+    there = {body.uid for body in observed.bodies}
+    return any(why.reason == RESTART and uid in there for uid, why in state.settled.items())
+
+
+def count_pods(state: JobState, observed: Observed) -> dict[str, Counter[str]]:
+    """By task and phase; finished places whose pod is gone count as what they were."""
+    counts: dict[str, Counter[str]] = {}
+    present: set[tuple[str, int]] = set()
+    restarted = {uid for uid, why in state.settled.items() if why.reason == RESTART}
+    for body in observed.bodies:
+        if body.owned:
+            present.add((body.role, body.index or 0))
+            # A finished pod has no grace period, so it would never be seen leaving.
+            word = TERMINATING if body.leaving or body.uid in restarted else body.phase.value
+            counts.setdefault(body.role, Counter())[word] += 1
+    for role in state.roles:
+        for task in role.tasks:
+            ended = task.outcome if task.is_done and not task.dropped else None
+            if ended is not None and (role.name, task.index) not in present:
+                word = Phase.SUCCEEDED.value if ended.is_ok else Phase.FAILED.value
+                counts.setdefault(role.name, Counter())[word] += 1
+    return counts
+
+
+def _why(state: JobState, phase: str) -> tuple[str, str]:
+    """A word and a sentence for where there is more to say than the phase."""
+    outcome = state.run.outcome
+    if outcome is None:
+        return "", ""
+    return phase, f"{outcome.text}: {outcome.trigger}" if outcome.trigger else outcome.text
+
+
+def _since(before: Obj, now: datetime) -> datetime:
+    written = at_path(before, "state", "lastTransitionTime")
+    return times.parse(written) if written else now.replace(microsecond=0)
+
+
+def _conditions(before: Obj, phase: str, since: datetime) -> list[wire.Condition]:
+    """One entry per phase ever reached, the latest at the end."""
+    found = [
+        wire.Condition(each.get("status") or "", times.parse(each["lastTransitionTime"]))
+        for each in before.get("conditions") or ()
+        if each.get("status") != phase and each.get("lastTransitionTime")
+    ]
+    return [*found, wire.Condition(phase, since)]
+
+
+def _duration(manifest: Obj, since: datetime) -> str:
+    """From the Job's creation to the last change of its phase, as Go writes a length of time."""
+    created = manifest["metadata"].get("creationTimestamp")
+    seconds = max(int((since - times.parse(created)).total_seconds()), 0) if created else 0
+    hours, minutes = seconds // 3600, seconds // 60 % 60
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds % 60}s"
+
+
+def _claim_names(manifest: Obj, observed: Observed) -> list[Obj]:
+    """The names of claims we made, into the spec, once they are there."""
+    made: list[Obj] = []
+    there = {ref.name for ref in observed.companions}
+    written: Any = at_path(manifest, "spec", "volumes", default=())
+    for number, volume in enumerate(written):
+        name = names.claim_name(name_of(manifest), uid_of(manifest), number)
+        is_ours = volume.get("volumeClaim") is not None and f"claim-{number}" in there
+        if is_ours and volume.get("volumeClaimName") != name:
+            made.append({"op": "add", "path": f"/spec/volumes/{number}/volumeClaimName", "value": name})
+    return made

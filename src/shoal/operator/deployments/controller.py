@@ -14,7 +14,7 @@ from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchTy
 from shoal.cluster.clock import Clock, Timer
 from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
 from shoal.cluster.informer import Change, Reflector, bare
-from shoal.dialects.native.adopting import Claimant, adopter_of, lets_go, letting_go, taking
+from shoal.dialects.native.adoption import Claimant, adopter_of, lets_go, letting_go, taking
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import DEPLOYMENT, REPLICA_SET
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, labels_of, uid_of

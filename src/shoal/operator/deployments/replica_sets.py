@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.dialects import ledger
+from shoal.dialects import state_annotation
 from shoal.kube import names
 from shoal.kube.counts import count_in
 from shoal.kube.kinds import REPLICA_SET
@@ -31,7 +31,7 @@ _LONGEST_HISTORY = 2000  # characters
 # ReplicaSet to the Deployment, so the stored state of one ReplicaSet could otherwise reach another.
 _NOT_COPIED = frozenset({
     "kubectl.kubernetes.io/last-applied-configuration", "deprecated.deployment.rollback.to",
-    REVISION, REVISION_HISTORY, DESIRED, MOST, ledger.ANNOTATION,
+    REVISION, REVISION_HISTORY, DESIRED, MOST, state_annotation.ANNOTATION,
 })  # fmt: skip
 
 

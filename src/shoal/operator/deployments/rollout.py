@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil, floor
 
-from shoal.dialects import ledger
+from shoal.dialects import state_annotation
 from shoal.kube.conditions import find
 from shoal.kube.counts import count_in
 from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of, uid_of
@@ -150,7 +150,9 @@ def plan(deployment: Obj, owned: Sequence[Obj], now: datetime) -> Plan:
     if is_rollout:
         made, wake_at = progress.progress(deployment, status["conditions"], status, current, now)
         status["conditions"] = made
-    annotations: dict[str, str | None] = {ledger.ANNOTATION: None}  # `kubectl rollout undo` copies it from a ReplicaSet
+    annotations: dict[str, str | None] = {
+        state_annotation.ANNOTATION: None
+    }  # `kubectl rollout undo` copies it from a ReplicaSet
     if current is not None:
         annotations[REVISION] = current_annotations(deployment, current, old)[REVISION]
     return Plan(tuple(writes), status, annotations, wake_at)

@@ -13,8 +13,8 @@ from typing import Protocol
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Reflector
+from shoal.dialects.children import opened, relatives
 from shoal.dialects.dialect import Awaited, Dialect, Kin
-from shoal.dialects.relating import opened, relatives
 from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind

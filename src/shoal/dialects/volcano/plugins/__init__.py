@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from shoal.dialects.volcano.manifest import Spec
 from shoal.dialects.volcano.plugins import env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
 from shoal.dialects.volcano.plugins.pods import FlagMistaken, Place, flags, unknown_arguments
+from shoal.dialects.volcano.spec import Spec
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 

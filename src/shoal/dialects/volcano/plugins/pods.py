@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.manifest import Spec, Task
+from shoal.dialects.volcano.spec import Spec, Task
 from shoal.kube.objects import Obj, at_path
 
 

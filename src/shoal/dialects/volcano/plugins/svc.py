@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.dialects.volcano import names
-from shoal.dialects.volcano.manifest import Task
 from shoal.dialects.volcano.plugins.pods import Place, Scene, add_env, mount
+from shoal.dialects.volcano.spec import Task
 from shoal.kube.objects import Obj
 
 FLAGS: dict[str, Any] = {

@@ -1,0 +1,107 @@
+"""History: what the status is about to forget, as one line of the log per object.
+
+    default/pet: OnTaskRetry: ObjectSnapshot: {"apiVersion":...}
+
+The status holds the current attempt only; these lines are where earlier ones live on. A task has no object of its
+own, so it is told as one of the pseudo-kind Task. At least once: readers drop what they have by uid and
+resourceVersion.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from shoal.dialects.dialect import Snapshot
+from shoal.dialects.framework import names
+from shoal.dialects.framework.compression import unpacked
+from shoal.dialects.framework.pod_builder import owner
+from shoal.dialects.framework.settings import Settings
+from shoal.dialects.framework.status import status_of, task_status
+from shoal.engine import JobState, Notice, NoticeKind, TaskState
+from shoal.kube.objects import Key, Obj, key_of, name_of, namespace_of, uid_of
+from shoal.kube.times import rfc3339
+
+ON_FRAMEWORK_RETRY = "OnFrameworkRetry"
+ON_FRAMEWORK_DELETION = "OnFrameworkDeletion"
+ON_TASK_RETRY = "OnTaskRetry"
+ON_TASK_DELETION = "OnTaskDeletion"
+ON_POD_DELETION = "OnPodDeletion"
+
+
+def snapshot(manifest: Obj, state: JobState, notice: Notice, settings: Settings, now: datetime) -> Snapshot | None:
+    """What a notice of the engine tells, or None where that moment is switched off.
+
+    `state` is the ledger before the step the notice belongs to.
+    """
+    switches, about = settings.log_object_snapshot, str(key_of(manifest))
+    if notice.kind is NoticeKind.JOB_RETRY:
+        if not switches.framework.on_framework_retry:
+            return None
+        return Snapshot(about, ON_FRAMEWORK_RETRY, _framework(manifest, notice.record))
+    retried = notice.kind is NoticeKind.TASK_RETRY
+    if not (switches.task.on_task_retry if retried else switches.task.on_task_deletion):
+        return None
+    told = _task(manifest, state, notice.role, notice.record)
+    if not retried:
+        told["metadata"] |= {"deletionTimestamp": rfc3339(now), "deletionGracePeriodSeconds": 0}
+    return Snapshot(about, ON_TASK_RETRY if retried else ON_TASK_DELETION, told)
+
+
+def deletion_snapshot(gone: Obj, settings: Settings) -> Snapshot | None:
+    """What is told of a Framework, or a pod of one, that no longer exists."""
+    switches = settings.log_object_snapshot
+    whose = owner(gone)
+    if whose is not None:
+        if not switches.pod.on_pod_deletion:
+            return None
+        return Snapshot(str(whose.key), ON_POD_DELETION, {"apiVersion": "v1", "kind": "Pod", **gone})
+    if gone.get("kind", "Framework") != "Framework" or not switches.framework.on_framework_deletion:
+        return None
+    told = {"apiVersion": names.API_VERSION, "kind": "Framework", **gone}
+    if gone.get("status"):
+        told["status"] = unpacked(gone["status"])
+    return Snapshot(str(key_of(gone)), ON_FRAMEWORK_DELETION, told)
+
+
+def _framework(manifest: Obj, state: JobState) -> Obj:
+    told = {"apiVersion": names.API_VERSION, "kind": "Framework", **manifest}
+    return {**told, "status": status_of(name_of(manifest), state)}
+
+
+def _task(manifest: Obj, state: JobState, role: str, task: TaskState) -> Obj:
+    framework, key = name_of(manifest), Key(namespace_of(manifest), name_of(manifest))
+    run, role_state = state.run, state.role(role)
+    labels = {names.FRAMEWORK_NAME: framework, names.TASKROLE_NAME: role, names.TASK_INDEX: str(task.index)}
+    annotations = {
+        names.FRAMEWORK_NAMESPACE: key.namespace,
+        **labels,
+        names.CONFIGMAP_NAME: names.anchor_name(framework),
+        names.FRAMEWORK_UID: uid_of(manifest),
+        names.FRAMEWORK_ATTEMPT_ID: str(run.number),
+        names.FRAMEWORK_ATTEMPT_INSTANCE_UID: names.instance_uid(run.number, run.anchor) or "",
+        names.CONFIGMAP_UID: run.anchor or "",
+        names.TASKROLE_UID: role_state.instance if role_state else "",
+    }
+    metadata: Obj = {
+        "name": names.pod_name(framework, role, task.index),
+        "namespace": key.namespace,
+        "uid": task.instance,
+        "resourceVersion": manifest["metadata"].get("resourceVersion"),
+        "generation": manifest["metadata"].get("generation"),
+        "creationTimestamp": rfc3339(task.started) if task.started else None,
+        "labels": labels,
+        "annotations": annotations,
+    }
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "Task",
+        "metadata": metadata,
+        "spec": _task_spec(manifest, role),
+        "status": task_status(framework, role, task),
+    }
+
+
+def _task_spec(manifest: Obj, role: str) -> Obj | None:
+    """What the spec says of the role's tasks; None where the role is gone."""
+    written = (manifest.get("spec") or {}).get("taskRoles") or ()
+    return next((each.get("task") for each in written if each.get("name") == role), None)

@@ -1,0 +1,81 @@
+"""What an API server will say to the pods of a Framework when they are made, said while the manifest is written.
+
+The language lets such a manifest in: its tasks fail when their pods are refused, and the policies decide what comes
+of that. Whoever looks at a manifest beforehand wants to know it then. Each template is judged as the pod of the role's
+first task, without the names and variables a pod gets from the controller, so that every path leads to what somebody
+wrote. Templates with values of a wrong type are judged by the rest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.dialects.framework import names, template_fields
+from shoal.dialects.framework.pod_builder import filled
+from shoal.dialects.framework.spec import NAME, roles_of
+from shoal.kube.defaults import apply_defaults
+from shoal.kube.errors import Cause
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj
+from shoal.kube.schema import drop_unknown
+from shoal.kube.schema_errors import is_below, misfits, path_of, without
+from shoal.kube.schemas import named
+from shoal.kube.validation import validate_create
+from shoal.kube.validation.errors import required
+
+
+def foresee(manifest: Obj) -> list[Cause]:
+    """Every mistake in the pod templates that `admit` leaves to the moment a pod is made. Bears with any manifest."""
+    found: list[Cause] = []
+    for index, role in roles_of(manifest):
+        task, path = role.get("task"), f"spec.taskRoles[{index}].task.pod"
+        pod = task.get("pod") if isinstance(task, dict) else None
+        if not pod and isinstance(task, dict | None):
+            found.append(required(path, "the template of the role's pods"))
+        elif isinstance(pod, dict):
+            found += _refusals(pod, path, _stamps(manifest, role))
+    return found
+
+
+def _refusals(template: Obj, path: str, stamps: dict[str, str]) -> Iterator[Cause]:
+    schema = named("PodTemplateSpec")
+    proper = template_fields.canonical(template)
+    wrong = list(misfits(schema, proper))
+    said = [path_of("", misfit.steps) for misfit in wrong]
+    pod = _pod(drop_unknown(schema, filled(without(proper, wrong) or {}, stamps)), stamps)
+    apply_defaults(POD, pod)
+    for cause in validate_create(POD, pod):
+        if not is_below(cause.field, said):
+            yield Cause(cause.reason, cause.message, f"{path}.{cause.field}")
+
+
+def _pod(template: Obj, stamps: dict[str, str]) -> Obj:
+    given = {"name": stamps[names.POD_NAME], "namespace": stamps[names.FRAMEWORK_NAMESPACE]}
+    metadata = {
+        **template_fields.metadata_of(template),
+        **given,
+        "uid": "u",
+        "creationTimestamp": "2020-01-01T00:00:00Z",
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def _stamps(manifest: Obj, role: Obj) -> dict[str, str]:
+    """What stands in for placeholders. A bad name is told where it is written, not wherever it is used."""
+    metadata = manifest.get("metadata") or {}
+    framework, task_role = _sound(metadata.get("name"), "job"), _sound(role.get("name"), "role")
+    namespace = metadata.get("namespace")
+    values = (
+        namespace if isinstance(namespace, str) and namespace else "default",
+        framework,
+        task_role,
+        "0",
+        names.anchor_name(framework),
+        names.pod_name(framework, task_role, 0),
+    )
+    return dict(zip(names.PLACEHOLDERS, values, strict=True))
+
+
+def _sound(name: Any, otherwise: str) -> str:
+    return name if isinstance(name, str) and NAME.fullmatch(name) else otherwise

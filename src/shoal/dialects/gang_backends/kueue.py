@@ -1,0 +1,161 @@
+"""Kueue: a Workload stands for the gang, and no pod is made before it is admitted.
+
+Kueue could also be left to find the pods by itself, by their labels. It then keeps each pod that ended until another
+took its place, which pods that are called by their index never can; and it takes away whoever comes beyond the count
+it was first told. So the job waits as a whole, as jobs that Kueue knows do while they are suspended: it is admitted
+with all its pods, and when its quota is taken back the run ends and queues again, at no cost of a retry.
+
+The sets of a Workload cannot change once it is admitted. Each size of a gang is therefore a Workload of its own, which
+names the one it takes over from: Kueue counts the difference where it knows slices, and both until the old one goes
+where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.dialects.gang_backends.backend import Backend, Looks, Sight, Standing, told, use_scheduler
+from shoal.dialects.gang_backends.gang import Gang, Part
+from shoal.engine.policies import Opens
+from shoal.kube.conditions import is_true
+from shoal.kube.kinds import PRIORITY_CLASS, Kind
+from shoal.kube.objects import Obj, at_path
+from shoal.kube.patching.json_values import clone
+
+GROUP = "kueue.x-k8s.io"
+VERSIONS = ("v1beta2", "v1beta1")  # newest first; what is written here is the same in both
+QUEUE_NAME = f"{GROUP}/queue-name"
+ELASTIC = f"{GROUP}/elastic-job"
+TAKES_OVER = f"{GROUP}/workload-slice-replacement-for"
+MOST_SETS = 8
+READY = "PodsReady"
+
+
+def workload(version: str) -> Kind:
+    return Kind(GROUP, version, "Workload", "workloads", subresources=frozenset({"status"}))
+
+
+def spec(gang: Gang) -> Obj:
+    return {
+        "queueName": gang.labels.get(QUEUE_NAME) or gang.queue,
+        "podSets": [_pod_set(part, gang.priority_class) for part in gang.parts if part.size],
+    }
+
+
+def _pod_set(part: Part, priority_class: str) -> Obj:
+    """Only what counts for admission; of a template's metadata Kueue takes labels and annotations alone."""
+    written = part.template.get("metadata") or {}
+    kept = {key: clone(written[key]) for key in ("labels", "annotations") if written.get(key)}
+    template: Obj = {"spec": clone(part.template.get("spec") or {})}
+    if priority_class and not template["spec"].get("priorityClassName"):
+        template["spec"]["priorityClassName"] = priority_class
+    return {"name": part.role, "count": part.size, "template": template | ({"metadata": kept} if kept else {})}
+
+
+def standing(obj: Obj) -> Standing:
+    if is_true(obj, "Evicted"):
+        return Standing(evicted=True, why=told(obj, "Evicted"))
+    if is_true(obj, "Admitted"):
+        return Standing(admitted=True)
+    if is_true(obj, "QuotaReserved"):
+        return Standing(why=told(obj, "Admitted") or "its quota is reserved, and checks are under way")
+    return Standing(why=told(obj, "QuotaReserved") or "Kueue has not looked at it yet")
+
+
+def refuses(gang: Gang) -> str:
+    count = sum(1 for part in gang.parts if part.size)
+    if count > MOST_SETS:
+        return f"Kueue takes at most {MOST_SETS} kinds of pods in one gang, and this one has {count}: join some of them"
+    return ""
+
+
+def leaves_out(gang: Gang) -> tuple[str, ...]:
+    return tuple(_unsaid(gang))
+
+
+def _unsaid(gang: Gang) -> Iterator[str]:
+    if gang.least < sum(part.size for part in gang.parts):
+        yield "that fewer pods would do: it waits for the quota of all"
+    if gang.topology is not None or any(part.partition_size for part in gang.parts):
+        yield "how near to each other its pods have to be"
+
+
+# --- what else it takes --------------------------------------------------------------------------------------------
+
+
+def flavor(version: str) -> Kind:
+    return Kind(GROUP, version, "ResourceFlavor", "resourceflavors", namespaced=False)
+
+
+def _looks(version: str) -> Looks:
+    kind = flavor(version)
+
+    def at(obj: Obj) -> tuple[tuple[Kind, str], ...]:
+        """The flavors that were granted; of a Workload that is yet to be made the class of its priority."""
+        if "status" in obj:
+            named = [name for given in _assignments(obj) for name in (given.get("flavors") or {}).values()]
+            return tuple((kind, name) for name in dict.fromkeys(named))
+        return tuple((PRIORITY_CLASS, name) for name in _classes(obj)[:1])
+
+    def fit(pod: Obj, role: str, obj: Obj, sight: Sight) -> None:
+        for given in _assignments(obj):
+            if given.get("name") == role:
+                names = dict.fromkeys((given.get("flavors") or {}).values())
+                for name in names:
+                    found = sight[kind, name].get("spec") or {}
+                    _add(pod, {"nodeSelector": found.get("nodeLabels"), "tolerations": found.get("tolerations")})
+        for check in at_path(obj, "status", "admissionChecks", default=()):
+            for update in check.get("podSetUpdates") or ():
+                if update.get("name") == role:
+                    _add(pod, update)
+
+    return Looks((kind, PRIORITY_CLASS), at, _complete, fit)
+
+
+def _assignments(obj: Obj) -> list[Obj]:
+    found: list[Obj] = at_path(obj, "status", "admission", "podSetAssignments", default=[])
+    return found
+
+
+def _classes(obj: Obj) -> list[str]:
+    named = (at_path(pods, "template", "spec", "priorityClassName") for pods in obj["spec"]["podSets"])
+    return list(dict.fromkeys(name for name in named if name))
+
+
+def _complete(made: Obj, sight: Sight) -> None:
+    """Kueue orders by a number, and leaves it to whoever makes a Workload to find it: that of the first class named."""
+    for name in _classes(made)[:1]:
+        made["spec"]["priority"] = sight[PRIORITY_CLASS, name].get("value", 0)
+
+
+def _add(pod: Obj, more: Obj) -> None:
+    """Where Kueue admitted a pod to; what the template says stays."""
+    spec, meta = pod["spec"], pod["metadata"]
+    for place, key in ((spec, "nodeSelector"), (meta, "labels"), (meta, "annotations")):
+        if more.get(key):
+            place[key] = {**more[key], **(place.get(key) or {})}
+    if more.get("tolerations"):
+        known = spec.get("tolerations") or []
+        spec["tolerations"] = [*known, *(each for each in more["tolerations"] if each not in known)]
+
+
+def answer(obj: Obj, are_up: bool, now: str) -> Obj | None:
+    """Kueue may be set up to take quota back from gangs whose pods do not come up; None where it knows already."""
+    if not is_true(obj, "Admitted") or is_true(obj, "Evicted") or is_true(obj, READY) == are_up:
+        return None
+    words = ("PodsReady", "As many pods are up as the job needs") if are_up else ("PodsMissing", "Pods are missing")
+    claim = {"type": READY, "status": str(are_up), "reason": words[0], "message": words[1], "lastTransitionTime": now}
+    return {"conditions": [claim]}
+
+
+def kueue(scheduler: str = "", version: str = "") -> Backend:
+    spoken = version or VERSIONS[0]
+
+    def join(pod: Obj, _: Gang) -> None:
+        use_scheduler(pod, scheduler)
+
+    return Backend(
+        "kueue", scheduler, workload(spoken), spec, standing, join,
+        opens=Opens.ADMITTED, takes_over=TAKES_OVER, evicts=True, notes={ELASTIC: "true"},
+        looks=_looks(spoken), answer=answer, refuses=refuses, leaves_out=leaves_out,
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""PodGroups of `scheduling.volcano.sh`: the words of Volcano's own scheduler, and of Shoal's, which took them over.
+
+A group is let in before any of its pods is made (`Inqueue`), and pods name their group in an annotation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.dialects.gang_backends.backend import Backend, Standing, told, use_scheduler
+from shoal.dialects.gang_backends.gang import Gang, Part, Topology
+from shoal.dialects.gangs import ADMITTED, GROUP_NAME, POD_GROUP
+from shoal.engine.policies import Opens
+from shoal.kube.conditions import condition_of, is_true
+from shoal.kube.objects import Obj, at_path
+
+ROLE = "volcano.sh/task-spec"  # on a pod: its role
+PARTITION = "volcano.sh/partition-id"
+LIMITED = ("cpu", "memory", "ephemeral-storage")  # quotas on limits exist for these
+
+
+def spec(gang: Gang) -> Obj:
+    made: Obj = {
+        "minMember": gang.least,
+        "minTaskMember": {part.role: part.least for part in gang.parts},
+        "queue": gang.queue,
+    }
+    if gang.least_resources is not None:
+        made["minResources"] = _with_quota_names(gang.least_resources, gang.least_limits)
+    if gang.priority_class:
+        made["priorityClassName"] = gang.priority_class
+    if gang.topology is not None:
+        made["networkTopology"] = _topology(gang.topology)
+    cut = [_subgroup(part) for part in gang.parts if part.partition_size]
+    return made | ({"subGroupPolicy": cut} if cut else {})
+
+
+def _with_quota_names(requests: Mapping[str, str], limits: Mapping[str, str]) -> Obj:
+    """Volcano writes each amount also under the name that a ResourceQuota has for it."""
+    made: Obj = dict(requests)
+    for name, amount in requests.items():
+        made["count/pods" if name == "pods" else f"requests.{name}"] = amount
+    made.update({f"limits.{name}": limits[name] for name in LIMITED if name in limits})
+    return made
+
+
+def _subgroup(part: Part) -> Obj:
+    made: Obj = {
+        "name": part.role,
+        "labelSelector": {"matchLabels": {ROLE: part.role}},
+        "matchLabelKeys": [PARTITION],
+        "subGroupSize": part.partition_size,
+        "minSubGroups": part.least_partitions,
+    }
+    if part.partition_topology is not None:
+        made["networkTopology"] = _topology(part.partition_topology)
+    return made
+
+
+def _topology(wanted: Topology) -> Obj:
+    made: Obj = {"mode": "hard" if wanted.hard else "soft"}
+    if wanted.tier is not None:
+        made["highestTierAllowed"] = wanted.tier
+    if wanted.tier_name:
+        made["highestTierName"] = wanted.tier_name
+    return made
+
+
+def standing(group: Obj) -> Standing:
+    phase = at_path(group, "status", "phase") or ""
+    is_stuck = phase not in ADMITTED and is_true(group, "Unschedulable")
+    if not is_stuck:
+        return Standing(phase in ADMITTED, broken=phase == "Unknown")
+    condition = condition_of(group, "Unschedulable") or {}
+    return Standing(why=told(group, "Unschedulable"), reason=str(condition.get("reason") or ""))
+
+
+def _join(scheduler: str, pod: Obj, gang: Gang) -> None:
+    pod["metadata"].setdefault("annotations", {})[GROUP_NAME] = gang.name
+    use_scheduler(pod, scheduler)
+
+
+def volcano(scheduler: str = "") -> Backend:
+    return _of("volcano", scheduler or "volcano")
+
+
+def shoal(scheduler: str = "") -> Backend:
+    return _of("shoal", scheduler or "shoal", asks=True)
+
+
+def _of(name: str, scheduler: str, *, asks: bool = False) -> Backend:
+    return Backend(
+        name,
+        scheduler,
+        POD_GROUP,
+        spec,
+        standing,
+        lambda pod, gang: _join(scheduler, pod, gang),
+        opens=Opens.ADMITTED,
+        asks=asks,
+    )

@@ -1,0 +1,112 @@
+"""Whose a pod is that nobody controls, and whose it no longer is: by selectors, as Kubernetes has it.
+
+A pod without a controller becomes that of the oldest ReplicaSet or Job of its namespace that selects it; one whose
+labels its controller no longer selects is let go, and runs on without it. Who is being deleted, has ended, or is
+somebody else's business takes nobody. Jobs by index take nobody either: a pod that was made for no index has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from shoal.dialects.native.batch_job_spec import FINALIZER, MANAGER, is_indexed
+from shoal.kube.conditions import is_true
+from shoal.kube.kinds import JOB, Kind
+from shoal.kube.objects import Key, Obj, at_path, is_leaving, key_of, labels_of, uid_of
+from shoal.kube.owners import controller_of, owner_reference
+from shoal.kube.selectors import LabelSelector, from_label_selector
+
+OVER = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """A ReplicaSet or Job that may take pods and let them go."""
+
+    kind: Kind
+    key: Key
+    uid: str
+    created: str
+    selector: LabelSelector
+    takes: bool = True
+
+    @property
+    def order(self) -> tuple[str, Key]:
+        """The oldest first."""
+        return self.created, self.key
+
+    def is_about(self, pod: Obj) -> bool:
+        """A ReplicaSet counts only those that have not ended."""
+        return self.kind == JOB or at_path(pod, "status", "phase") not in OVER
+
+
+def claimant_from(kind: Kind, manifest: Obj) -> Claimant | None:
+    """None where it neither takes pods nor lets them go."""
+    spec = manifest.get("spec") or {}
+    is_others = kind == JOB and spec.get("managedBy") not in (None, MANAGER)
+    if is_others or is_leaving(manifest) or any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
+        return None
+    return Claimant(
+        kind, key_of(manifest), uid_of(manifest), str(manifest["metadata"].get("creationTimestamp") or ""),
+        from_label_selector(spec.get("selector")), takes=not (kind == JOB and is_indexed(spec)),
+    )  # fmt: skip
+
+
+def slim(manifest: Obj) -> Obj:
+    """What `claimant_from` reads."""
+    meta, spec, status = (manifest.get(part) or {} for part in ("metadata", "spec", "status"))
+    kept = {
+        "metadata": ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+                     "ownerReferences"),
+        "spec": ("selector", "managedBy", "completionMode"),
+        "status": ("conditions",),
+    }  # fmt: skip
+    parts = {"metadata": meta, "spec": spec, "status": status}
+    return {part: {name: parts[part][name] for name in names if name in parts[part]} for part, names in kept.items()}
+
+
+def adopter_of(pod: Obj, claimants: Iterable[Claimant]) -> Claimant | None:
+    """Who takes a pod that nobody controls."""
+    if controller_of(pod) is not None or is_leaving(pod):
+        return None
+    labels = labels_of(pod)
+    able = [each for each in claimants if each.takes and each.is_about(pod) and each.selector.matches(labels)]
+    return min(able, key=lambda each: each.order, default=None)
+
+
+def orphans_of(manifest: Obj) -> str:
+    """Labels of the pods that a new one would take."""
+    return str(from_label_selector(at_path(manifest, "spec", "selector")))
+
+
+def orphans_of_job(manifest: Obj) -> str:
+    """Only of one whose selector somebody wrote: the labels of others nobody has before they make pods."""
+    return orphans_of(manifest) if at_path(manifest, "spec", "manualSelector") else ""
+
+
+def take(kind: Kind) -> Callable[[Obj, Obj], Obj | None]:
+    """How one of that kind takes an orphan, where it does."""
+
+    def of(pod: Obj, manifest: Obj) -> Obj | None:
+        claimant = claimant_from(kind, manifest)
+        taker = adopter_of(pod, [claimant]) if claimant is not None else None
+        return taking(pod, taker) if taker is not None else None
+
+    return of
+
+
+def lets_go(pod: Obj, controller: Claimant) -> bool:
+    return controller.is_about(pod) and not controller.selector.matches(labels_of(pod))
+
+
+def taking(pod: Obj, by: Claimant) -> Obj:
+    """The strategic patch that makes the pod its own. The pod of a Job is kept until it has been counted."""
+    owner = {"apiVersion": by.kind.api_version, "kind": by.kind.kind, "metadata": {"name": by.key.name, "uid": by.uid}}
+    held = {"finalizers": [FINALIZER]} if by.kind == JOB else {}
+    return {"metadata": {"uid": uid_of(pod), "ownerReferences": [owner_reference(owner)], **held}}
+
+
+def letting_go(pod: Obj, by: Claimant) -> Obj:
+    freed = {"$deleteFromPrimitiveList/finalizers": [FINALIZER]} if by.kind == JOB else {}
+    return {"metadata": {"uid": uid_of(pod), "ownerReferences": [{"$patch": "delete", "uid": by.uid}], **freed}}

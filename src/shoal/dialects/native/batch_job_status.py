@@ -1,0 +1,197 @@
+"""The status of a Job, made from the ledger and the pods that are seen.
+
+Successes are what the ledger counted, failures what it charged. A job that fails takes its living pods with it, and
+they count as failed too: nobody charges them, so they are counted while they are to be seen, and the number stays.
+Times move when what they stand for changes, and at no other moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from shoal.dialects import state_annotation
+from shoal.dialects.dialect import Counts, LedgerPatch, Report
+from shoal.dialects.job_limits import LARGEST_JOB
+from shoal.dialects.native.batch_job_spec import ROLE, is_indexed
+from shoal.dialects.native.pod_failure_policy import POD_SUCCEEDED
+from shoal.dialects.native.settings import Settings
+from shoal.engine import (
+    AttemptState,
+    Body,
+    Intent,
+    Job,
+    JobState,
+    Observed,
+    Phase,
+    RoleState,
+    Stage,
+    TaskState,
+    ranges,
+)
+from shoal.kube.conditions import find, is_true, with_condition
+from shoal.kube.objects import Obj
+from shoal.kube.times import rfc3339
+
+
+def record(job: Job, state: JobState, _: Settings) -> LedgerPatch:
+    return state_annotation.record(job, state)
+
+
+def restore(manifest: Obj) -> JobState:
+    return state_annotation.restore(manifest) or JobState()
+
+
+def shown(manifest: Obj) -> JobState:
+    """The ledger with members as the status counts them: who succeeded, who runs, who is being made. A job has ended
+    for people when its status says so."""
+    state, status = restore(manifest), manifest.get("status") or {}
+    active, ready = min(int(status.get("active") or 0), LARGEST_JOB), int(status.get("ready") or 0)
+    if not state.run.is_open:
+        active = 0
+    if state.is_ended and not any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
+        state = replace(state, run=replace(state.run, stage=Stage.LEAVING))
+    role = state.role(ROLE) or RoleState(ROLE)
+    done = [task for task in role.tasks if task.is_done] or [
+        TaskState(index, stage=Stage.DONE, attempt=AttemptState(outcome=POD_SUCCEEDED))
+        for index in range(min(role.ok_count, LARGEST_JOB))
+    ]
+    wanted = (manifest.get("spec") or {}).get("completions")
+    if wanted is not None:  # the status may still count those as active that the ledger has counted as done
+        active = min(active, max(int(wanted) - len(done), 0))
+    used = {task.index for task in done}
+    free = [index for index in range(active + len(done)) if index not in used][:active]
+    living = [
+        TaskState(index, stage=Stage.RUNNING if place < ready else Stage.PREPARING) for place, index in enumerate(free)
+    ]
+    tasks = tuple(sorted([*done, *living], key=lambda task: task.index))
+    run = state.run
+    has_run = ready or any(int(status.get(word) or 0) for word in ("succeeded", "failed"))
+    if run.is_open and run.stage is Stage.PREPARING and has_run:
+        run = replace(run, stage=Stage.RUNNING)
+    return replace(state, run=run, roles=(replace(role, tasks=tasks),))
+
+
+def counted(manifest: Obj) -> Counts | None:
+    """Against the successes that are wanted; a job that wants none in particular has its pods only."""
+    spec = manifest.get("spec") or {}
+    wanted = spec.get("completions")
+    if wanted is None:
+        return None
+    return Counts(
+        wanted=int(wanted),
+        at_once=min(int(spec.get("parallelism", 1)), int(wanted)),
+        succeeded=_succeeded(restore(manifest)),
+        running=sum(task.stage is Stage.RUNNING for role in shown(manifest).roles for task in role.tasks),
+        failed=int((manifest.get("status") or {}).get("failed") or 0),
+    )
+
+
+# --- reporting -----------------------------------------------------------------------------------------------------
+
+
+def report(job: Job, state: JobState, observed: Observed, previous: Obj, now: datetime) -> Report:
+    before: Obj = previous.get("status") or {}
+    bodies = [body for body in observed.bodies if body.owned]
+    active = [body for body in bodies if not body.leaving and not body.is_finished]
+    is_over = state.is_ended or state.run.intent is Intent.END
+    living = [] if is_over or state.is_held else active
+    status: Obj = {
+        "conditions": _conditions(state, before.get("conditions"), now),
+        "startTime": _start(state),
+        "completionTime": _completion(state),
+        "active": len(living),
+        "ready": sum(body.ready for body in living),
+        "terminating": _terminating(bodies, state),
+        "succeeded": _succeeded(state),
+        "failed": _failed(state, bodies, before),
+        "uncountedTerminatedPods": {},
+        **_indexes(job, state, previous["spec"]),
+    }
+    kept = ("ready", "terminating", "uncountedTerminatedPods")
+    return Report(status={name: value for name, value in status.items() if value or name in kept})
+
+
+def _start(state: JobState) -> str:
+    """When the clock of the job began to run; of one that is suspended it does not."""
+    began = state.stamps.clock_from
+    return rfc3339(began) if began is not None and not state.is_held else ""
+
+
+def _completion(state: JobState) -> str:
+    ended, outcome = state.stamps.ended, state.run.outcome
+    return rfc3339(ended) if ended is not None and outcome is not None and outcome.is_ok else ""
+
+
+def _terminating(bodies: list[Body], state: JobState) -> int:
+    is_over = state.is_ended or state.run.intent is not None
+    return sum(not body.is_finished and (body.leaving or is_over) for body in bodies)
+
+
+def _succeeded(state: JobState) -> int:
+    return sum(
+        role.ok_count + sum(bool(task.is_done and task.outcome and task.outcome.is_ok) for task in role.tasks)
+        for role in state.roles
+    )
+
+
+def _failed(state: JobState, bodies: list[Body], before: Obj) -> int:
+    counted = state.charged + _failed_for_good(state)
+    outcome = state.run.outcome
+    if state.run.intent is Intent.END and outcome is not None and not outcome.is_ok:
+        done = {task.index for role in state.roles for task in role.tasks if task.is_done}
+        cut = [body for body in bodies if body.uid not in state.settled and _is_cut(body, done)]
+        counted = max(counted + len(cut), int(before.get("failed") or 0))
+    return counted
+
+
+def _is_cut(body: Body, done: Container[int | None]) -> bool:
+    """Gone with the job: nobody had counted it before."""
+    if body.is_finished:
+        return body.finalizer and body.index not in done
+    return body.leaving or body.phase in (Phase.PENDING, Phase.RUNNING)
+
+
+def _failed_for_good(state: JobState) -> int:
+    """Those whose end no budget was asked about: it was permanent."""
+    return max(sum(role.bad_count for role in state.roles) - _refused(state), 0)
+
+
+def _refused(state: JobState) -> int:
+    """The one end that was charged and ended the job."""
+    outcome = state.run.outcome
+    return int(outcome is not None and outcome.phrase == "BackoffLimitExceeded")
+
+
+def _indexes(job: Job, state: JobState, spec: Obj) -> Obj:
+    del job
+    if not is_indexed(spec):
+        return {}
+    done = [task for role in state.roles for task in role.tasks if task.is_done and task.outcome is not None]
+    good = ranges(task.index for task in done if task.outcome is not None and task.outcome.is_ok)
+    bad = ranges(task.index for task in done if task.outcome is not None and not task.outcome.is_ok)
+    return {"completedIndexes": good} | ({"failedIndexes": bad} if spec.get("backoffLimitPerIndex") is not None else {})
+
+
+def _conditions(state: JobState, before: list[Obj] | None, now: datetime) -> list[Obj]:
+    stamp, made = rfc3339(now.replace(microsecond=0)), list(before or ())
+
+    def say(claim: str, status: bool, reason: str, message: str) -> None:
+        nonlocal made
+        known = find(made, claim)
+        if known is None or known.get("status") != ("True" if status else "False"):
+            made = with_condition(made, claim, status, now=stamp, reason=reason, message=message)
+            made = [{"lastProbeTime": stamp, **each} if each.get("type") == claim else each for each in made]
+
+    outcome = state.run.outcome
+    if state.is_held:
+        say("Suspended", True, "JobSuspended", "Job suspended")
+    elif find(made, "Suspended") is not None:
+        say("Suspended", False, "JobResumed", "Job resumed")
+    if state.run.intent is Intent.END and outcome is not None:
+        say("SuccessCriteriaMet" if outcome.is_ok else "FailureTarget", True, outcome.phrase, outcome.text)
+        if state.is_ended:
+            say("Complete" if outcome.is_ok else "Failed", True, outcome.phrase, outcome.text)
+    return made

@@ -1,0 +1,269 @@
+"""The ledger of a job whose status has no room for it: one annotation, compact JSON.
+
+Members are written as ranges of indexes, so that ten thousand of them that fare alike cost a few letters. Ends are
+written once per kind of end; of the evidence only as much stays as a person reads. Bodies on their way out are known by
+uid alone, so that ten thousand of them have to be named: their uids are written as bytes. The uid of the job is inside:
+a manifest that was copied, annotations and all, brings no past of its own.
+
+A client that may change a job may write this annotation, so it is no more to be trusted than the job's spec: the uid is
+compared before anything else is read, and the length of the text and what its ranges unfold to are bounded. What a
+forged one can do is to make the operator believe something wrong of this one job. A field of the status would need
+more rights to be forged, but the original definitions of these kinds drop fields they do not know.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b85decode, b85encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable
+from shoal.dialects.job_limits import MOST_INDEXES
+from shoal.engine import (
+    AttemptState,
+    Due,
+    Job,
+    JobState,
+    Outcome,
+    RoleState,
+    Round,
+    Run,
+    Stage,
+    Stamps,
+    TaskState,
+    Why,
+    bare,
+    indexes,
+    ranges,
+)
+from shoal.kube.objects import Obj, annotations_of, name_of, namespace_of, uid_of
+
+ANNOTATION = "shoal.dev/ledger"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_WORTH_PACKING = 16  # fewer are left to be read by people
+_MOST_ENDS = 16  # kinds of ends told apart within a role
+_MOST_DETAILS = 4
+_LONGEST_TEXT = 500
+_LONGEST_BYTES = 256 * 1024  # all annotations of an object together
+
+
+class _Role(msgspec.Struct, omit_defaults=True):
+    """One role: ranges of indexes by what there is to say about them."""
+
+    name: str
+    instance: str = ""
+    force: int | None = None
+    born: str = ""
+    dropped: str = ""
+    charged: dict[str, str] = {}  # by number of charges
+    later: dict[str, str] = {}  # by the moment before which nobody is tried again
+    ends: list[tuple[Outcome, str]] = []
+    counts: tuple[int, int] = (0, 0)
+    given: str = ""
+
+
+class _Leaving(msgspec.Struct, omit_defaults=True):
+    """Bodies settled for one reason, by rising index, and their uids one after the other."""
+
+    role: str
+    reason: str
+    where: str
+    uids: str
+    ok: bool | None = None
+
+
+class _Owner(msgspec.Struct):
+    """Of a ledger only whose it is."""
+
+    uid: str
+
+
+class _Ledger(msgspec.Struct, omit_defaults=True):
+    uid: str
+    run: Run = Run()
+    roles: list[_Role] = []
+    charges: dict[str, int] = {}
+    settled: dict[str, Why] = {}
+    leaving: list[_Leaving] = []
+    due: dict[str, Due] = {}
+    handled: tuple[str, ...] = ()
+    stamps: Stamps = Stamps()
+    round: Round = Round()
+    frozen: dict[str, int] = {}
+    memo: Any = None
+
+
+def record(job: Job, state: JobState) -> LedgerPatch:
+    return LedgerPatch(annotations={ANNOTATION: written(job, state)})
+
+
+def written(job: Job, state: JobState) -> str:
+    """The annotation's text."""
+    kept = bare(state, job.policies.embodiment.memory)
+    settled, leaving = _packed(kept.settled)
+    ledger = _Ledger(
+        job.uid, kept.run, [_role(role) for role in kept.roles], dict(kept.charges), settled, leaving,
+        dict(kept.due), kept.handled, kept.stamps, kept.round, dict(kept.frozen), kept.memo,
+    )  # fmt: skip
+    return msgspec.json.encode(_said(msgspec.to_builtins(ledger))).decode()
+
+
+def restore(manifest: Obj) -> JobState | None:
+    """The ledger this very job carries; None where it has none."""
+    text = annotations_of(manifest).get(ANNOTATION)
+    if not text:
+        return None
+    try:
+        if len(text) > _LONGEST_BYTES:
+            raise ValueError(f"it is longer than {_LONGEST_BYTES} bytes")
+        if msgspec.json.decode(text, type=_Owner).uid != uid_of(manifest):
+            return None
+        return _state(msgspec.json.decode(text, type=_Ledger))
+    except (ValueError, RecursionError, OverflowError) as problem:  # those of msgspec are ValueErrors
+        where = f"{namespace_of(manifest)}/{name_of(manifest)}"
+        raise LedgerUnreadable(
+            f"the annotation {ANNOTATION} of {where} was not written by an operator: {problem}. The job is left "
+            f"alone; remove the annotation to let it be rebuilt from the status, or delete the job to start over."
+        ) from None
+
+
+def _said(value: Any) -> Any:
+    """Without what says nothing: a null is as good as an absent key."""
+    if isinstance(value, dict):
+        return {key: _said(each) for key, each in value.items() if each is not None}
+    return [_said(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+# --- bodies that leave ---------------------------------------------------------------------------------------------
+
+
+def _packed(settled: Mapping[str, Why]) -> tuple[dict[str, Why], list[_Leaving]]:
+    """What is written as it is, and what is written as bytes: many bodies of one reason, one for each index."""
+    several: dict[tuple[str, str, bool | None], dict[int, str]] = {}
+    for uid, why in settled.items():
+        if _is_uuid(uid):
+            several.setdefault((why.role, why.reason, why.ok), {}).setdefault(why.index, uid)
+    packed = {key: found for key, found in several.items() if len(found) >= _WORTH_PACKING}
+    inside = {uid for found in packed.values() for uid in found.values()}
+    leaving = [
+        _Leaving(role, reason, ranges(found), _text(found[index] for index in sorted(found)), ok)
+        for (role, reason, ok), found in packed.items()
+    ]
+    return {uid: why for uid, why in settled.items() if uid not in inside}, leaving
+
+
+def _text(uids: Iterable[str]) -> str:
+    return b85encode(b"".join(UUID(uid).bytes for uid in uids)).decode()
+
+
+def _unpacked(leaving: Iterable[_Leaving]) -> Iterator[tuple[str, Why]]:
+    for each in leaving:
+        data = b85decode(each.uids)
+        for place, index in enumerate(indexes(each.where, most=len(data) // 16)):
+            yield str(UUID(bytes=data[place * 16 : place * 16 + 16])), Why(each.role, index, each.reason, each.ok)
+
+
+def _is_uuid(uid: str) -> bool:
+    """Whether these are sixteen bytes, written in the usual way."""
+    return _UUID.fullmatch(uid) is not None
+
+
+# --- roles ---------------------------------------------------------------------------------------------------------
+
+
+def _role(role: RoleState) -> _Role:
+    charged: dict[str, list[int]] = {}
+    later: dict[str, list[int]] = {}
+    for task in role.tasks:
+        if task.charged:
+            charged.setdefault(str(task.charged), []).append(task.index)
+        if task.not_before is not None:
+            later.setdefault(task.not_before.isoformat(), []).append(task.index)
+    return _Role(
+        role.name,
+        role.instance,
+        role.force_after_seconds,
+        ranges(task.index for task in role.tasks if task.born),
+        ranges(task.index for task in role.tasks if task.dropped),
+        {count: ranges(found) for count, found in charged.items()},
+        {moment: ranges(found) for moment, found in later.items()},
+        [(outcome, ranges(found)) for outcome, found in _ends(role.tasks)],
+        (role.ok_count, role.bad_count),
+        ranges(task.index for task in role.tasks if task.given),
+    )
+
+
+def _ends(tasks: Iterable[TaskState]) -> list[tuple[Outcome, list[int]]]:
+    """Who ended how. Evidence is kept of the first few, and beyond a number of kinds only code and phrase count."""
+    found: dict[Outcome, list[int]] = {}
+    details = 0
+    for task in tasks:
+        if task.outcome is None:
+            continue
+        keeps = details < _MOST_DETAILS and not task.outcome.is_ok and task.outcome.detail is not None
+        outcome = _short(task.outcome, keeps=keeps, is_plain=len(found) >= _MOST_ENDS)
+        details += keeps
+        found.setdefault(outcome, []).append(task.index)
+    return list(found.items())
+
+
+def _short(outcome: Outcome, *, keeps: bool, is_plain: bool) -> Outcome:
+    detail = outcome.detail if keeps else None
+    if detail is not None:
+        ends = tuple(replace(end, message=end.message[-_LONGEST_TEXT:]) for end in detail.containers)
+        detail = replace(detail, message=detail.message[:_LONGEST_TEXT], containers=ends)
+    text = "" if is_plain or outcome.detail is not None else outcome.text[:_LONGEST_TEXT]
+    return replace(outcome, detail=detail, text=text)
+
+
+class _Unfolding:
+    """Unfolds ranges of one ledger, up to a limit for all of them together."""
+
+    def __init__(self) -> None:
+        self._left = MOST_INDEXES
+
+    def __call__(self, where: str) -> tuple[int, ...]:
+        found = indexes(where, most=self._left)
+        self._left -= len(found)
+        return found
+
+
+def _state(ledger: _Ledger) -> JobState:
+    unfolded = _Unfolding()
+    return JobState(
+        run=ledger.run,
+        roles=tuple(_role_state(role, unfolded) for role in ledger.roles),
+        charges=ledger.charges,
+        settled={**ledger.settled, **dict(_unpacked(ledger.leaving))},
+        due=ledger.due,
+        handled=ledger.handled,
+        stamps=ledger.stamps,
+        round=ledger.round,
+        frozen=ledger.frozen,
+        memo=ledger.memo,
+    )
+
+
+def _role_state(role: _Role, unfolded: Callable[[str], tuple[int, ...]]) -> RoleState:
+    tasks: dict[int, TaskState] = {}
+
+    def change(where: str, **values: Any) -> None:
+        for index in unfolded(where):
+            tasks[index] = replace(tasks.get(index) or TaskState(index), **values)
+
+    change(role.born, born=True)
+    change(role.given, given=True)
+    for outcome, where in role.ends:
+        change(where, stage=Stage.DONE, attempt=AttemptState(outcome=outcome))
+    change(role.dropped, dropped=True, stage=Stage.DONE)
+    for count, where in role.charged.items():
+        change(where, charged=int(count))
+    for moment, where in role.later.items():
+        change(where, not_before=msgspec.convert(moment, type=datetime))
+    return RoleState(role.name, role.instance, role.force, tuple(tasks[index] for index in sorted(tasks)), *role.counts)

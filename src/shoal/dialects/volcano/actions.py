@@ -1,0 +1,116 @@
+"""What people do to a running Job, as the patch that does it, and what to warn them of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import ValidationError
+
+from shoal.dialects.volcano import plugins
+from shoal.dialects.volcano.children import scene_of
+from shoal.dialects.volcano.min_available import Notes
+from shoal.dialects.volcano.plugins.svc import fits_a_variable
+from shoal.dialects.volcano.spec import Policy, Spec, Task, default, spec_of
+from shoal.dialects.volcano.template_validation import unknown_fields
+from shoal.dialects.volcano.validation import admit
+from shoal.kube.errors import Cause
+from shoal.kube.objects import Obj, at_path
+
+
+def scale_patch(manifest: Obj, sizes: Mapping[str, int]) -> list[Obj]:
+    """One patch for all tasks; empty where every task has that size.
+
+    Minima that asked for all pods, or for the tasks' minima together, go on asking for that. Others stay as they are,
+    as far as there are so many pods, and come back when there are: an annotation remembers what was meant. Raises
+    LookupError for a task the Job does not have.
+    """
+    spec = default(manifest)["spec"]
+    tasks: list[Obj] = spec.get("tasks") or []
+    known = {task["name"]: place for place, task in enumerate(tasks)}
+    for name in sizes:
+        if name not in known:
+            raise LookupError(f"there is no task {name!r}; the tasks are: {', '.join(known)}")
+    wanted = [sizes.get(task["name"], task["replicas"]) for task in tasks]
+    if wanted == [task["replicas"] for task in tasks]:
+        return []
+    notes = Notes(manifest)
+    minima = [
+        notes.kept(task["name"], task["minAvailable"], task["replicas"], size)
+        for task, size in zip(tasks, wanted, strict=True)
+    ]
+    operations = [each for name in sizes for each in _scaled(tasks[known[name]], known[name], sizes[name], minima)]
+    least = notes.kept_of_all(spec["minAvailable"], tasks, minima, wanted)
+    return [*operations, {"op": "add", "path": "/spec/minAvailable", "value": least}, *notes.written()]
+
+
+def _scaled(task: Obj, place: int, size: int, minima: list[int]) -> Iterator[Obj]:
+    path = f"/spec/tasks/{place}"
+    yield {"op": "test", "path": f"{path}/name", "value": task["name"]}
+    yield {"op": "add", "path": f"{path}/replicas", "value": size}
+    yield {"op": "add", "path": f"{path}/minAvailable", "value": minima[place]}
+    if cut := task.get("partitionPolicy"):
+        whole = size // int(cut["partitionSize"])
+        yield {"op": "add", "path": f"{path}/partitionPolicy/totalPartitions", "value": whole}
+
+
+def foresee(_: Obj) -> list[Cause]:
+    """Nothing: `admit` judges the templates whole."""
+    return []
+
+
+# --- warnings ------------------------------------------------------------------------------------------------------
+
+
+def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
+    """What is accepted and probably not meant. Knows nothing of a manifest that `admit` refuses, and bears with it."""
+    if old is not None or admit(manifest):
+        return []
+    try:
+        spec = spec_of(manifest)
+    except ValidationError:
+        return []
+    found = [*_dead_policies(spec), *plugins.ignored_arguments(spec)]
+    for place, task in enumerate(spec.tasks):
+        found += unknown_fields(task.template, f"spec.tasks[{place}].template")
+    return [*found, *_silent_events(spec), *_long_lists(manifest, spec)]
+
+
+def _dead_policies(spec: Spec) -> Iterator[str]:
+    """A container that is restarted in place never lets its pod fail."""
+    for place, task in enumerate(spec.tasks):
+        policy = at_path(task.template, "spec", "restartPolicy", default="Always")
+        if policy == "Never" or not _asks_for_failures(spec, task):
+            continue
+        yield (
+            f"spec.tasks[{place}].template.spec.restartPolicy: {policy} restarts containers in place, so the pods of "
+            f"{task.name} hardly ever fail and policies for PodFailed or an exit code stay silent; use Never, or "
+            f"the event TaskFailed"
+        )
+
+
+def _asks_for_failures(spec: Spec, task: Task) -> bool:
+    policies: list[Policy] = [*task.policies, *spec.policies]
+    return any("PodFailed" in policy.named or policy.exit_code is not None for policy in policies)
+
+
+def _silent_events(spec: Spec) -> Iterator[str]:
+    lists: list[tuple[str, list[Policy]]] = [("spec.policies", spec.policies)]
+    lists += [(f"spec.tasks[{place}].policies", task.policies) for place, task in enumerate(spec.tasks)]
+    for path, policies in lists:
+        for place, policy in enumerate(policies):
+            if "JobUpdated" in policy.named:
+                yield f"{path}[{place}].event: JobUpdated is never raised"
+            if "PodPending" in policy.named and not policy.timeout:
+                yield f"{path}[{place}].timeout: PodPending needs one: every pod is pending for a moment"
+
+
+def _long_lists(manifest: Obj, spec: Spec) -> Iterator[str]:
+    if "svc" not in spec.plugins:
+        return
+    scene = scene_of(manifest, spec)
+    for task in spec.tasks:
+        if not fits_a_variable(scene, task):
+            yield (
+                f"spec.plugins[svc]: the list of {task.name}'s hosts is too long for a variable: it is in "
+                f"/etc/volcano alone, and VC_{task.name.upper().replace('-', '_')}_HOSTS is not set"
+            )

@@ -1,0 +1,256 @@
+"""What a Job owns besides its pods: PodGroups, the objects of its plugins, and claims; and the claims it waits for.
+
+Every child carries the digest of what it shows, so that a change of the spec is seen in it, and a label and a
+controller reference that say whose it is. Nothing of somebody else is ever taken over.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from shoal.dialects.dialect import Awaited, Child, Kin
+from shoal.dialects.gang_backends import volcano
+from shoal.dialects.gang_backends.volcano import standing
+from shoal.dialects.gangs import ELASTIC, GIVE_BACK_WHY, POD_GROUP, asked_back
+from shoal.dialects.gangs import definitions as gang_definitions
+from shoal.dialects.volcano import names
+from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
+from shoal.dialects.volcano.plugins.pods import Scene
+from shoal.dialects.volcano.pod_groups import Gangs, gangs
+from shoal.dialects.volcano.spec import Spec, seconds_of, spec_of
+from shoal.engine import Apply, CompanionRef, Group, GroupRef, Seen, Target
+from shoal.engine.policies import Companion, Giving, GroupPlan, Life
+from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
+from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
+from shoal.kube.owners import is_controlled_by
+from shoal.kube.patching.json_values import clone
+
+PART = "shoal.dev/part"  # on a companion: which one it is
+SERVICE_PART, HOSTS, KEYS, HEAD = "svc", "hosts", "ssh", "ray-head"
+_KINDS = {SERVICE_PART: SERVICE, HOSTS: CONFIG_MAP, KEYS: SECRET, HEAD: SERVICE}
+_CLAIM = "claim-"
+_OURS = names.JOB_NAME  # as a selector: whatever has the label
+
+
+# --- which there are -----------------------------------------------------------------------------------------------
+
+
+def group_plans(spec: Spec) -> tuple[GroupPlan, ...]:
+    wanted = gangs(spec, job="", uid="")
+    return tuple(
+        GroupPlan(
+            key,
+            _digest({**volcano.spec(gang), **({ELASTIC: True} if gang.is_elastic else {})}),
+            frozenset(part.role for part in gang.parts) if len(wanted) > 1 else frozenset(),
+            Giving(gang.least, gang.least_of_roles) if gang.is_elastic else None,
+        )
+        for key, gang in wanted.items()
+    )
+
+
+def companions(spec: Spec, scene: Scene) -> tuple[Companion, ...]:
+    """Plugin objects live until the job ends, claims until somebody deletes the job."""
+    parts = [part for part in _KINDS if _is_wanted(part, spec)]
+    made = [Companion(part, life=Life.UNTIL_END, digest=_digest(_content(part, scene, is_new=False))) for part in parts]
+    made += [
+        Companion(f"{_CLAIM}{place}", life=Life.UNTIL_DELETED, digest="claim", write_back=True)
+        for place in _claimed(spec)
+    ]
+    return tuple(made)
+
+
+def _is_wanted(part: str, spec: Spec) -> bool:
+    plugin = {SERVICE_PART: "svc", HOSTS: "svc", KEYS: "ssh", HEAD: "ray"}[part]
+    return plugin in spec.plugins
+
+
+def _claimed(spec: Spec) -> list[int]:
+    """The places of volumes whose claims we make."""
+    return [place for place, volume in enumerate(spec.volumes) if volume.volume_claim is not None]
+
+
+def _digest(content: Any) -> str:
+    return blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+# --- how they look -------------------------------------------------------------------------------------------------
+
+
+def dress(manifest: Obj, apply: Apply, is_new: bool) -> Obj:
+    """A group or companion; of one that is there, what has to be changed."""
+    spec, target = spec_of(manifest), apply.target
+    kind, name = place(manifest, target)
+    metadata: Obj = {
+        "name": name,
+        "namespace": namespace_of(manifest),
+        "labels": {names.JOB_NAME: name_of(manifest), names.JOB_NAMESPACE: namespace_of(manifest)},
+        "annotations": {names.DIGEST: apply.digest},
+        "ownerReferences": [reference(manifest)],
+    }
+    if isinstance(target, GroupRef):
+        metadata["labels"] = {**labels_of(manifest), **metadata["labels"]}
+        copied = {k: v for k, v in annotations_of(manifest).items() if not _is_private(k)}
+        gang = gangs(spec, job="", uid="")[target.key]
+        metadata["annotations"] = {**copied, **metadata["annotations"], names.STAGE: target.key}
+        if gang.is_elastic or not is_new:
+            metadata["annotations"][ELASTIC] = "true" if gang.is_elastic else None
+        content: Obj = {"spec": volcano.spec(gang)}
+    else:
+        assert isinstance(target, CompanionRef)
+        metadata["annotations"][PART] = target.name
+        content = _dressed(target.name, manifest, spec, is_new=is_new)
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **content}
+
+
+def _dressed(part: str, manifest: Obj, spec: Spec, *, is_new: bool) -> Obj:
+    if part.startswith(_CLAIM):
+        wanted = spec.volumes[int(part.removeprefix(_CLAIM))].volume_claim
+        return {"spec": clone(wanted)} if is_new else {}
+    return _content(part, scene_of(manifest, spec), is_new=is_new)
+
+
+def _content(part: str, scene: Scene, *, is_new: bool) -> Obj:
+    flags = asked_for(scene.spec)
+    if part == SERVICE_PART:
+        return svc.service(scene, flags["svc"])
+    if part == HOSTS:
+        return svc.config(scene)
+    if part == HEAD:
+        return ray.service(scene, flags["ray"])
+    return ssh.secret(scene, flags["ssh"], is_new=is_new)
+
+
+def _is_private(annotation: str) -> bool:
+    """Bookkeeping of ours and of kubectl says nothing about a group."""
+    return annotation.startswith(("shoal.dev/", "kubectl.kubernetes.io/"))
+
+
+def scene_of(manifest: Obj, spec: Spec) -> Scene:
+    return Scene(name_of(manifest), namespace_of(manifest), spec)
+
+
+def reference(manifest: Obj) -> Obj:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "Job",
+        "name": name_of(manifest),
+        "uid": uid_of(manifest),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def place(manifest: Obj, target: Target) -> tuple[Kind, str]:
+    job = name_of(manifest)
+    if isinstance(target, GroupRef):
+        return POD_GROUP, names.group_name(job, uid_of(manifest), target.key)
+    assert isinstance(target, CompanionRef)
+    part = target.name
+    if part.startswith(_CLAIM):
+        number = int(part.removeprefix(_CLAIM))
+        return PERSISTENT_VOLUME_CLAIM, names.claim_name(job, uid_of(manifest), number)
+    named = {SERVICE_PART: job, HOSTS: svc.config_name(job), KEYS: ssh.secret_name(job), HEAD: ray.service_name(job)}
+    return _KINDS[part], named[part]
+
+
+def trouble(target: Target) -> str:
+    if isinstance(target, GroupRef):
+        return "PodGroupError"
+    claims = isinstance(target, CompanionRef) and target.name.startswith(_CLAIM)
+    return "PVCError" if claims else "PluginError"
+
+
+# --- recognising ---------------------------------------------------------------------------------------------------
+
+
+def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[CompanionRef, Seen] | None:
+    """A child beside its job; None where it is no child of this job, or no group or companion."""
+    if not is_controlled_by(obj, manifest):
+        return None
+    notes = annotations_of(obj)
+    digest = notes.get(names.DIGEST, "")
+    if names.STAGE in notes:
+        key, seen = notes[names.STAGE], standing(obj)
+        group = Group(
+            uid_of(obj),
+            key,
+            digest,
+            admitted=seen.admitted,
+            unknown=seen.broken,
+            leaving=is_leaving(obj),
+            asked=asked_back(obj),
+            because=notes.get(GIVE_BACK_WHY, ""),
+            obstacle=seen.reason,
+            obstacle_text=seen.why,
+        )
+        return GroupRef(key), group
+    if PART in notes:
+        return CompanionRef(notes[PART]), Seen(uid_of(obj), digest, leaving=is_leaving(obj))
+    return None
+
+
+def waits(group: Obj) -> str:
+    """Why a group is not let in, as its scheduler says it."""
+    return standing(group).why.rstrip(".")
+
+
+def gangs_of(manifest: Obj) -> Gangs:
+    """What the stages of a Job need placed together, for whoever places it. How long a gang may wait is an annotation
+    that its original reads too."""
+    patience = annotations_of(manifest).get(names.SLA_WAITING) or ""
+    try:
+        seconds = math.ceil(seconds_of(patience)) if patience else None
+    except ValueError:
+        seconds = None
+    labels = labels_of(manifest)
+    job, uid = name_of(manifest), uid_of(manifest)
+    return gangs(spec_of(manifest), job=job, uid=uid, patience_seconds=seconds, labels=labels)
+
+
+def awaits(manifest: Obj) -> tuple[Awaited, ...]:
+    """Claims that somebody else has to make."""
+    return tuple(
+        Awaited(PERSISTENT_VOLUME_CLAIM, name, claim_key(name)) for name in claims_of_others(spec_of(manifest))
+    )
+
+
+def claims_of_others(spec: Spec) -> list[str]:
+    found = [volume.volume_claim_name for volume in spec.volumes if volume.volume_claim is None]
+    return list(dict.fromkeys(found))
+
+
+def claim_key(name: str) -> str:
+    return f"claim:{name}"
+
+
+def controlled(spec: Spec, job: str, uid: str) -> Mapping[str, str]:
+    """What a status lists as controlled: plugins, and claims."""
+    found = {f"plugin-{name}": name for name in spec.plugins}
+    for number, volume in enumerate(spec.volumes):
+        name = volume.volume_claim_name if volume.volume_claim is None else names.claim_name(job, uid, number)
+        found[f"volume-pvc-{name}"] = name
+    return found
+
+
+KIN = Kin(
+    children=(
+        Child(POD_GROUP, _OURS),
+        Child(SERVICE, _OURS),
+        Child(CONFIG_MAP, _OURS),
+        Child(SECRET, _OURS),
+        Child(PERSISTENT_VOLUME_CLAIM),
+    ),
+    dress=dress,
+    place=place,
+    recognise=recognise,
+    trouble=trouble,
+    awaits=awaits,
+    definitions=gang_definitions,
+    group=POD_GROUP,
+    waits=waits,
+    gangs=gangs_of,
+)

@@ -1,0 +1,65 @@
+"""The CustomResourceDefinition of Job, made from the models of its spec and status."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import cache
+
+import msgspec
+
+from shoal.dialects.crd_schema import definition, structural
+from shoal.dialects.volcano.names import GROUP, VERSION
+from shoal.dialects.volcano.spec import Spec
+from shoal.dialects.volcano.status_types import Status
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+from shoal.kube.structural_schema import kinds_of
+
+_COLUMNS: tuple[Obj, ...] = (
+    {"name": "STATUS", "type": "string", "jsonPath": ".status.state.phase", "description": "What the Job does now"},
+    {"name": "minAvailable", "type": "integer", "jsonPath": ".status.minAvailable"},
+    {"name": "RUNNINGS", "type": "integer", "jsonPath": ".status.running"},
+    {"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    {"name": "QUEUE", "type": "string", "jsonPath": ".spec.queue", "priority": 1},
+)
+
+
+def crd() -> Obj:
+    """The definition, a fresh copy each time."""
+    return deepcopy(_crd())
+
+
+@cache
+def kind() -> Kind:
+    (served,) = kinds_of(_crd())
+    return served
+
+
+@cache
+def _crd() -> Obj:
+    return definition(
+        _openapi(),
+        group=GROUP,
+        version=VERSION,
+        names={
+            "kind": "Job",
+            "listKind": "JobList",
+            "plural": "jobs",
+            "singular": "job",
+            "shortNames": ["vcjob", "vj"],
+        },
+        columns=_COLUMNS,
+    )
+
+
+@cache
+def _openapi() -> Obj:
+    """Without defaults: what is left out means different things at creation and later, so admission fills it in."""
+    return {
+        "type": "object",
+        "description": "Tasks of pods that are placed together, with policies for what happens to them",
+        "properties": {
+            "spec": structural(Spec.model_json_schema(by_alias=True), defaults=False),
+            "status": structural(msgspec.json.schema(Status), defaults=False),
+        },
+    }
