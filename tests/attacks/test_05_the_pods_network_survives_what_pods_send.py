@@ -14,14 +14,14 @@ import pytest
 
 from kit.asking import answer_becomes
 from kit.sandboxes import Place, Pod, opened
-from shoal.node.capabilities import what_is_allowed
-from shoal.node.sandbox import fabric, fault_log, weaving
+from shoal.node.host_checks import what_is_allowed
+from shoal.node.sandbox import fault_log, network_client, network_process
 from shoal.node.sandbox.connection_limits import CONNECTIONS_PER_POD
+from shoal.node.sandbox.egress_inside import LEAVING_PORT, PROXY_PORT
 from shoal.node.sandbox.fault_log import FaultLog
-from shoal.node.sandbox.front import LEAVING_PORT, PROXY_PORT
-from shoal.node.sandbox.keepers import GATEWAY
-from shoal.node.sandbox.kept import until_gone
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
+from shoal.node.sandbox.sandbox_manager import GATEWAY
+from shoal.node.sandbox.shim_client import until_gone
 
 pytestmark = [
     pytest.mark.processes,
@@ -101,7 +101,7 @@ async def tunnel(pod: Pod, target: str, *, name: str = "tunnel.0") -> str:
     return pod.logged(name)
 
 
-def faults(place: Place, log: str = fabric.LOG) -> list[str]:
+def faults(place: Place, log: str = network_process.LOG) -> list[str]:
     path = place.root / "sandboxes" / log
     return [line.split(" ", 2)[2] for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -287,17 +287,17 @@ def test_faults_are_counted_and_their_file_is_bounded(tmp_path: Path, monkeypatc
 async def test_a_network_process_that_does_not_answer_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    monkeypatch.setattr(weaving, "PING_SECONDS", 0.01)
+    monkeypatch.setattr(network_client, "PING_SECONDS", 0.01)
     async with opened(tmp_path, Network.ISOLATED) as place:
         good = await server(place)
         client = await place.pod("client")
         service = (place.service_address(1), 80)
         await place.keepers.serve({service: ((good.ip, 9000),)})
         hung = place.keepers.fabric.pid
-        monkeypatch.setattr(weaving, "ANSWER_SECONDS", 0.5)
+        monkeypatch.setattr(network_client, "ANSWER_SECONDS", 0.5)
         os.kill(hung if which == "network process" else child_of(hung), signal.SIGSTOP)
         await until_gone([hung])
-        monkeypatch.setattr(weaving, "ANSWER_SECONDS", 999)
+        monkeypatch.setattr(network_client, "ANSWER_SECONDS", 999)
         await place.keepers.serve({service: ((good.ip, 9000),)})
 
         assert place.keepers.fabric.pid != hung

@@ -19,11 +19,11 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 from shoal.node import volumes
-from shoal.node.capabilities import what_is_allowed
+from shoal.node.checkpoint import PodFolder
 from shoal.node.environment import Surroundings
-from shoal.node.records import PodFolder
-from shoal.node.references import NotThere
-from shoal.node.sandbox.port import Exited, Mount, Network
+from shoal.node.host_checks import what_is_allowed
+from shoal.node.pod_references import NotThere
+from shoal.node.sandbox.interface import Exited, Mount, Network
 from shoal.node.volumes import Prepared, mounts_for, prepare
 
 STRANGER = 1234

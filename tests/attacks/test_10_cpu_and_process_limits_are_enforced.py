@@ -14,11 +14,11 @@ from shoal.cli.config import load
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-from shoal.node import capabilities
-from shoal.node.capabilities import Finding
+from shoal.node import host_checks
+from shoal.node.host_checks import Finding
 from shoal.node.sandbox import cgroups
 from shoal.node.sandbox.cgroups import Group, Limits
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
 
 pytestmark = pytest.mark.processes
 
@@ -196,7 +196,7 @@ def test_the_second_version_limits_processes_per_pod_and_the_rest_per_process(
 def test_what_is_not_enforced_is_said_with_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     words = {"memory": "memory control groups below /x", "cpu": "/x does not hand cpu on", "pids": "none here"}
     monkeypatch.setattr(cgroups, "find", lambda: (cgroups.Place(2, {"memory": "/x"}), words))
-    found = {finding.name: finding for finding in capabilities.survey()}
+    found = {finding.name: finding for finding in host_checks.survey()}
 
     assert [found[name] for name in ("memory limits", "cpu limits", "process limits")] == [
         Finding("memory limits", True, "memory control groups below /x"),

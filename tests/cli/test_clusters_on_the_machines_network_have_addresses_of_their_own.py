@@ -13,7 +13,7 @@ from shoal.cli.hosting import _stored
 from shoal.cli.loopback import PAIRS, Ranges, RecordUnreadable, pair, taken
 from shoal.kube.kinds import POD, SERVICE
 from shoal.kube.objects import Obj
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
 
 SHARED = "another cluster uses the same loopback addresses"
 

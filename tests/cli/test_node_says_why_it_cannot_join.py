@@ -19,7 +19,7 @@ from shoal.kube.kinds import LEASE, NODE
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339_micro
 from shoal.node.identity import Identity
-from shoal.node.machine import node_object
+from shoal.node.node_object import node_object
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

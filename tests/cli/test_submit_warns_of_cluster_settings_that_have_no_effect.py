@@ -9,7 +9,7 @@ import pytest
 from shoal.cli.config import load
 from shoal.cli.hosting import HostConfig
 from shoal.cli.project import warn_of_settings
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
 
 GPUS = {"nvidia.com/gpu": "4"}
 

@@ -8,7 +8,7 @@ import yaml
 
 from kit.elastic_group import EXAMPLE
 from shoal.cli.config import load
-from shoal.node.sandbox.port import Mount
+from shoal.node.sandbox.interface import Mount
 
 CONFIG = load(EXAMPLE / "shoal.yaml")
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from shoal.node.sandbox.port import (
+from shoal.node.sandbox.interface import (
     Exited,
     KeeperLost,
     LostSandbox,

@@ -18,7 +18,7 @@ from shoal.kube.objects import Obj, name_of
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
 from shoal.node.inotify import FolderWatch
-from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.sandbox_manager import Keepers
 
 COUNT = 3
 NOTE = 'echo "$HOSTNAME" >> /notes/started; '

@@ -13,9 +13,9 @@ from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
-from shoal.node.lifecycle import BackOff
-from shoal.node.machine import Machine
-from shoal.node.sandbox.port import Sandboxes
+from shoal.node.node_object import Machine
+from shoal.node.pod_lifecycle import BackOff
+from shoal.node.sandbox.interface import Sandboxes
 
 NODE_NAME = "n1"
 T0 = 1_900_000_000.0

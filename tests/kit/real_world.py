@@ -20,7 +20,7 @@ from shoal.cli.hosting import HostConfig, Hosted, running
 from shoal.dialects.framework import settings
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
 from shoal.operator.jobs import JobLoop
 
 

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from shoal.node.sandbox import cgroups, family
-from shoal.node.sandbox.keepers import Keepers
-from shoal.node.sandbox.kept import KeptSandbox, until_gone
-from shoal.node.sandbox.port import Mount, Network, ProcessSpec, SandboxSpec
+from shoal.node.sandbox import cgroups, proctree
+from shoal.node.sandbox.interface import Mount, Network, ProcessSpec, SandboxSpec
+from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.shim_client import KeptSandbox, until_gone
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LONGEST_DEATH_SECONDS = 120
@@ -187,11 +187,11 @@ def left_running(folder: Path) -> list[str]:
     """Living processes that were started for the sandboxes in this folder."""
     sandboxes = {path.name for path in folder.iterdir() if path.is_dir()}
     found = []
-    for pid in family.everyone():
-        seen = family.stat(pid)
+    for pid in proctree.everyone():
+        seen = proctree.stat(pid)
         if seen is None or not seen.is_alive or pid == os.getpid():
             continue
-        if str(folder) in _command(pid).split("\0") or family.mark(pid).partition("/")[0] in sandboxes:
+        if str(folder) in _command(pid).split("\0") or proctree.mark(pid).partition("/")[0] in sandboxes:
             found.append(f"{pid} {_command(pid)}")
     return found
 

@@ -13,7 +13,7 @@ from kit.shore import ended, log_of, own_node, pod, reached
 from shoal.kube import kinds
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import LEASE, POD, SERVICE
-from shoal.node.kubelet.callers import TOKEN_REVIEW
+from shoal.node.kubelet_api.authorization import TOKEN_REVIEW
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 

@@ -21,7 +21,7 @@ from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj
-from shoal.node.kubelet.callers import ACCESS_REVIEW, Caller, access_review
+from shoal.node.kubelet_api.authorization import ACCESS_REVIEW, Caller, access_review
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 

@@ -21,7 +21,7 @@ from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, SECRET
 from shoal.node.identity import review_self
-from shoal.node.rights import NEEDS
+from shoal.node.rbac import NEEDS
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 

@@ -13,7 +13,7 @@ import pytest
 from kit.pods import config
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.node.config import NodeConfig
-from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.sandbox_manager import Keepers
 
 
 @pytest.fixture

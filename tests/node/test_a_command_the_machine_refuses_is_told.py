@@ -9,7 +9,7 @@ import pytest
 
 from shoal.cluster.client import ExecRequest, Streams
 from shoal.kube.errors import ApiError
-from shoal.node.services import Services
+from shoal.node.node_api import Services
 
 POD = {
     "metadata": {"name": "p", "namespace": "default", "uid": "u"},

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.sandbox import kept
-from shoal.node.sandbox.kept import remove_folder
+from shoal.node.sandbox import shim_client
+from shoal.node.sandbox.shim_client import remove_folder
 
 
 @pytest.fixture
@@ -85,6 +85,6 @@ def test_a_link_put_there_just_after_the_look_leads_nowhere(
         def __getattr__(self, name: str) -> object:
             return getattr(os, name)
 
-    monkeypatch.setattr(kept, "os", System())
+    monkeypatch.setattr(shim_client, "os", System())
     remove_folder(folder)
     assert precious.read_text() == "three years"

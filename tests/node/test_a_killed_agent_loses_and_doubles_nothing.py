@@ -17,7 +17,7 @@ from kit.node_day import begin, check, the_day
 from kit.pods import config, running_agent
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.node.agent import Agent
-from shoal.node.records import PodFolder
+from shoal.node.checkpoint import PodFolder
 
 PARTS = 4
 PATIENCE_SECONDS = 120  # for a day of milliseconds, so that a machine at its limit fails nobody

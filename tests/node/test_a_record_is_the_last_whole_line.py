@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.records import MOST_BYTES, RECORD, Outcome, PodFolder, PodRecord, new_record
+from shoal.node.checkpoint import MOST_BYTES, RECORD, Outcome, PodFolder, PodRecord, new_record
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u1"}, "spec": {"containers": [{"name": "main"}]}}
 

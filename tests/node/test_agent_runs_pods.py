@@ -15,9 +15,9 @@ from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
 from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.node.checkpoint import PodFolder, PodRecord
 from shoal.node.images import read_images
-from shoal.node.lifecycle import BackOff
-from shoal.node.records import PodFolder, PodRecord
+from shoal.node.pod_lifecycle import BackOff
 
 
 async def run(cluster: EmbeddedCluster, obj: Obj) -> Obj:

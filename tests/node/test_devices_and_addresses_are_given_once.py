@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from kit.pods import container, machine, pod
 from shoal.kube.objects import Obj
-from shoal.node.addresses import NoAddressLeft, next_address, part_of
 from shoal.node.admission import refusal
+from shoal.node.checkpoint import Outcome
 from shoal.node.gpus import Gpu, assign, visible
-from shoal.node.machine import capacity_of, devices_of, share_of
-from shoal.node.records import Outcome
+from shoal.node.ipam import NoAddressLeft, next_address, part_of
+from shoal.node.node_object import capacity_of, devices_of, share_of
 from shoal.scheduling.requests import requests_of
 
 

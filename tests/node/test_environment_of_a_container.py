@@ -13,7 +13,7 @@ from kit.pods import container, pod, stored
 from shoal.kube.kinds import CONFIG_MAP, SECRET
 from shoal.kube.objects import Key, Obj
 from shoal.node.environment import Surroundings, command_line, declared, environment, expand
-from shoal.node.references import Lookup, NotThere, Reference
+from shoal.node.pod_references import Lookup, NotThere, Reference
 
 MAP = {"data": {"A": "a", "not a name": "x"}, "binaryData": {"B": base64.b64encode(b"b").decode()}}
 HIDDEN = {"data": {"K": base64.b64encode(b"k").decode()}}

@@ -16,11 +16,11 @@ from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CL
 from shoal.kube.objects import Key, Obj
 from shoal.node import volumes
 from shoal.node.atomic_files import write_all
-from shoal.node.contents import File, Files, files_of
+from shoal.node.checkpoint import PodFolder
 from shoal.node.environment import Surroundings
-from shoal.node.records import PodFolder
-from shoal.node.references import Lookup, NotThere, Reference, references_of
-from shoal.node.sandbox.port import Mount
+from shoal.node.pod_references import Lookup, NotThere, Reference, references_of
+from shoal.node.sandbox.interface import Mount
+from shoal.node.volume_files import File, Files, files_of
 from shoal.node.volumes import Prepared, mounts_for, prepare
 
 OBJECTS: dict[Reference, Obj] = {

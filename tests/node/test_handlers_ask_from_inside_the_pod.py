@@ -11,7 +11,7 @@ import pytest
 
 from kit.fake_sandbox import FakeExecution
 from kit.pods import container, pod
-from shoal.node.handlers import ask
+from shoal.node.probe_handlers import ask
 
 PATIENCE_SECONDS = 99.0
 

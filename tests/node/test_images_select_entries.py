@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shoal.node.images import Images, ImagesInvalid, read_images
-from shoal.node.sandbox.port import Mount
+from shoal.node.sandbox.interface import Mount
 
 BASE = Path("/home/me")
 

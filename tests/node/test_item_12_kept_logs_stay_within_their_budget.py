@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from shoal.node.checkpoint import Ended, JobReference, PodFolder, PodRecord, job_of
 from shoal.node.log_archive import Budget, LogArchive, archived
-from shoal.node.records import Ended, JobReference, PodFolder, PodRecord, job_of
 
 KIB = 1 << 10
 

@@ -8,7 +8,8 @@ import pytest
 
 from kit.pods import T0, container, pod, stored
 from shoal.kube.objects import Obj
-from shoal.node.lifecycle import (
+from shoal.node.checkpoint import ContainerRecord, Ended, Outcome, PodRecord, Run, Stopping, new_record
+from shoal.node.pod_lifecycle import (
     BackOff,
     BeginStop,
     Condemn,
@@ -21,7 +22,6 @@ from shoal.node.lifecycle import (
     Waiting,
     decide,
 )
-from shoal.node.records import ContainerRecord, Ended, Outcome, PodRecord, Run, Stopping, new_record
 
 GRACE = 30.0
 STOPPED = "Pod is being stopped"

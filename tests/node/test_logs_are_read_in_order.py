@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from shoal.cluster.client import LogOptions
 from shoal.kube.errors import ApiError
-from shoal.node.logs import LogTrail, read_log
-from shoal.node.sandbox.logfile import LogFile, Stream
+from shoal.node.log_reader import LogTrail, read_log
+from shoal.node.sandbox.cri_log import LogFile, Stream
 
 NOW = datetime(2030, 1, 1, 12, 0, 30, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kit.pods import container, pod
 from shoal.kube.objects import Obj
-from shoal.node.naming import rewrite
-from shoal.node.resolving import (
+from shoal.node.hosts_files import rewrite
+from shoal.node.service_names import (
     directory,
     hostname_of,
     hosts_file,

@@ -16,7 +16,7 @@ from shoal.kube.times import rfc3339_micro
 from shoal.node.agent import Agent
 from shoal.node.config import split
 from shoal.node.heartbeat import NodeRefused
-from shoal.node.host import Host
+from shoal.node.shared_state import Host
 
 
 async def test_the_node_says_what_it_has(cluster: EmbeddedCluster, tmp_path: Path) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from shoal.kube.objects import Obj
-from shoal.node.kubelet.callers import NO_SECONDS, YES_SECONDS, Caller, Callers, Forbidden, Unknown, access_review
+from shoal.node.kubelet_api.authorization import (
+    NO_SECONDS,
+    YES_SECONDS,
+    Caller,
+    Callers,
+    Forbidden,
+    Unknown,
+    access_review,
+)
 
 CERTIFICATE = {"subject": ((("organizationName", "ops"),), (("commonName", "alice"),))}
 ALICE = Caller("alice", ("ops", "system:authenticated"))

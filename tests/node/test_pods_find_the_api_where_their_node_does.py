@@ -8,7 +8,7 @@ from typing import Any
 from kit.fake_sandbox import FakeSandboxes
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import SERVICE
-from shoal.node.naming import Names
+from shoal.node.hosts_files import Names
 
 PORTS = [{"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"}]
 

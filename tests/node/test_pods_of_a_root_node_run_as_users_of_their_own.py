@@ -9,11 +9,11 @@ import pytest
 
 from kit.pods import config, container, pod, stored
 from shoal.kube.objects import Obj
+from shoal.node.checkpoint import PodFolder, new_record
 from shoal.node.config import Confinement
+from shoal.node.container_spec import CannotStart, Premises, process_spec
 from shoal.node.pod_user import COUNT, FIRST, chosen_user, own_user
-from shoal.node.preparing import CannotStart, Premises, process_spec
-from shoal.node.records import PodFolder, new_record
-from shoal.node.sandbox.port import ProcessSpec
+from shoal.node.sandbox.interface import ProcessSpec
 
 FREE = FIRST - 1  # a number that no account has
 

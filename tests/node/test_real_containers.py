@@ -18,7 +18,7 @@ from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VO
 from shoal.kube.objects import Obj
 from shoal.node.agent import Agent
 from shoal.node.config import NodeConfig
-from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.sandbox_manager import Keepers
 
 pytestmark = pytest.mark.processes
 

@@ -20,7 +20,7 @@ from kit.pods import is_gone, phase_is, running_agent, wait_for_pod
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, name_of
-from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.sandbox_manager import Keepers
 
 pytestmark = pytest.mark.processes
 

@@ -19,8 +19,8 @@ from shoal.kube.conditions import is_true
 from shoal.kube.kinds import ENDPOINT_SLICE, POD, SERVICE
 from shoal.kube.objects import Obj
 from shoal.node.config import NodeConfig
-from shoal.node.sandbox.keepers import Keepers
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
+from shoal.node.sandbox.sandbox_manager import Keepers
 from shoal.operator.loops import run_all
 from shoal.operator.standard import standard_loops
 

@@ -13,7 +13,7 @@ from shoal.kube.kinds import EVENT, POD, SECRET
 from shoal.kube.objects import Obj
 from shoal.logs import KeyValues
 from shoal.node.config import NodeConfig
-from shoal.node.sandbox.keepers import Keepers
+from shoal.node.sandbox.sandbox_manager import Keepers
 
 pytestmark = pytest.mark.processes
 

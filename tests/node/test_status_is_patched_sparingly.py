@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.node.publishing import status_patch
+from shoal.node.status_manager import status_patch
 
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": "t1"}
 UNREADY = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": "t0"}

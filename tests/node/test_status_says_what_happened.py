@@ -8,9 +8,9 @@ import pytest
 
 from kit.pods import T0, container, pod, stored
 from shoal.kube.objects import Obj
-from shoal.node.lifecycle import BackOff, Situation, Waiting
-from shoal.node.records import ContainerRecord, Ended, Outcome, PodRecord, Run, new_record
-from shoal.node.status import Place, pod_status
+from shoal.node.checkpoint import ContainerRecord, Ended, Outcome, PodRecord, Run, new_record
+from shoal.node.pod_lifecycle import BackOff, Situation, Waiting
+from shoal.node.pod_status import Place, pod_status
 
 AT = "2030-03-17T17:46:40Z"
 LATER = "2030-03-17T17:46:45Z"

@@ -11,10 +11,10 @@ from kit.pods import T0, pod, stored
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339
-from shoal.node.accounts import Accounts, Issued, Wish
-from shoal.node.contents import File, files_of
 from shoal.node.environment import Surroundings
-from shoal.node.references import Lookup, NotThere
+from shoal.node.pod_references import Lookup, NotThere
+from shoal.node.service_account_tokens import Accounts, Issued, Wish
+from shoal.node.volume_files import File, files_of
 
 SOURCE = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}
 VOLUME = {"name": "access", "projected": {"defaultMode": 0o600, "sources": [SOURCE]}}

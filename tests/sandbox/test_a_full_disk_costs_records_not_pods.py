@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.sandbox import journal
-from shoal.node.sandbox.logfile import LogFile
+from shoal.node.sandbox import shim_journal
+from shoal.node.sandbox.cri_log import LogFile
 
 HEAD = {"spec": {"id": "u1"}, "keeper": 1, "keeper_start": 2, "boot": "b"}
 
 
 def test_a_torn_fact_is_skipped_and_the_next_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = journal.Journal(str(tmp_path))
+    record = shim_journal.Journal(str(tmp_path))
     record.note("sandbox", **HEAD)
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:10]))
@@ -24,8 +24,8 @@ def test_a_torn_fact_is_skipped_and_the_next_one_counts(tmp_path: Path, monkeypa
     record.note_if_possible("exited", process="main.0", at=1.0)
     monkeypatch.undo()
     record.note("intent", process="main.1", at=2.0)
-    assert (refused.value.errno, refused.value.filename) == (errno.ENOSPC, journal.NAME)
-    read = journal.read(str(tmp_path))
+    assert (refused.value.errno, refused.value.filename) == (errno.ENOSPC, shim_journal.NAME)
+    read = shim_journal.read(str(tmp_path))
     assert read is not None
     assert set(read.processes) == {"main.1"}
 

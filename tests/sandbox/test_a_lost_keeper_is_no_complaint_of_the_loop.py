@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.sandbox.kept import KeptSandbox
+from shoal.node.sandbox.shim_client import KeptSandbox
 
 TURNS = range(6)  # of the loop after the keeper's death: whatever it has got round to when it stops
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from kit.sandboxes import Place, folder_mount
-from shoal.node.sandbox import family, launching
-from shoal.node.sandbox.charge import Charge
-from shoal.node.sandbox.journal import Journal
-from shoal.node.sandbox.port import Exited, ProcessState, Started
+from shoal.node.sandbox import child_exec, proctree
+from shoal.node.sandbox.interface import Exited, ProcessState, Started
+from shoal.node.sandbox.process import Charge
+from shoal.node.sandbox.shim_journal import Journal
 
 pytestmark = pytest.mark.processes
 
@@ -170,7 +170,7 @@ def waited_for_first(folder: Path, *argv: str) -> tuple[Charge, list[Charge]]:
     charge = Charge(process, sandbox="pod", journal=Journal(str(folder)), loop=UnwatchedLoop())  # type: ignore[arg-type]
     told: list[Charge] = []
     charge.tell = told.append
-    launching.note_keeper()
+    child_exec.note_keeper()
     charge.start(SimpleNamespace(usual_mounts=lambda: None), scratch="", group=None)  # type: ignore[arg-type]
     _, status = os.waitpid(charge.pid, 0)
     charge.mark_ended(status)
@@ -193,7 +193,7 @@ def test_nothing_ends_before_it_starts_though_the_child_was_waited_for_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "time", count(1.0).__next__)
-    monkeypatch.setattr(family, "start_time", lambda _: 4711)  # of whoever has the pid by now
+    monkeypatch.setattr(proctree, "start_time", lambda _: 4711)  # of whoever has the pid by now
     charge, _ = waited_for_first(tmp_path, "/bin/true")
     charge.finish()
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kit.sandboxes import Place, Pod
-from shoal.node.sandbox.beside import Executions
-from shoal.node.sandbox.port import Execution, Mount
+from shoal.node.sandbox.exec_sessions import Executions
+from shoal.node.sandbox.interface import Execution, Mount
 
 pytestmark = pytest.mark.processes
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from shoal.node.sandbox import wire
-from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox import messages
+from shoal.node.sandbox.rpc import Conversation
 
 
 async def test_a_handler_that_raises_ends_the_conversation() -> None:
@@ -21,11 +21,11 @@ async def test_a_handler_that_raises_ends_the_conversation() -> None:
     def confused(message: dict[str, Any], _: list[int]) -> None:
         raise KeyError(message["event"])
 
-    conversation = Conversation(wire.Channel(ours), on_message=confused, on_closed=closed.set)
+    conversation = Conversation(messages.Channel(ours), on_message=confused, on_closed=closed.set)
     question = asyncio.create_task(conversation.ask({"do": "anything"}))
     await asyncio.sleep(0)
-    wire.Channel(theirs).send({"event": "from another version"})
-    with pytest.raises(wire.Closed):
+    messages.Channel(theirs).send({"event": "from another version"})
+    with pytest.raises(messages.Closed):
         await asyncio.wait_for(question, 30)
     await asyncio.wait_for(closed.wait(), 30)
     assert [str(context["exception"]) for context in loud] == ["'from another version'"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from shoal.node.sandbox import wire
-from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox import messages
+from shoal.node.sandbox.rpc import Conversation
 
 
 class Talk:
@@ -21,9 +21,9 @@ class Talk:
         ours, theirs = socket.socketpair()
         self.heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.ours = Conversation(
-            wire.Channel(ours), on_message=lambda message, _: self.heard.put_nowait(message), on_closed=lambda: None
+            messages.Channel(ours), on_message=lambda message, _: self.heard.put_nowait(message), on_closed=lambda: None
         )
-        self.theirs = wire.Channel(theirs)
+        self.theirs = messages.Channel(theirs)
         self.reading, self.sent = os.pipe()
         os.set_blocking(self.reading, False)
 
@@ -70,6 +70,6 @@ async def test_an_answer_that_came_just_before_the_asker_gave_up_is_closed_too(t
 
 async def test_what_is_sent_after_the_end_is_closed(talk: Talk) -> None:
     talk.ours.close()
-    with pytest.raises(wire.Closed):
+    with pytest.raises(messages.Closed):
         talk.ours.send({"do": "anything"}, (talk.sent,))
     assert talk.is_closed()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shoal.node.logs import LogTrail, Wording
-from shoal.node.sandbox.logfile import LogFile, Stream
+from shoal.node.log_reader import LogTrail, Wording
+from shoal.node.sandbox.cri_log import LogFile, Stream
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from kit.sandboxes import Place
-from shoal.node.sandbox.kept import until_gone
+from shoal.node.sandbox.shim_client import until_gone
 
 pytestmark = pytest.mark.processes
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.node.sandbox import wire
-from shoal.node.sandbox.conversing import Conversation
+from shoal.node.sandbox import messages as wire
+from shoal.node.sandbox.rpc import Conversation
 
 texts = st.text(max_size=50)
 messages = st.dictionaries(texts, st.one_of(texts, st.integers(), st.lists(texts, max_size=3)), max_size=4)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.sandboxes import Place, folder_mount
-from shoal.node.sandbox.port import Exited, Mount
+from shoal.node.sandbox.interface import Exited, Mount
 
 pytestmark = pytest.mark.processes
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kit.sandboxes import Place
-from shoal.node.sandbox.logfile import MOST_BYTES_IN_A_PART, LogFile, Stream, timestamp
+from shoal.node.sandbox.cri_log import MOST_BYTES_IN_A_PART, LogFile, Stream, timestamp
 
 LINE = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 

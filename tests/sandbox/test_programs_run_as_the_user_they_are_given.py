@@ -7,7 +7,7 @@ import os
 import pytest
 
 from kit.sandboxes import Place
-from shoal.node.sandbox.port import Exited
+from shoal.node.sandbox.interface import Exited
 
 pytestmark = pytest.mark.processes
 

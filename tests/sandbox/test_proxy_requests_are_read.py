@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.node.sandbox.proxying import BadRequest, Request, parse
+from shoal.node.sandbox.http_proxy import BadRequest, Request, parse
 
 
 @pytest.mark.parametrize(

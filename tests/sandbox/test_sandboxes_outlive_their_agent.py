@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from kit.sandboxes import News, Place, Pod, opened
-from shoal.node.sandbox import journal
-from shoal.node.sandbox.keepers import FolderInUse, Keepers, NetworkNotToBeHad
-from shoal.node.sandbox.kept import until_gone
-from shoal.node.sandbox.port import KeeperLost, LostSandbox, Network, ProcessState
+from shoal.node.sandbox import shim_journal
+from shoal.node.sandbox.interface import KeeperLost, LostSandbox, Network, ProcessState
+from shoal.node.sandbox.sandbox_manager import FolderInUse, Keepers, NetworkNotToBeHad
+from shoal.node.sandbox.shim_client import until_gone
 
 pytestmark = pytest.mark.processes
 
@@ -105,7 +105,7 @@ async def test_a_killed_zygote_is_replaced_and_takes_no_pod_along(place: Place) 
 
 async def test_a_killed_keeper_takes_its_pod_along_and_is_told_as_lost(place: Place) -> None:
     pod = await kept_pod(place, place.news())
-    record = journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
+    record = shim_journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
     assert record is not None
     main = record.processes["main.0"]["started"]["pid"]
     os.kill(record.keeper, signal.SIGKILL)
@@ -129,7 +129,7 @@ async def test_a_killed_keeper_takes_its_pod_along_and_is_told_as_lost(place: Pl
 
 async def test_a_lost_sandbox_is_told_until_it_is_forgotten(place: Place) -> None:
     pod = await kept_pod(place, place.news())
-    record = journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
+    record = shim_journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
     assert record is not None
     await place.keepers.close()
     os.kill(record.keeper, signal.SIGKILL)
@@ -144,7 +144,7 @@ async def test_a_lost_sandbox_is_told_until_it_is_forgotten(place: Place) -> Non
 
 async def test_closing_a_lost_sandbox_cleans_up_after_it(place: Place) -> None:
     pod = await kept_pod(place, place.news())
-    record = journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
+    record = shim_journal.read(str(place.root / "sandboxes" / pod.sandbox.spec.id))
     assert record is not None
     os.kill(record.keeper, signal.SIGKILL)
     await pod.sandbox.close()
@@ -173,7 +173,7 @@ async def test_the_network_outlives_agent_and_fabric_together(isolated: Place) -
 async def test_a_data_folder_that_is_deleted_takes_its_pods_along(place: Place) -> None:
     pod = await kept_pod(place, place.news())
     folder = place.root / "sandboxes"
-    record = journal.read(str(folder / pod.sandbox.spec.id))
+    record = shim_journal.read(str(folder / pod.sandbox.spec.id))
     assert record is not None
     fabric = place.keepers.fabric.pid
     await place.keepers.close()
@@ -240,8 +240,8 @@ def test_a_torn_last_line_of_a_journal_is_passed_over(tmp_path: Path) -> None:
     head = {"fact": "sandbox", "spec": {"id": "a"}, "keeper": 1, "keeper_start": 2, "boot": "b"}
     started = {"fact": "started", "process": "main.0", "pid": 5, "start": 6, "at": 7.0}
     lines = [json.dumps(head), json.dumps({"fact": "intent", "process": "main.0", "at": 1.0}), json.dumps(started)]
-    (tmp_path / journal.NAME).write_text("\n".join(lines) + '\n{"fact":"exited","proc')
-    record = journal.read(str(tmp_path))
+    (tmp_path / shim_journal.NAME).write_text("\n".join(lines) + '\n{"fact":"exited","proc')
+    record = shim_journal.read(str(tmp_path))
 
     assert record is not None
     assert record.processes == {"main.0": {"started": started, "exited": None}}
@@ -249,4 +249,4 @@ def test_a_torn_last_line_of_a_journal_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_journal_has_no_record(tmp_path: Path) -> None:
-    assert journal.read(str(tmp_path)) is None
+    assert shim_journal.read(str(tmp_path)) is None

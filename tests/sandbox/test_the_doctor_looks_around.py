@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.node import capabilities
-from shoal.node.capabilities import Finding
+from shoal.node import host_checks
+from shoal.node.host_checks import Finding
 
 pytestmark = pytest.mark.processes
 
 
 def test_every_question_is_answered_in_words() -> None:
-    findings = capabilities.survey()
+    findings = host_checks.survey()
 
     assert [finding.name for finding in findings] == [
         "namespaces",
@@ -40,10 +40,10 @@ def test_a_machine_that_allows_nothing_is_told_what_it_costs(monkeypatch: pytest
         "network_detail": "unshare: Operation not permitted",
         "redirect_detail": "",
     }
-    monkeypatch.setattr(capabilities, "what_is_allowed", lambda: refused)
-    monkeypatch.setattr(capabilities, "_why_no_namespaces", lambda: "")
+    monkeypatch.setattr(host_checks, "what_is_allowed", lambda: refused)
+    monkeypatch.setattr(host_checks, "_why_no_namespaces", lambda: "")
 
-    assert capabilities.survey()[:4] == [
+    assert host_checks.survey()[:4] == [
         Finding(
             "namespaces",
             False,
@@ -77,9 +77,9 @@ def test_a_kernel_without_a_packet_filter_leaves_the_proxy(monkeypatch: pytest.M
         "network_detail": "",
         "redirect_detail": "packet filter: Operation not supported",
     }
-    monkeypatch.setattr(capabilities, "what_is_allowed", lambda: allowed)
+    monkeypatch.setattr(host_checks, "what_is_allowed", lambda: allowed)
 
-    assert capabilities.survey()[3] == Finding(
+    assert host_checks.survey()[3] == Finding(
         "way out",
         True,
         "HTTP and HTTPS by a proxy that pods are told of (http_proxy, https_proxy); "

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from kit.sandboxes import Place, Pod, opened
-from shoal.node.capabilities import what_is_allowed
-from shoal.node.sandbox.port import Network
+from shoal.node.host_checks import what_is_allowed
+from shoal.node.sandbox.interface import Network
 
 pytestmark = pytest.mark.processes
 

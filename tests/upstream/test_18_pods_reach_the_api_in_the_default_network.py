@@ -18,7 +18,7 @@ from kit.scenario import NAMESPACE
 from shoal.cluster.client import LogOptions
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
 
 pytestmark = pytest.mark.processes
 

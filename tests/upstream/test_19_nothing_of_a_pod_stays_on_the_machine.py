@@ -11,8 +11,8 @@ import yaml
 
 from kit.sandboxes import Place, opened
 from kit.shoal_command import shoal
-from shoal.node.capabilities import what_is_allowed
-from shoal.node.sandbox.port import Exited, Mount, Network
+from shoal.node.host_checks import what_is_allowed
+from shoal.node.sandbox.interface import Exited, Mount, Network
 
 pytestmark = [
     pytest.mark.processes,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from shoal.cluster.client import LogOptions
 from shoal.kube.objects import Obj, key_of, uid_of
 from shoal.node.log_archive import ArchivedJob, ArchivedLog, archived, in_order, left_with_pods
-from shoal.node.logs import read_log
+from shoal.node.log_reader import read_log
 
 if TYPE_CHECKING:
     from shoal.cli.folders import DataFolder

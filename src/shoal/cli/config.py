@@ -26,9 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from shoal.kube import names
 from shoal.kube.quantity import BadQuantity, Quantity
+from shoal.node.config_errors import sentences
 from shoal.node.images import Images, ImagesInvalid, read_images
 from shoal.node.log_archive import DEFAULT_DAYS, Budget
-from shoal.node.mistakes import sentences
 
 if TYPE_CHECKING:
     from shoal.dialects.dialect import Dialect

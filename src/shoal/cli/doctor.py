@@ -16,7 +16,7 @@ def command(output: str) -> None:
     """
     from dataclasses import asdict
 
-    from shoal.node.capabilities import survey
+    from shoal.node.host_checks import survey
 
     findings = survey()
     if output == "json":

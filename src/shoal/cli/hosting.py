@@ -41,18 +41,18 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, SERVICE
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.logs import Logger
-from shoal.node.accounts import Accounts
 from shoal.node.agent import Agent
 from shoal.node.api_access import ApiAccess
 from shoal.node.config import NodeConfig, split
-from shoal.node.host import Host
 from shoal.node.images import Images
 from shoal.node.log_archive import Budget, LogArchive
-from shoal.node.machine import measure
+from shoal.node.node_object import measure
 from shoal.node.projects import Projects
-from shoal.node.sandbox import linux
-from shoal.node.sandbox.keepers import Keepers
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox import syscalls
+from shoal.node.sandbox.interface import Network
+from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.service_account_tokens import Accounts
+from shoal.node.shared_state import Host
 from shoal.operator.jobs import JobLoop, job_loops, prepare
 from shoal.operator.loops import run_all
 from shoal.operator.metrics import Metrics
@@ -372,12 +372,12 @@ async def _while_there_is(data: DataFolder) -> AsyncIterator[None]:
     `rm -r` does. The pods' keepers hear of it in the same way, and end their pods."""
     body = asyncio.current_task()
     assert body is not None
-    deletions = linux.watch_deletions(str(data.path))
+    deletions = syscalls.watch_deletions(str(data.path))
     is_removed = False
 
     def hear() -> None:
         nonlocal is_removed
-        if not is_removed and ESSENTIAL & set(linux.deleted(deletions)):
+        if not is_removed and ESSENTIAL & set(syscalls.deleted(deletions)):
             is_removed = True
             log.warning("the cluster's folder was removed: stopping", folder=str(data.path))
             body.cancel()

@@ -30,19 +30,19 @@ from shoal.kube.kinds import LEASE, NODE, Kind
 from shoal.kube.objects import Obj, at_path
 from shoal.logs import Logger
 from shoal.node import lease
-from shoal.node.accounts import Accounts
 from shoal.node.agent import Agent
 from shoal.node.config import Confinement, NodeConfig
 from shoal.node.heartbeat import NodeRefused
-from shoal.node.host import Host
 from shoal.node.identity import GROUP, PREFIX, review_self
 from shoal.node.images import Images
-from shoal.node.kubelet.callers import Authorities, Callers
-from shoal.node.kubelet.serving import Kubelet
-from shoal.node.machine import measure
-from shoal.node.rights import NEEDS, Need, lease_need, missing
-from shoal.node.sandbox.keepers import Keepers, NetworkNotToBeHad
-from shoal.node.sandbox.port import Network
+from shoal.node.kubelet_api.authorization import Authorities, Callers
+from shoal.node.kubelet_api.server import Kubelet
+from shoal.node.node_object import measure
+from shoal.node.rbac import NEEDS, Need, lease_need, missing
+from shoal.node.sandbox.interface import Network
+from shoal.node.sandbox.sandbox_manager import Keepers, NetworkNotToBeHad
+from shoal.node.service_account_tokens import Accounts
+from shoal.node.shared_state import Host
 
 log = Logger(__name__)
 

@@ -197,8 +197,8 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
     from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import opened
     from shoal.kube.errors import ApiError
-    from shoal.node.sandbox.keepers import FolderInUse
-    from shoal.node.sandbox.zygote_link import ZygoteFailed
+    from shoal.node.sandbox.sandbox_manager import FolderInUse
+    from shoal.node.sandbox.zygote_client import ZygoteFailed
 
     def ready(joined: Joined) -> None:
         if ready_fd is None:

@@ -51,8 +51,8 @@ def end_pods(folder: DataFolder) -> tuple[int, list[Obj]]:
     the folder."""
     import asyncio
 
-    from shoal.node.lifecycle import DEFAULT_GRACE_SECONDS, spec_grace
-    from shoal.node.orphans import stop_orphans
+    from shoal.node.orphaned_pods import stop_orphans
+    from shoal.node.pod_lifecycle import DEFAULT_GRACE_SECONDS, spec_grace
 
     stored = {pod["metadata"]["uid"]: pod for pod in stored_pods(folder)}
 

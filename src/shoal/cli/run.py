@@ -145,7 +145,7 @@ def _hosted(
     from shoal.cli.logging import log_to
     from shoal.cli.reaching import told_in_sentences
     from shoal.cluster.store.sqlite import StoreBroken
-    from shoal.node.sandbox.keepers import NetworkNotToBeHad
+    from shoal.node.sandbox.sandbox_manager import NetworkNotToBeHad
 
     data.make()
     with data.held(), log_to(data.log), told_in_sentences():

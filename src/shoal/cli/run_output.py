@@ -16,9 +16,9 @@ import click
 from shoal.kube import yaml_codec
 from shoal.kube.objects import uid_of
 from shoal.log_signals import visible
+from shoal.node.checkpoint import PodFolder
 from shoal.node.log_archive import METRICS, ArchivedLog, LogArchive, archived
-from shoal.node.logs import LogTrail, Wording
-from shoal.node.records import PodFolder
+from shoal.node.log_reader import LogTrail, Wording
 
 if TYPE_CHECKING:
     from shoal.cli.jobs import Found

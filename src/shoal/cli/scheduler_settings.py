@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from shoal.kube import names
-from shoal.node.mistakes import sentences
+from shoal.node.config_errors import sentences
 from shoal.scheduling.groups import Settings
 from shoal.scheduling.reading import seconds
 

@@ -96,7 +96,7 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
     from shoal.cli.config import default_file, load
     from shoal.cli.hosting import HostConfig
     from shoal.cli.project import warn_of_absent
-    from shoal.node.sandbox.port import Network
+    from shoal.node.sandbox.interface import Network
 
     loaded = load(options["file"] or default_file(beside))
     settings = loaded.settings
@@ -169,7 +169,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     from shoal.cli.logging import log_to
     from shoal.cluster.store.sqlite import StoreBroken, StoreInUse
     from shoal.node.heartbeat import NodeRefused
-    from shoal.node.sandbox.keepers import FolderInUse, NetworkNotToBeHad, SandboxFailed
+    from shoal.node.sandbox.sandbox_manager import FolderInUse, NetworkNotToBeHad, SandboxFailed
 
     up: list[Hosted] = []
     stopped: list[Obj] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from shoal.kube.objects import Obj, namespace_of
-from shoal.node.records import Outcome
+from shoal.node.checkpoint import Outcome
 from shoal.scheduling.requests import Amounts, add, amounts, requests_of
 
 

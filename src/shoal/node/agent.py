@@ -16,19 +16,19 @@ from shoal.cluster.informer import Change, Reflector, bare
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
-from shoal.node import adoption, gpus, volumes
-from shoal.node.addresses import NoAddressLeft, next_address, part_of
+from shoal.node import gpus, recovery, volumes
 from shoal.node.admission import namespace_refusal, refusal
+from shoal.node.checkpoint import NodeFolder, Outcome, PodRecord, new_record
 from shoal.node.config import NodeConfig
 from shoal.node.events import Events
 from shoal.node.heartbeat import Heartbeat
-from shoal.node.host import OWN_LABEL, Found, Host
-from shoal.node.lifecycle import spec_grace
-from shoal.node.records import NodeFolder, Outcome, PodRecord, new_record
-from shoal.node.resolving import peer
-from shoal.node.sandbox.port import Sandbox, Sandboxes
-from shoal.node.services import Services
-from shoal.node.worker import TERMINAL, PodWorker
+from shoal.node.ipam import NoAddressLeft, next_address, part_of
+from shoal.node.node_api import Services
+from shoal.node.pod_lifecycle import spec_grace
+from shoal.node.pod_worker import TERMINAL, PodWorker
+from shoal.node.sandbox.interface import Sandbox, Sandboxes
+from shoal.node.service_names import peer
+from shoal.node.shared_state import OWN_LABEL, Found, Host
 
 log = Logger(__name__)
 
@@ -172,12 +172,12 @@ class Agent:
         if record.finished:
             return record
         if kept is not None:
-            adoption.recall_from_sandbox(record, kept.processes())
+            recovery.recall_from_sandbox(record, kept.processes())
         elif record.sandboxed_at:
             if lost is not None:
-                adoption.recall_from_sandbox(record, lost.processes)
-            adoption.lose_running(record, now, LOST_MEANWHILE)
-            adoption.begin_again(pod, record)
+                recovery.recall_from_sandbox(record, lost.processes)
+            recovery.lose_running(record, now, LOST_MEANWHILE)
+            recovery.begin_again(pod, record)
         return record
 
     def _rebuild(self, pod: Obj, kept: Sandbox | None) -> PodRecord | None:
@@ -191,7 +191,7 @@ class Agent:
         if not status.get("startTime") and kept is None:
             return None
         record.ip = kept.spec.ip if kept is not None else status.get("podIP") or ""
-        adoption.recall_from_status(pod, record, now)
+        recovery.recall_from_status(pod, record, now)
         if kept is not None:
             record.containers.clear()
             record.sandboxed_at = now

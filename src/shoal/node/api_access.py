@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from shoal.kube.kinds import CONFIG_MAP
 from shoal.kube.objects import Key, Obj, key_of, namespace_of
 from shoal.node.environment import API
-from shoal.node.references import Lookup, Reference
+from shoal.node.pod_references import Lookup, Reference
 
 FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME = "kube_api_access"  # no volume of a pod can have this name: it is no DNS label

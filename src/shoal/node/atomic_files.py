@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
 
-from shoal.node.contents import File, Files
+from shoal.node.volume_files import File, Files
 
 CURRENT = "..data"
 _INCOMING = "..data_new"

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from shoal.kube.objects import Obj
-from shoal.node.addresses import ISOLATED_RANGE, LOOPBACK_RANGE
 from shoal.node.images import Images
-from shoal.node.lifecycle import BackOff
-from shoal.node.machine import Machine, capacity_of, devices_of, share_of
-from shoal.node.sandbox.port import Network
+from shoal.node.ipam import ISOLATED_RANGE, LOOPBACK_RANGE
+from shoal.node.node_object import Machine, capacity_of, devices_of, share_of
+from shoal.node.pod_lifecycle import BackOff
+from shoal.node.sandbox.interface import Network
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
 from shoal.kube.objects import Obj, name_of, namespace_of
-from shoal.node.fields import field_value, resource_value
-from shoal.node.references import Lookup, NotThere
+from shoal.node.downward_api import field_value, resource_value
+from shoal.node.pod_references import Lookup, NotThere
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")

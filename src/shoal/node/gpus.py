@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from shoal.kube.objects import Obj
 from shoal.kube.quantity import Quantity
-from shoal.node.lifecycle import containers, init_containers, is_sidecar
+from shoal.node.pod_lifecycle import containers, init_containers, is_sidecar
 
 RESOURCE = "nvidia.com/gpu"
 

@@ -20,8 +20,8 @@ from shoal.kube.times import rfc3339
 from shoal.logs import Logger
 from shoal.node.config import NodeConfig
 from shoal.node.lease import NAMESPACE, is_held, new_lease, other_holder, renewal
-from shoal.node.machine import node_object, node_status, stopped
-from shoal.node.publishing import find_bound_pod
+from shoal.node.node_object import node_object, node_status, stopped
+from shoal.node.status_manager import find_bound_pod
 
 log = Logger(__name__)
 

@@ -30,8 +30,8 @@ from typing import Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from shoal.node.mistakes import found, sentences
-from shoal.node.sandbox.port import Mount
+from shoal.node.config_errors import found, sentences
+from shoal.node.sandbox.interface import Mount
 
 SUBMIT_AGAIN = "delete the job and submit it again"
 _WILDCARD = re.compile(r"[*?]|\[[^]]*\]")

@@ -21,7 +21,7 @@ import msgspec
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
 from shoal.node import step_metrics
-from shoal.node.records import ContainerRecord, JobReference, PodFolder, PodRecord, Run
+from shoal.node.checkpoint import ContainerRecord, JobReference, PodFolder, PodRecord, Run
 
 log = Logger(__name__)
 

@@ -14,7 +14,7 @@ import pwd
 from collections.abc import Callable
 from typing import Any
 
-from shoal.node.references import NotThere
+from shoal.node.pod_references import NotThere
 
 # 0x70000000 to 0x7fffffff: assigned to nothing by Debian, Fedora and systemd.
 FIRST = 0x70000000

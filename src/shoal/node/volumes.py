@@ -24,13 +24,13 @@ from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 from shoal.kube.quantity import Quantity
 from shoal.node import atomic_files
-from shoal.node.contents import files_of, is_written
+from shoal.node.checkpoint import PodFolder
 from shoal.node.environment import Surroundings, expand, unknown_names
-from shoal.node.lifecycle import all_containers
-from shoal.node.records import PodFolder
-from shoal.node.references import NotThere, is_bound, volume_behind
-from shoal.node.sandbox.beneath import LeadsOut, open_beneath
-from shoal.node.sandbox.port import Mount
+from shoal.node.pod_lifecycle import all_containers
+from shoal.node.pod_references import NotThere, is_bound, volume_behind
+from shoal.node.sandbox.interface import Mount
+from shoal.node.sandbox.openat2 import LeadsOut, open_beneath
+from shoal.node.volume_files import files_of, is_written
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the machine's tmpfs, entered by the pod's uid
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from shoal.node.sandbox.fault_log import FaultLog, fault_of
-from shoal.node.sandbox.relaying import abort
+from shoal.node.sandbox.relay import abort
 
 CONNECTIONS_PER_POD = 1024
 _MAX_CONNECTIONS = 16384

@@ -14,7 +14,8 @@ import signal
 import socket
 import sys
 
-from shoal.node.sandbox import cgroups, family, keeper, linux, trial, wire
+from shoal.node.sandbox import cgroups, feature_probe, proctree, shim, syscalls
+from shoal.node.sandbox import messages as wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,19 +23,22 @@ if TYPE_CHECKING:
 
 
 def main(fd: int) -> None:
-    linux.set_title("shoal-zygote")
+    syscalls.set_title("shoal-zygote")
     agent = wire.Channel(socket.socket(fileno=fd))
     place, _ = cgroups.find()
     cgroup = None if place is None else place.as_json()
     try:
         agent.send(
-            {"event": "hello", "allowed": {**trial.attempt(), "cgroup": cgroup, "pids": cgroups.usual_pids_limit()}}
+            {
+                "event": "hello",
+                "allowed": {**feature_probe.attempt(), "cgroup": cgroup, "pids": cgroups.usual_pids_limit()},
+            }
         )
     except wire.Closed:
         return  # the agent was interrupted while it started, and needs no zygote any more
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are nobody's to wait for
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    family.boot_id()
+    proctree.boot_id()
     gc.collect()
     gc.disable()
     gc.freeze()  # a collection in a child would copy every page it looks at
@@ -59,12 +63,12 @@ def _fork(agent: wire.Channel, message: dict[str, Any], fds: list[int]) -> None:
         agent.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if message["do"] == "keep":
-            keeper.main(message["config"], fds)
+            shim.main(message["config"], fds)
         else:
             # Only the fabric needs asyncio; keepers should not carry it.
-            from shoal.node.sandbox import fabric
+            from shoal.node.sandbox import network_process
 
-            fabric.main(message["config"], fds)
+            network_process.main(message["config"], fds)
     except BaseException:
         kind, error, trace = sys.exc_info()
         if kind is not None and error is not None:

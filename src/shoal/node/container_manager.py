@@ -1,0 +1,340 @@
+"""The processes of one pod: starting them, seeing them end, asking their probes, running their hooks.
+
+`Runs` acts on the sandbox and writes what happened into the record; it decides nothing. Whatever happens on
+its own (an end, a verdict, a hook that is done) changes the record and wakes the worker, which then asks
+`lifecycle.decide` what to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from shoal.kube.objects import Obj
+from shoal.log_signals import visible
+from shoal.logs import Logger
+from shoal.node import pod_lifecycle, probe_handlers, recovery
+from shoal.node.checkpoint import PodFolder, PodRecord, Run
+from shoal.node.config import NodeConfig
+from shoal.node.events import Events
+from shoal.node.inotify import FolderWatch
+from shoal.node.log_reader import Wording
+from shoal.node.probe_results import Answer, ProbeKind
+from shoal.node.probes import Prober, Verdict
+from shoal.node.recovery import process_id
+from shoal.node.sandbox.interface import Exited, KeeperLost, ProcessSpec, Sandbox
+
+log = Logger(__name__)
+
+MOST_MESSAGE_BYTES = 4096
+FALLBACK_BYTES = 2048
+FALLBACK_LINES = 80
+HOOK_SECONDS = 3600.0
+
+
+class Runs:
+    """The running side of a pod. `pod` is a function, because the manifest's metadata may change."""
+
+    def __init__(
+        self,
+        pod: Callable[[], Obj],
+        record: PodRecord,
+        folder: PodFolder,
+        *,
+        config: NodeConfig,
+        events: Events,
+        wake: Callable[[], None],
+    ) -> None:
+        self.sandbox: Sandbox | None = None
+        self.unhealthy: dict[str, str] = {}
+        self._pod = pod
+        self._record = record
+        self._folder = folder
+        self._config = config
+        self._events = events
+        self._wake = wake
+        self._probers: dict[str, Prober] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def save(self) -> None:
+        self._folder.save(self._record)
+
+    def _note(self) -> None:
+        """Something happened by itself: on record, and the worker hears of it."""
+        self._wake()
+        self._save_if_possible()
+
+    def _save_if_possible(self) -> None:
+        """For what has happened already. A full disk must not keep it from the worker: the sandbox remembers starts
+        and ends too, and the next step writes the record again."""
+        try:
+            self.save()
+        except OSError as refused:
+            log.warning("pod record not written", pod=str(self._record.key), error=str(refused))
+
+    def settle(self, sandbox: Sandbox) -> None:
+        """Take over a sandbox with whatever runs in it."""
+        self.sandbox = sandbox
+        for name in self._record.running():
+            run = self._record.container(name).run
+            assert run is not None
+            if run.hook == "running":
+                run.hook = "done"  # it may have run; running it twice would be worse than once
+            if run.stopping is not None and run.stopping.hook == "running":
+                run.stopping.hook = "done"
+            self._attach(name, run)
+
+    async def start(self, name: str, spec: ProcessSpec) -> None:
+        """Start what is on record as meant. Asking twice for the same process starts it once."""
+        assert self.sandbox is not None
+        known = self._record.container(name)
+        try:
+            outcome = await self.sandbox.start(spec)
+        except KeeperLost:
+            self.lose("the keeper of the pod's processes died while this container was being started")
+            return
+        if isinstance(outcome, Exited):
+            known.mark_ended(recovery.ended_by(outcome, never_ran=True))
+            self._events.note(self._pod(), "Failed", f"Error: {outcome.message}", container=name, warning=True)
+            self._save_if_possible()
+            return
+        known.mark_started(outcome.at)
+        self.unhealthy.pop(name, None)
+        self._save_if_possible()
+        self._events.note(self._pod(), "Started", f"Started container {name}", container=name)
+        assert known.run is not None
+        self._attach(name, known.run)
+        self._begin_post_start(name, known.run)
+
+    def stop_probing(self, name: str) -> None:
+        prober = self._probers.pop(name, None)
+        if prober is not None:
+            prober.stop()
+
+    def run_pre_stop(self, name: str) -> None:
+        run = self._record.container(name).run
+        container = pod_lifecycle.find_container(self._pod(), name)
+        assert run is not None
+        assert run.stopping is not None
+        assert container is not None
+        run.stopping.hook = "running"
+        self._save_if_possible()
+        self._spawn(self._pre_stop(container, run))
+
+    async def signal(self, name: str, number: signal.Signals) -> None:
+        run = self._record.container(name).run
+        if self.sandbox is None or run is None:
+            return
+        try:
+            await self.sandbox.signal(process_id(name, run.attempt), number)
+        except ProcessLookupError:
+            return  # it ended by itself; the word of that is on its way
+        except KeeperLost:
+            self.lose("the keeper of the pod's processes died")
+
+    def lose(self, why: str) -> None:
+        """The keeper is gone and its processes with it."""
+        lost = recovery.lose_running(self._record, self._config.clock(), why)
+        log.warning("keeper lost", pod=str(self._record.key), containers=lost)
+        self.sandbox = None
+        for name in list(self._probers):
+            self.stop_probing(name)
+        recovery.begin_again(self._pod(), self._record)
+        self._note()
+
+    async def close(self) -> None:
+        """Kill what is left and give the place back."""
+        self.leave()
+        if self.sandbox is not None:
+            with suppress(KeeperLost):
+                await self.sandbox.close()
+            self.sandbox = None
+
+    async def shut_down(self, grace_seconds: float) -> None:
+        """Stop every process as a machine does that is shut down: TERM, the grace, KILL. How each ended goes on
+        record; what becomes of the pod is decided when the node starts again."""
+        self.leave()
+        if self.sandbox is None:
+            return
+        with suppress(KeeperLost):
+            await stop_all(self.sandbox, grace_seconds)
+            recovery.recall_from_sandbox(self._record, self.sandbox.processes())
+            self._note()
+        await self.close()
+
+    def leave(self) -> None:
+        """Stop watching; the processes go on."""
+        for name in list(self._probers):
+            self.stop_probing(name)
+        for task in list(self._tasks):
+            task.cancel()
+
+    def release(self) -> None:
+        """The pod's worker is done. It and this hold each other: let go, so that both are gone at once."""
+        pod = self._pod()
+        self.leave()
+        self._pod, self._wake = (lambda: pod), _nobody
+
+    def wake_when_near(self, path: Path, wake: Callable[[], None]) -> None:
+        """Call `wake` once something changes in the folder of `path`, or the nearest one above it that exists."""
+        self._spawn(_await_change(path, _seen(path), wake))
+
+    # What goes on beside the worker
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _attach(self, name: str, run: Run) -> None:
+        self._spawn(self._await_end(name, run))
+        container = pod_lifecycle.find_container(self._pod(), name)
+        if container is None or run.stopping is not None or not any(container.get(kind) for kind in ProbeKind):
+            return
+        prober = Prober(
+            container,
+            partial(self._ask, container, run),
+            passed_startup=run.passed_startup,
+            on_verdict=partial(self._take_verdict, name, run),
+            on_failure=partial(self._note_failure, name),
+        )
+        self._probers[name] = prober
+        prober.start(max(self._config.clock() - (run.started_at or 0.0), 0.0))
+
+    async def _await_end(self, name: str, run: Run) -> None:
+        assert self.sandbox is not None
+        try:
+            exited = await self.sandbox.wait(process_id(name, run.attempt))
+        except KeeperLost:
+            if not run.is_over:
+                self.lose("the keeper of the pod's processes died, and with it this container; how it ended is unknown")
+            return
+        known = self._record.container(name)
+        if known.run is not run:
+            return
+        self.stop_probing(name)
+        self.unhealthy.pop(name, None)
+        known.mark_ended(recovery.ended_by(exited, message=self._last_words(name, run, exited)))
+        self._note()
+
+    async def _ask(self, container: Obj, run: Run, what: Obj, timeout: float) -> Answer:
+        if self.sandbox is None:
+            return Answer(False, "the container is gone")
+        return await probe_handlers.ask(
+            self.sandbox,
+            process_id(container["name"], run.attempt),
+            self._pod(),
+            container,
+            what,
+            ip=self._record.ip or self._config.machine.host_ip,
+            timeout=timeout,
+        )
+
+    def _take_verdict(self, name: str, run: Run, verdict: Verdict) -> None:
+        if verdict.kind is ProbeKind.READINESS:
+            run.ready = verdict.ok
+        elif verdict.kind is ProbeKind.STARTUP and verdict.ok:
+            run.passed_startup = True
+        elif not verdict.ok:
+            self.unhealthy[name] = f"Container {name} failed {verdict.kind.spoken.lower()} probe, will be restarted"
+        self._note()
+
+    def _note_failure(self, name: str, kind: ProbeKind, text: str) -> None:
+        said = f"{kind.spoken} probe failed: {text}"
+        self._events.note(self._pod(), "Unhealthy", said, container=name, warning=True)
+
+    def _begin_post_start(self, name: str, run: Run) -> None:
+        container = pod_lifecycle.find_container(self._pod(), name) or {}
+        hook = (container.get("lifecycle") or {}).get("postStart")
+        if hook:
+            run.hook = "running"
+            self._save_if_possible()
+            self._spawn(self._post_start(container, run, hook))
+
+    async def _post_start(self, container: Obj, run: Run, hook: Obj) -> None:
+        answer = await self._ask(container, run, hook, HOOK_SECONDS)
+        run.hook = "done" if answer.ok else "failed"
+        if not answer.ok and not run.is_over:
+            name, said = container["name"], f"PostStartHook failed: {answer.text}"
+            self._events.note(self._pod(), "FailedPostStartHook", said, container=name, warning=True)
+            self.unhealthy[name] = f"Container {name} failed its postStart hook"
+        self._note()
+
+    async def _pre_stop(self, container: Obj, run: Run) -> None:
+        stopping = run.stopping
+        assert stopping is not None
+        answer = await self._ask(container, run, container["lifecycle"]["preStop"], HOOK_SECONDS)
+        if not answer.ok:
+            said = f"PreStopHook failed: {answer.text}"
+            self._events.note(self._pod(), "FailedPreStopHook", said, container=container["name"], warning=True)
+        stopping.hook = "done"
+        self._note()
+
+    def _last_words(self, name: str, run: Run, exited: Exited) -> str:
+        """What the container left in its termination message, or the end of its log where it asked for that."""
+        container = pod_lifecycle.find_container(self._pod(), name) or {}
+        text = _head(self._folder.message_file(name, run.attempt), MOST_MESSAGE_BYTES)
+        falls_back = container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+        if text or not falls_back or exited.code == 0:
+            return text
+        return _log_end(self._folder.log_file(name, run.attempt))
+
+
+def _nobody() -> None:
+    """There is no worker to wake."""
+
+
+def _seen(path: Path) -> tuple[Path, bool]:
+    """The nearest folder above `path` that exists, and whether it does itself."""
+    return next(parent for parent in path.parents if parent.is_dir()), path.exists()
+
+
+async def _await_change(path: Path, seen: tuple[Path, bool], wake: Callable[[], None]) -> None:
+    folder, _ = seen
+    try:
+        with FolderWatch(folder) as watch:
+            if _seen(path) == seen:  # else it came before there was a watch
+                await watch.changed()
+    except OSError as refused:
+        log.warning("folder not watched", folder=str(folder), error=str(refused))
+        return
+    wake()
+
+
+def _head(path: Path, most: int) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(most).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _log_end(path: Path) -> str:
+    try:
+        lines = path.read_bytes().splitlines()[-FALLBACK_LINES:]
+    except OSError:
+        return ""
+    whole = [line for line in lines if line.count(b" ") >= 3]
+    if not whole:
+        return ""  # the join below would make a line of nothing
+    texts = Wording().put(b"\n".join(whole)).split(b"\n")
+    shown = [visible(text.decode(errors="replace").rstrip("\r")) for text in texts]  # of progress bars the last state
+    return ("\n".join(shown).rstrip("\n") + "\n").encode()[-FALLBACK_BYTES:].decode(errors="replace")
+
+
+async def stop_all(sandbox: Sandbox, grace_seconds: float) -> None:
+    """TERM to every process, KILL to those that outlive the grace period."""
+    going = [name for name, state in sandbox.processes().items() if state.started and not state.exited]
+    ends = [asyncio.ensure_future(sandbox.wait(name)) for name in going]
+    for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, None)):
+        for name, end in zip(going, ends, strict=True):
+            if not end.done():
+                with suppress(ProcessLookupError):
+                    await sandbox.signal(name, number)
+        if ends:
+            await asyncio.wait(ends, timeout=seconds)

@@ -1,0 +1,162 @@
+"""The paths an API server asks a node for, over TLS: logs of a container, and a command in one.
+
+    GET  /containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=10
+    GET  /exec/{namespace}/{pod}/{container}?command=ls&output=1          (a websocket)
+
+Commands come over websockets. An API server from 1.36 on passes a client's websocket through to nodes that declare
+so, as this one does; older ones do that for version 4 of the protocol and turn kubectl's version 5 into SPDY, which
+is refused here with a sentence.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Protocol, cast
+
+from aiohttp import WSMsgType, web
+
+from shoal.cluster.client import ExecRequest, LogOptions, NodeServices, OutcomeUnknown
+from shoal.cluster.exec_streams import V4, V5, Session
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Key, Obj
+from shoal.logs import Logger
+from shoal.node.kubelet_api.authorization import Callers, Forbidden, Unknown
+
+log = Logger(__name__)
+
+NO_SPDY = (
+    "this node speaks websockets only, and the API server turned yours into SPDY. "
+    f"Kubernetes 1.36 passes them through; before that, use a client that speaks {V4}."
+)
+# The streams wanted, by the names an API server gives them.
+STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error"}
+
+
+class Node(NodeServices, Protocol):
+    def find(self, key: Key) -> Obj | None:
+        """The pod of that name, where it is here."""
+        ...
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Kubelet:
+    """Answers while `served` on a socket that listens."""
+
+    def __init__(self, node: Node, callers: Callers) -> None:
+        self._node = node
+        self._callers = callers
+
+    @asynccontextmanager
+    async def served(self, listener: socket.socket, *, tls: ssl.SSLContext) -> AsyncIterator[None]:
+        app = web.Application(middlewares=[self._answering])
+        place = "{namespace}/{pod}/{container}"
+        app.router.add_get("/healthz", self._health)
+        app.router.add_get(f"/containerLogs/{place}", self._logs)
+        app.router.add_route("*", f"/exec/{place}", self._exec)
+        app.router.add_route("*", "/exec/{namespace}/{pod}/{uid}/{container}", self._exec)
+        # A client that goes away must end what was begun for it: a silent log would never notice by itself.
+        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener, ssl_context=tls).start()
+            yield
+        finally:
+            await runner.cleanup()
+
+    @web.middleware
+    async def _answering(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            if request.path != "/healthz":
+                await self._admit(request)
+            return await handler(request)
+        except Unknown as unknown:
+            return web.Response(status=401, text=f"{unknown}\n")
+        except Forbidden as forbidden:
+            return web.Response(status=403, text=f"{forbidden}\n")
+        except ApiError as refused:
+            return web.Response(status=refused.code, text=refused.message)
+        except (OutcomeUnknown, OSError) as broken:
+            log.warning("a request to this node failed", path=request.path, error=str(broken))
+            return web.Response(status=503, text=f"{broken}\n")
+
+    async def _admit(self, request: web.Request) -> None:
+        shown = request.transport.get_extra_info("peercert") if request.transport else None
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        verb = "create" if request.path.startswith("/exec/") else "get"
+        await self._callers.admit(shown or None, token.strip() if scheme.lower() == "bearer" else "", verb=verb)
+
+    async def _health(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    def _pod(self, request: web.Request) -> Obj:
+        key = Key(request.match_info["namespace"], request.match_info["pod"])
+        pod = self._node.find(key)
+        if pod is None:
+            raise ApiError(404, "NotFound", f'pod "{key.name}" is not on this node')
+        return pod
+
+    # Logs
+
+    async def _logs(self, request: web.Request) -> web.StreamResponse:
+        pod = self._pod(request)
+        chunks = self._node.logs(pod, log_options(request.query, request.match_info["container"]))
+        response = web.StreamResponse(headers={"Content-Type": "text/plain", "Transfer-Encoding": "chunked"})
+        await response.prepare(request)  # a container may be silent for long; who asks knows that he is heard
+        async with aclosing(cast(Any, chunks)) as told:
+            async for chunk in told:
+                await response.write(chunk)
+        await response.write_eof()
+        return response
+
+    # Commands
+
+    async def _exec(self, request: web.Request) -> web.StreamResponse:
+        pod, asked = self._pod(request), request.query
+        if request.headers.get("Upgrade", "").lower() != "websocket":
+            raise ApiError(400, "BadRequest", NO_SPDY)
+        tty = _is_set(asked, "tty")
+        command = ExecRequest(request.match_info["container"], tuple(asked.getall("command", [])), tty)
+        wanted = {ours for ours, theirs in STREAMS.items() if _is_set(asked, theirs) or _is_set(asked, ours)}
+        channel = web.WebSocketResponse(protocols=(V5, V4), compress=False, max_msg_size=1 << 25)
+        await channel.prepare(request)
+
+        async def hear() -> bytes | None:
+            message = await channel.receive()
+            if message.type in (WSMsgType.BINARY, WSMsgType.TEXT):
+                return message.data if isinstance(message.data, bytes) else str(message.data).encode()
+            return None
+
+        await Session(hear, channel.send_bytes, wanted=wanted, tty=tty).run(self._node, pod, command)
+        await channel.close()
+        return channel
+
+
+def log_options(asked: Any, container: str) -> LogOptions:
+    """As the API server passes them on; it has checked them."""
+    return LogOptions(
+        container=container,
+        follow=_is_set(asked, "follow"),
+        previous=_is_set(asked, "previous"),
+        tail_lines=_number(asked, "tailLines"),
+        since_seconds=_number(asked, "sinceSeconds"),
+        since_time=asked.get("sinceTime") or None,
+        timestamps=_is_set(asked, "timestamps"),
+        limit_bytes=_number(asked, "limitBytes"),
+    )
+
+
+def _is_set(asked: Any, name: str) -> bool:
+    return asked.get(name, "") in ("1", "true", "True")
+
+
+def _number(asked: Any, name: str) -> int | None:
+    text = asked.get(name) or ""
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise ApiError(400, "BadRequest", f"{name} is not a number: {text[:40]}") from None

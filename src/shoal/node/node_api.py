@@ -1,0 +1,189 @@
+"""What a node serves besides the status of its pods: logs, commands in containers, measurements."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import psutil
+
+from shoal.cluster.client import ExecRequest, LogOptions, NodeUsage, Streams, Usage
+from shoal.kube.errors import ApiError, bad_request, not_found, unavailable
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj, name_of, uid_of
+from shoal.node import pod_lifecycle
+from shoal.node.checkpoint import Run
+from shoal.node.config import NodeConfig
+from shoal.node.log_reader import read_log
+from shoal.node.pod_lifecycle import all_containers
+from shoal.node.pod_worker import PodWorker
+from shoal.node.recovery import process_id
+from shoal.node.sandbox.interface import Execution, KeeperLost
+
+FIRST_WINDOW_SECONDS = 0.25
+
+Sample = dict[tuple[str, str], tuple[float, int]]  # (pod uid, process) -> cpu seconds, bytes
+
+
+class Services:
+    """`NodeServices` of one node, over the pods its workers hold."""
+
+    def __init__(self, config: NodeConfig, workers: Mapping[str, PodWorker]) -> None:
+        self._config = config
+        self._workers = workers
+        self._before: tuple[float, Sample, float] | None = None
+
+    # Logs
+
+    def logs(self, pod: Obj, options: LogOptions) -> AsyncIterator[bytes]:
+        """Refuses at once; so whoever asks may begin his answer before there is a line to pass on."""
+        worker = self._worker(pod)
+        name = _container_name(pod, options.container)
+        run = _run_for_logs(worker, name, previous=options.previous)
+        return read_log(
+            worker.folder.log_file(name, run.attempt),
+            options,
+            now=datetime.fromtimestamp(self._config.clock(), UTC),
+            is_over=lambda: run.is_over or worker.is_torn_down or worker.record.container(name).run is not run,
+            subscribe=worker.subscribe,
+        )
+
+    def _worker(self, pod: Obj) -> PodWorker:
+        worker = self._workers.get(uid_of(pod))
+        if worker is None:
+            raise not_found(POD, name_of(pod))
+        return worker
+
+    # Commands
+
+    async def execute(self, pod: Obj, request: ExecRequest, streams: Streams) -> int:
+        worker = self._worker(pod)
+        name = _container_name(pod, request.container)
+        run = worker.record.container(name).run
+        if run is None or not run.is_running or worker.runs.sandbox is None:
+            raise _not_running(pod, name)
+        try:
+            execution = await worker.runs.sandbox.execute(
+                process_id(name, run.attempt), request.command, tty=request.tty
+            )
+        except (KeeperLost, ProcessLookupError) as lost:  # it ended just now
+            raise _not_running(pod, name) from lost
+        except OSError as refused:  # by the machine, which says why
+            raise unavailable(str(refused)) from None
+        return await _converse(execution, streams)
+
+    # Measurements
+
+    async def usage(self) -> NodeUsage:
+        """Processor use since the last question; the first question waits a moment for a second sample."""
+        if self._before is None:
+            self._before = self._sample()
+            await asyncio.sleep(FIRST_WINDOW_SECONDS)
+        at, sample, machine = self._sample()
+        then, before, machine_before = self._before
+        if at - then >= FIRST_WINDOW_SECONDS:
+            self._before = (at, sample, machine)
+        window = max(at - then, 1e-6)
+        pods = _by_pod(sample, before, window)
+        whole = Usage((machine - machine_before) / window, psutil.virtual_memory().used)
+        return NodeUsage(whole if self._config.share == 1 else _sum(pods), pods, window)
+
+    def _sample(self) -> tuple[float, Sample, float]:
+        sample: Sample = {}
+        for uid, worker in self._workers.items():
+            if worker.runs.sandbox is None:
+                continue
+            with suppress(KeeperLost):
+                for process, used in worker.runs.sandbox.usage().items():
+                    sample[(uid, process)] = used
+        times = psutil.cpu_times()
+        return time.monotonic(), sample, sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
+
+
+def _by_pod(sample: Sample, before: Sample, window: float) -> dict[str, dict[str, Usage]]:
+    pods: dict[str, dict[str, Usage]] = {}
+    for (uid, process), (seconds, memory) in sample.items():
+        spent = max(seconds - before.get((uid, process), (seconds, 0))[0], 0.0)
+        pods.setdefault(uid, {})[process.rpartition(".")[0]] = Usage(spent / window, memory)
+    return pods
+
+
+def _sum(pods: Mapping[str, Mapping[str, Usage]]) -> Usage:
+    used = [usage for containers in pods.values() for usage in containers.values()]
+    return Usage(sum(u.cpu_cores for u in used), sum(u.memory_bytes for u in used))
+
+
+# Which container is meant
+
+
+def _container_name(pod: Obj, asked: str) -> str:
+    names = [c["name"] for c in all_containers(pod)]
+    if asked in names:
+        return asked
+    if asked:
+        raise bad_request(f"container {asked} is not valid for pod {name_of(pod)}")
+    mains = [c["name"] for c in pod["spec"]["containers"]]
+    if len(mains) > 1:
+        listed = " ".join(names)
+        raise bad_request(f"a container name must be specified for pod {name_of(pod)}, choose one of: [{listed}]")
+    return str(mains[0])
+
+
+def _run_for_logs(worker: PodWorker, name: str, *, previous: bool) -> Run:
+    known = worker.record.container(name)
+    pod = worker.record.name
+    if previous:
+        if known.run is not None and pod_lifecycle.will_restart(worker.pod, worker.record, name):
+            return known.run  # the container waits to run again: what it did last is already the past
+        if known.last is None:
+            raise bad_request(f'previous terminated container "{name}" in pod "{pod}" not found')
+        return known.last
+    if known.run is None or (known.run.started_at is None and not known.run.is_over):
+        if known.last is not None:
+            return known.last
+        reason = worker.waiting_reason(name)
+        raise bad_request(f'container "{name}" in pod "{pod}" is waiting to start: {reason}')
+    return known.run
+
+
+def _not_running(pod: Obj, name: str) -> ApiError:
+    return bad_request(f"container {name} of pod {name_of(pod)} is not running: a command needs a running container")
+
+
+# Streams
+
+
+async def _converse(execution: Execution, streams: Streams) -> int:
+    """Carry bytes both ways until the command ends; a client that goes away takes the command with it."""
+    feeding = [
+        asyncio.create_task(_feed(execution, streams)),
+        asyncio.create_task(_follow_size(execution, streams)),
+    ]
+    try:
+        async for stream, data in execution.output():
+            await (streams.stdout if stream == 1 else streams.stderr)(data)
+        return await execution.wait()
+    except BaseException:
+        await execution.kill()
+        raise
+    finally:
+        for task in feeding:
+            task.cancel()
+
+
+async def _feed(execution: Execution, streams: Streams) -> None:
+    if streams.stdin is not None:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            async for data in streams.stdin:
+                await execution.write(data)
+    await execution.close_stdin()
+
+
+async def _follow_size(execution: Execution, streams: Streams) -> None:
+    if streams.resize is None:
+        return
+    async for columns, rows in streams.resize:
+        await execution.resize(columns, rows)

@@ -1,0 +1,241 @@
+"""The status of a pod, worded from the record: what `kubectl get` and `kubectl describe` show.
+
+Pure. `pod_status` gives only what the node owns: conditions other programs wrote are not in it, and the patch
+that carries it leaves them alone. Reasons and messages are the kubelet's wherever people know them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from shoal.kube import conditions
+from shoal.kube.objects import Obj, is_leaving
+from shoal.kube.times import rfc3339
+from shoal.node import pod_lifecycle
+from shoal.node.checkpoint import ContainerRecord, PodRecord, Run
+from shoal.node.pod_lifecycle import BackOff, Situation
+
+UNKNOWN_EXIT_CODE = 137
+UNKNOWN_REASON = "ContainerStatusUnknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the pod is: the addresses in its status."""
+
+    host_ip: str
+    pod_ip: str
+
+
+def pod_status(pod: Obj, record: PodRecord, situation: Situation, place: Place, *, now: float, backoff: BackOff) -> Obj:
+    """The node's part of the pod's status now."""
+    inits = [_container_status(pod, c, record, situation, now, backoff) for c in pod_lifecycle.init_containers(pod)]
+    mains = [_container_status(pod, c, record, situation, now, backoff) for c in pod_lifecycle.containers(pod)]
+    phase = _phase(pod, record, mains)
+    status: Obj = {
+        "phase": phase,
+        "conditions": _conditions(pod, record, phase, mains, now),
+        "hostIP": place.host_ip,
+        "hostIPs": [{"ip": place.host_ip}],
+        "startTime": moment(record.accepted_at),
+        "containerStatuses": mains,
+    }
+    if inits:
+        status["initContainerStatuses"] = inits
+    if place.pod_ip:
+        status["podIP"] = place.pod_ip
+        status["podIPs"] = [{"ip": place.pod_ip}]
+    if record.outcome is not None:
+        status["reason"] = record.outcome.reason
+        status["message"] = record.outcome.message
+    return status
+
+
+def moment(at: float) -> str:
+    return rfc3339(datetime.fromtimestamp(at, UTC))
+
+
+# Containers
+
+
+def _container_status(
+    pod: Obj, container: Obj, record: PodRecord, situation: Situation, now: float, backoff: BackOff
+) -> Obj:
+    known = record.containers.get(container["name"]) or ContainerRecord()
+    run = known.run
+    state, shown = _state(pod, container, record, known, situation, now, backoff)
+    last = run if shown != "terminated" and run is not None and run.is_over else known.last
+    status: Obj = {
+        "name": container["name"],
+        "state": state,
+        "lastState": {"terminated": _terminated(record, container, last)} if last is not None and last.is_over else {},
+        "ready": _ready(pod, container, run),
+        "restartCount": known.restarts,
+        "image": container.get("image", ""),
+        "imageID": "",
+        "started": run is not None and pod_lifecycle.has_started(container, run),
+    }
+    if run is not None:
+        status["containerID"] = container_id(record, container["name"], run)
+    return status
+
+
+def _ready(pod: Obj, container: Obj, run: Run | None) -> bool:
+    is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
+    if is_init and not pod_lifecycle.is_sidecar(container):
+        return pod_lifecycle.init_is_done(container, run)
+    return pod_lifecycle.is_ready(container, run)
+
+
+def container_id(record: PodRecord, name: str, run: Run) -> str:
+    return f"shoal://{record.uid}/{name}.{run.attempt}"
+
+
+def _state(
+    pod: Obj,
+    container: Obj,
+    record: PodRecord,
+    known: ContainerRecord,
+    situation: Situation,
+    now: float,
+    backoff: BackOff,
+) -> tuple[Obj, str]:
+    run, name = known.run, container["name"]
+    if run is not None and run.is_running:
+        assert run.started_at is not None
+        return {"running": {"startedAt": moment(run.started_at)}}, "running"
+    if run is not None and run.is_over:
+        if not pod_lifecycle.will_restart(pod, record, name):
+            return {"terminated": _terminated(record, container, run)}, "terminated"
+        if name not in situation.blocked and pod_lifecycle.restart_at(known, backoff) <= now:
+            return {"terminated": _terminated(record, container, run)}, "terminated"
+    reason, message = _waiting(pod, container, record, known, situation)
+    return {"waiting": {"reason": reason, "message": message} if message else {"reason": reason}}, "waiting"
+
+
+def _waiting(
+    pod: Obj, container: Obj, record: PodRecord, known: ContainerRecord, situation: Situation
+) -> tuple[str, str]:
+    name = container["name"]
+    if name in situation.blocked:
+        return situation.blocked[name].reason, situation.blocked[name].message
+    if known.run is not None and known.run.is_over:
+        seconds = f"{known.backoff_seconds:g}s" if known.backoff_seconds < 60 else _minutes(known.backoff_seconds)
+        pod_name = f"{record.name}_{record.namespace}({record.uid})"
+        return "CrashLoopBackOff", f"back-off {seconds} restarting failed container={name} pod={pod_name}"
+    if situation.pod_blocked is not None:
+        return situation.pod_blocked.reason, situation.pod_blocked.message
+    is_init = any(c is container for c in pod_lifecycle.init_containers(pod))
+    waits_for_init = pod_lifecycle.init_containers(pod) and (is_init or not pod_lifecycle.is_initialized(pod, record))
+    return ("PodInitializing", "") if waits_for_init else ("ContainerCreating", "")
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds // 60)}m{seconds % 60:g}s"
+
+
+def _terminated(record: PodRecord, container: Obj, run: Run) -> Obj:
+    ended = run.ended
+    assert ended is not None
+    state: Obj = {
+        "exitCode": ended.exit_code,
+        "reason": ended.reason or ("Completed" if ended.exit_code == 0 else "Error"),
+        "finishedAt": moment(ended.at),
+        "containerID": container_id(record, container["name"], run),
+    }
+    if run.started_at is not None:
+        state["startedAt"] = moment(run.started_at)
+    if ended.signal is not None:
+        state["signal"] = ended.signal
+    if ended.message:
+        state["message"] = ended.message
+    return state
+
+
+# The pod
+
+
+def _phase(pod: Obj, record: PodRecord, mains: list[Obj]) -> str:
+    if record.outcome is not None and not record.running():
+        return record.outcome.phase
+    if pod_lifecycle.main_containers_are_over(pod, record) and not record.running():
+        return "Succeeded" if _all_succeeded(pod, record) else "Failed"
+    if is_leaving(pod) and record.finished:
+        return "Failed"
+    if not pod_lifecycle.is_initialized(pod, record):
+        return "Pending"
+    never_ran = [c for c in mains if "waiting" in c["state"] and not c["lastState"]]
+    return "Pending" if never_ran else "Running"
+
+
+def _all_succeeded(pod: Obj, record: PodRecord) -> bool:
+    for container in pod_lifecycle.containers(pod):
+        known = record.containers.get(container["name"])
+        if known is None or known.run is None or known.run.ended is None or known.run.ended.exit_code != 0:
+            return False
+    return True
+
+
+def _conditions(pod: Obj, record: PodRecord, phase: str, mains: list[Obj], now: float) -> list[Obj]:
+    sidecars = [c for c in pod_lifecycle.init_containers(pod) if pod_lifecycle.is_sidecar(c)]
+    unready = [c["name"] for c in sidecars if not pod_lifecycle.is_ready(c, _run(record, c))]
+    unready += [c["name"] for c in mains if not c["ready"]]
+    ended = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase)
+    claims: list[tuple[str, bool, str, str]] = [
+        ("PodReadyToStartContainers", bool(record.sandboxed_at) and not record.finished, "", ""),
+        _initialized(pod, record, phase),
+        _readiness(pod, unready, ended),
+        _containers_ready(unready, ended),
+        ("PodScheduled", True, "", ""),
+    ]
+    kept = (pod.get("status") or {}).get("conditions") or []
+    written: list[Obj] = [c for claim, *_ in claims if (c := conditions.find(kept, claim)) is not None]
+    for claim, holds, reason, message in claims:
+        written = conditions.with_condition(written, claim, holds, now=moment(now), reason=reason, message=message)
+    return written
+
+
+def _run(record: PodRecord, container: Obj) -> Run | None:
+    known = record.containers.get(container["name"])
+    return None if known is None else known.run
+
+
+def _initialized(pod: Obj, record: PodRecord, phase: str) -> tuple[str, bool, str, str]:
+    if phase == "Succeeded":
+        return ("Initialized", True, "PodCompleted", "")
+    if pod_lifecycle.is_initialized(pod, record):
+        return ("Initialized", True, "", "")
+    open_ones = [
+        c["name"] for c in pod_lifecycle.init_containers(pod) if not pod_lifecycle.init_is_done(c, _run(record, c))
+    ]
+    return ("Initialized", False, "ContainersNotInitialized", f"containers with incomplete status: {_named(open_ones)}")
+
+
+def _containers_ready(unready: list[str], ended: str | None) -> tuple[str, bool, str, str]:
+    if ended:
+        return ("ContainersReady", False, ended, "")
+    if unready:
+        return ("ContainersReady", False, "ContainersNotReady", f"containers with unready status: {_named(unready)}")
+    return ("ContainersReady", True, "", "")
+
+
+def _readiness(pod: Obj, unready: list[str], ended: str | None) -> tuple[str, bool, str, str]:
+    _, holds, reason, message = _containers_ready(unready, ended)
+    if not holds:
+        return ("Ready", holds, reason, message)
+    said = (pod.get("status") or {}).get("conditions") or []
+    for gate in pod["spec"].get("readinessGates") or ():
+        claim = gate["conditionType"]
+        condition = conditions.find(said, claim)
+        if condition is None:
+            fact = f'corresponding condition of pod readiness gate "{claim}" does not exist.'
+            return ("Ready", False, "ReadinessGatesNotReady", fact)
+        if condition.get("status") != "True":
+            fact = f'the status of pod readiness gate "{claim}" is not "True", but {condition.get("status")}'
+            return ("Ready", False, "ReadinessGatesNotReady", fact)
+    return ("Ready", True, "", "")
+
+
+def _named(names: list[str]) -> str:
+    return f"[{' '.join(names)}]"

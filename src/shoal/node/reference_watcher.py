@@ -1,0 +1,154 @@
+"""The objects pods refer to, each watched by name for as long as a pod here needs it.
+
+The same object is watched once however many pods refer to it. A pod that waits for a ConfigMap is woken by
+the event that brings it. Claims and volumes are the exception on a cluster with the Node authorizer: a node may only
+get those, so they are read again, with growing pauses, until the claim is bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shoal.cluster.client import Cluster, OutcomeUnknown
+from shoal.cluster.informer import Reflector, bare
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from shoal.kube.objects import Key, Obj
+from shoal.logs import Logger
+from shoal.node.pod_references import Lookup, Reference, is_bound, volume_behind
+
+log = Logger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 30.0
+
+
+class Copy(Protocol):
+    """A local copy of one object: `objects` is valid once `synced` is set."""
+
+    synced: asyncio.Event
+
+    @property
+    def objects(self) -> Mapping[Key, Obj]: ...
+
+    async def run(self) -> None: ...
+
+
+class Polled:
+    """A copy of one object that may be read but not watched. It is complete, and no longer read, once it is there and,
+    if it is a claim, names its volume: neither changes afterwards."""
+
+    def __init__(self, cluster: Cluster, reference: Reference, on_change: Callable[[], None]) -> None:
+        self.synced = asyncio.Event()
+        self.objects: dict[Key, Obj] = {}
+        self._cluster = cluster
+        self._reference = reference
+        self._on_change = on_change
+
+    async def run(self) -> None:
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while not await self._is_complete():
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _is_complete(self) -> bool:
+        kind, key = self._reference
+        found: Obj | None
+        try:
+            found = await self._cluster.get(kind, key.name, key.namespace)
+        except (ApiError, OutcomeUnknown, OSError) as refused:
+            # 403 as well: the Node authorizer learns from its own informer that the pod refers to the object.
+            log.info("object not read yet", kind=str(kind), name=str(key), error=str(refused))
+            is_answer = isinstance(refused, ApiError) and refused.code in (403, 404)
+            found = None if is_answer else self.objects.get(key)
+        if found != self.objects.get(key):
+            self.objects = {} if found is None else {key: found}
+            self._on_change()
+        self.synced.set()
+        return found is not None and (kind != PERSISTENT_VOLUME_CLAIM or is_bound(found))
+
+
+@dataclass(slots=True)
+class _Followed:
+    copy: Copy
+    task: asyncio.Task[None]
+    holders: set[str] = field(default_factory=set)
+
+
+class References:
+    """`hold` says what a pod needs and whom to wake; `release` when it needs nothing any more."""
+
+    def __init__(self, cluster: Cluster, *, watches_claims: bool = True) -> None:
+        self._cluster = cluster
+        self._watches_claims = watches_claims
+        self._followed: dict[Reference, _Followed] = {}
+        self._wakes: dict[str, Callable[[], None]] = {}
+
+    async def hold(self, uid: str, wanted: Iterable[Reference], wake: Callable[[], None]) -> Lookup:
+        """Follow what the pod refers to, and the volumes behind its claims; returns once all answers are in."""
+        self._wakes[uid] = wake
+        needed = set(wanted)
+        while True:
+            for reference in needed:
+                self._follow(reference).holders.add(uid)
+            await asyncio.gather(*(self._followed[r].copy.synced.wait() for r in needed))
+            behind = {v for r in needed if (o := self._object(r)) is not None and (v := volume_behind(o)) is not None}
+            if behind <= needed:
+                break
+            needed |= behind
+        self._drop(uid, keep=needed)
+        return self.lookup(needed)
+
+    def lookup(self, wanted: Iterable[Reference]) -> Lookup:
+        found = ((reference, self._object(reference)) for reference in wanted)
+        return Lookup({reference: obj for reference, obj in found if obj is not None})
+
+    def release(self, uid: str) -> None:
+        self._wakes.pop(uid, None)
+        self._drop(uid, keep=set())
+
+    def close(self) -> None:
+        for followed in self._followed.values():
+            followed.task.cancel()
+        self._followed.clear()
+
+    def _object(self, reference: Reference) -> Obj | None:
+        followed = self._followed.get(reference)
+        return None if followed is None else followed.copy.objects.get(reference.key)
+
+    def _follow(self, reference: Reference) -> _Followed:
+        if reference not in self._followed:
+            copy = self._copy_of(reference)
+            task = asyncio.create_task(copy.run(), name=f"follow {reference.kind.kind} {reference.key}")
+            self._followed[reference] = _Followed(copy, task)
+        return self._followed[reference]
+
+    def _copy_of(self, reference: Reference) -> Copy:
+        if not self._watches_claims and reference.kind in (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME):
+            return Polled(self._cluster, reference, lambda: self._changed(reference))
+        return Reflector(
+            self._cluster,
+            reference.kind,
+            reference.key.namespace or None,
+            fields=f"metadata.name={reference.key.name}",
+            on_change=lambda _: self._changed(reference),
+            trim=bare,
+        )
+
+    def _changed(self, reference: Reference) -> None:
+        followed = self._followed.get(reference)
+        for uid in list(followed.holders) if followed else ():
+            if wake := self._wakes.get(uid):
+                wake()
+
+    def _drop(self, uid: str, *, keep: set[Reference]) -> None:
+        for reference, followed in list(self._followed.items()):
+            if reference in keep:
+                continue
+            followed.holders.discard(uid)
+            if not followed.holders:
+                followed.task.cancel()
+                del self._followed[reference]

@@ -1,0 +1,225 @@
+"""The child's side of a start: from the fork to the exec.
+
+Everything here runs in the forked child of a keeper and ends in exec or in `_exit`; nothing returns to the
+keeper's loop. What goes wrong is told in words through a pipe that exec would have closed, with the code a
+shell or runc would give: 126 not executable, 127 not found, 128 the place could not be prepared.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import pwd
+import signal
+import termios
+
+from shoal.node.sandbox import cgroups, syscalls
+from shoal.node.sandbox import mounts as mounting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+NOT_EXECUTABLE, NOT_FOUND, NOT_PREPARED = 126, 127, 128
+
+
+class Failed(Exception):
+    """Why the program never ran."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def run_process(
+    process: dict[str, Any],
+    *,
+    stdio: tuple[int, int, int],
+    report: int,
+    mounts: list[dict[str, Any]] | None,
+    scratch: str,
+    group: cgroups.Group | None,
+) -> NoReturn:
+    """Become a container's program. `mounts` None: this machine allows no private mounts."""
+    try:
+        _leave_the_keeper(stdio)
+        if group is not None:
+            group.enter()
+        _mount(process["mounts"], mounts, scratch, process["hidden"])
+        _become(process, stdio)
+        syscalls.die_with_parent(_KEEPER)
+        _execute(process["argv"], process["env"], process["cwd"])
+    except Failed as failed:
+        _tell(report, failed.code, failed.message)
+    except OSError as error:
+        _tell(report, NOT_PREPARED, f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror))
+    except BaseException as error:
+        _tell(report, NOT_PREPARED, f"{type(error).__name__}: {error}")
+    finally:
+        os._exit(NOT_PREPARED)
+
+
+def run_beside(
+    process: dict[str, Any],
+    argv: list[str],
+    env: dict[str, str],
+    *,
+    view: int,
+    stdio: tuple[int, int, int],
+    tty: bool,
+    group: cgroups.Group | None,
+) -> NoReturn:
+    """Become a command that sees the files of a running process: `view` is its mount namespace. Failures go to its
+    stderr, as a shell's would."""
+    code = NOT_PREPARED
+    try:
+        _leave_the_keeper(stdio)
+        if group is not None:
+            group.enter()
+        if tty:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        if os.readlink(f"/proc/self/fd/{view}") != os.readlink("/proc/self/ns/mnt"):
+            syscalls.setns(view, syscalls.NEW_NS)
+        _become(process, stdio)
+        syscalls.die_with_parent(_KEEPER)
+        _execute(argv, env, process["cwd"])
+    except Failed as failed:
+        code = failed.code
+        os.write(2, failed.message.encode() + b"\n")
+    except OSError as error:
+        os.write(2, f"{error.strerror}: {error.filename}\n".encode())
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode(errors="replace"))
+    finally:
+        os._exit(code)
+
+
+_KEEPER = 0
+
+
+def note_keeper() -> None:
+    """Called by a keeper once it is one; its children compare their parent with it."""
+    global _KEEPER
+    _KEEPER = os.getpid()
+
+
+def _leave_the_keeper(stdio: tuple[int, int, int]) -> None:
+    os.setsid()
+    syscalls.die_with_parent(_KEEPER)
+    signal.set_wakeup_fd(-1)
+    for number in range(1, signal.NSIG):
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            continue  # KILL, STOP and those the C library keeps for itself
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for target, fd in enumerate(stdio):
+        os.dup2(fd, target)
+    os.umask(0o022)
+
+
+def _mount(wanted: list[dict[str, Any]], usual: list[dict[str, Any]] | None, scratch: str, hidden: list[str]) -> None:
+    if usual is None:
+        if hidden:
+            raise Failed(NOT_PREPARED, "this machine allows no private mounts, so the node's files cannot be hidden")
+        for mount in wanted:
+            if mount["source"] is None or os.path.realpath(mount["target"]) != _real_source(mount):
+                raise Failed(
+                    NOT_PREPARED,
+                    f"mount {mount['target']}: this machine allows no private mounts. `shoal doctor` says why.",
+                )
+        return
+    try:
+        mounting.arrange(usual + wanted, scratch=scratch, hidden=hidden)
+    except mounting.MountFailed as failed:
+        raise Failed(NOT_PREPARED, str(failed)) from failed
+
+
+def _real_source(mount: dict[str, Any]) -> str:
+    source: str = mount["source"]
+    return os.path.realpath(os.path.join(source, mount.get("sub_path", "")))
+
+
+def _become(process: dict[str, Any], stdio: tuple[int, int, int]) -> None:
+    if process["no_new_privs"]:
+        syscalls.set_no_new_privs()
+    uid, gid = process["uid"], process["gid"]
+    if uid in (None, os.getuid()) and gid in (None, os.getgid()):
+        return
+    user = os.getuid() if uid is None else uid
+    group = _group_of(user) if gid is None else gid
+    try:
+        for fd in stdio[1:]:
+            os.fchown(fd, user, group)  # so that the program may open /dev/stdout again
+        os.setgroups([group])
+        os.setresgid(group, group, group)
+        os.setresuid(user, user, user)
+    except OSError as error:
+        raise Failed(
+            NOT_PREPARED,
+            f"cannot run as user {user} and group {group}: only root can run programs as others. "
+            f"Leave runAsUser and runAsGroup out, or start shoal as root.",
+        ) from error
+
+
+def _group_of(user: int) -> int:
+    try:
+        return pwd.getpwuid(user).pw_gid
+    except KeyError:
+        return 0
+
+
+def _execute(argv: list[str], env: dict[str, str], cwd: str) -> None:
+    _check_words(argv, env, cwd)
+    try:
+        os.chdir(cwd)
+    except OSError as error:
+        raise Failed(NOT_PREPARED, f"working folder {cwd}: {error.strerror}") from error
+    env = dict(env, PWD=cwd) if "PWD" in env else env
+    program = argv[0]
+    if "/" in program:
+        candidates = [program]
+    else:
+        candidates = [f"{folder or '.'}/{program}" for folder in env.get("PATH", os.defpath).split(":")]
+    worst = Failed(NOT_FOUND, f'exec: "{program}": executable file not found in $PATH')
+    for candidate in candidates:
+        try:
+            os.execve(candidate, argv, env)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                if "/" in program:
+                    worst = Failed(NOT_FOUND, f'exec: "{program}": {_missing(program, str(error.strerror))}')
+                continue
+            worst = Failed(NOT_EXECUTABLE, f'exec: "{candidate}": {error.strerror}')
+    raise worst
+
+
+def _check_words(argv: list[str], env: dict[str, str], cwd: str) -> None:
+    """The kernel takes words that end with a NUL byte, so none can hold one; nor can it take what is no text."""
+    words = {f"argument {number} of the command": word for number, word in enumerate(argv)}
+    words |= {f"the value of variable {name!r}": value for name, value in env.items()}
+    words |= {f"the name of variable {name!r}": name for name in env} | {"the working folder": cwd}
+    for what, word in words.items():
+        if "\0" in word:
+            raise Failed(NOT_PREPARED, f"exec: {what} holds a NUL byte, which no program can be given")
+        try:
+            os.fsencode(word)
+        except UnicodeEncodeError:
+            raise Failed(NOT_PREPARED, f"exec: {what} holds half a character, which no program can be given") from None
+
+
+def _missing(program: str, usual: str) -> str:
+    """A script whose interpreter is missing fails with the same error as a missing script: say which it is."""
+    try:
+        with open(program, "rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return usual
+    return f"its interpreter {first[2:].strip().decode(errors='replace')} is missing" if first[:2] == b"#!" else usual
+
+
+def _tell(report: int, code: int, message: str) -> None:
+    os.write(report, json.dumps({"code": code, "message": message}).encode()[:60_000])

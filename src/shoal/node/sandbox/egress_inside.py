@@ -1,0 +1,167 @@
+"""The inner side of the way out: what takes pods' connections to the outside and hands them to the doorway.
+
+Where the kernel can redirect them (`netfilter`), connections to any outside address arrive here with that address
+on them. Besides there is always an HTTP proxy at the bridge's address, for callers who use a proxy themselves and
+for kernels that cannot redirect. Programs send a proxy whatever their idea of `no_proxy` does not hold back, also
+requests for other pods and Services. So it first looks whether a name or address is the cluster's own, as the
+asking pod itself would see it in its hosts file, and connects inside; everything else goes to the doorway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+from shoal.node.sandbox import dns_forwarder, egress_outside, http_proxy, messages
+from shoal.node.sandbox.fault_log import FaultLog
+from shoal.node.sandbox.hosts_lookup import look_up
+from shoal.node.sandbox.netfilter import SO_ORIGINAL_DST
+from shoal.node.sandbox.relay import CHUNK, Connection, abort, relay
+from shoal.node.sandbox.rpc import Conversation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shoal.node.sandbox.service_proxy import Services
+
+PROXY_PORT = 3128
+LEAVING_PORT = 3129
+
+
+class OwnAddress(ConnectionRefusedError):
+    """An address at which this process itself listens: connecting to it would never end."""
+
+
+class Front:
+    """Connections of pods to the outside, and of the fabric to backends outside of it."""
+
+    def __init__(
+        self,
+        config: dict[str, Any],
+        outside: socket.socket | None,
+        pods: dict[str, str],
+        *,
+        services: Callable[[], Services],
+        faults: FaultLog,
+    ) -> None:
+        self._pods = pods
+        self._services = services
+        self._faults = faults
+        self._gateway: str = config["gateway"]
+        self._range = ipaddress.ip_network(f"{config['gateway']}/{config['prefix']}", strict=False)
+        self._doorway: Conversation | None = None
+        if outside is not None:
+            # Without a doorway there is no way out, and a fabric without one is better replaced: the agent does.
+            self._doorway = Conversation(
+                messages.Channel(outside), on_message=lambda *_: None, on_closed=lambda: os._exit(1)
+            )
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request of a pod."""
+        client = (reader, writer)
+        try:
+            head = await http_proxy.read_head(reader)
+            request = http_proxy.parse(head)
+            inside = self._locate(writer.get_extra_info("peername")[0], request.host)
+            if inside is None:
+                server = await self._through_doorway({"mode": "http"})
+                server[1].write(head)
+            else:
+                server = await self._connect_inside(inside, request.port)
+                if request.is_tunnel:
+                    writer.write(http_proxy.ESTABLISHED)
+                else:
+                    server[1].write(request.for_server())
+        except http_proxy.BadRequest as error:
+            writer.write(http_proxy.refusal(400, "Bad Request", str(error)))
+            writer.close()
+        except OSError as error:
+            writer.write(http_proxy.refusal(502, "Bad Gateway", f"inside the cluster: {error}"))
+            writer.close()
+        else:
+            await relay(client, server)
+
+    async def pass_out(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A connection on its way out, redirected here: on to where it was going."""
+        sock = writer.get_extra_info("socket")
+        client = (reader, writer)
+        try:
+            # Fails where the connection was not redirected but made to this port itself.
+            _, port, address = struct.unpack_from("!HH4s", sock.getsockopt(socket.SOL_IP, SO_ORIGINAL_DST, 16))
+            server = await self.dial(socket.inet_ntoa(address), port, mode="leave")
+        except OSError:
+            abort(client)
+        else:
+            await relay(client, server)
+
+    async def pass_name_server(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A conversation with a name server that was too long for a datagram."""
+        for server in dns_forwarder.servers(egress_outside.machines_resolv_conf()):
+            try:
+                connection = await self.dial(server, dns_forwarder.PORT)
+            except OSError:
+                continue
+            await relay((reader, writer), connection)
+            return
+        abort((reader, writer))
+
+    async def ask_name(self, question: bytes) -> bytes:
+        """The machine's answer to a question about a name; OSError where it has none."""
+        reader, writer = await self._through_doorway({"mode": "name"})
+        writer.write(question)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+        if not answer:
+            raise ConnectionRefusedError("no name server answered")
+        return answer
+
+    def _locate(self, asker: str, host: str) -> str | None:
+        """The cluster's own address behind a name or address; None for everything else."""
+        if self._is_inside(host):
+            return host
+        hosts_file = self._pods.get(asker)
+        found = look_up(hosts_file, host) if hosts_file is not None else None
+        return found if found is not None and self._is_inside(found) else None
+
+    def _is_inside(self, host: str) -> bool:
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        return address in self._range or self._services().has(host)
+
+    async def _connect_inside(self, host: str, port: int) -> Connection:
+        services = self._services()
+        return await (services.connect((host, port)) if services.has(host) else self.dial(host, port))
+
+    async def dial(self, host: str, port: int, *, mode: str = "dial") -> Connection:
+        """A backend: a pod directly, anything else from the machine's own network. `mode` "leave" is for what a pod
+        chose: it does not reach the machine's loopback."""
+        if host == self._gateway or self._services().has(host):
+            # Without the port, which the pod chooses: each would be a fault of its own with a line of its own.
+            self._faults.note(f"not connected: {host} is an address of the pods' network itself")
+            raise OwnAddress(f"{host}:{port} is an address of the pods' network itself")
+        if self._doorway is None or self._is_inside(host):
+            return await asyncio.open_connection(host, port, limit=CHUNK)
+        connection = await self._through_doorway({"mode": mode, "host": host, "port": port})
+        if await connection[0].read(1) != egress_outside.CONNECTED:
+            connection[1].close()
+            raise ConnectionRefusedError(f"{host}:{port} refused the connection")
+        return connection
+
+    async def ping(self) -> None:
+        """Returns once the doorway has answered, where there is one."""
+        if self._doorway is not None:
+            await self._doorway.ask({"do": "ping"})
+
+    async def _through_doorway(self, message: dict[str, Any]) -> Connection:
+        assert self._doorway is not None
+        ours, theirs = socket.socketpair()
+        self._doorway.send(message, [theirs.detach()])
+        return await asyncio.open_connection(sock=ours, limit=CHUNK)

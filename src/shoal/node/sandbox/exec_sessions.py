@@ -1,0 +1,94 @@
+"""Commands that run beside a process of the pod (`kubectl exec`): forked by the keeper, spoken to by the agent.
+
+The ends of their streams are handed to the agent as descriptors, so not a byte of them passes through the
+keeper. A terminal is a pty whose one end the agent gets.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+from shoal.node.sandbox import child_exec, messages, proctree, syscalls
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shoal.node.sandbox.process import Charge
+
+
+class Executions:
+    """The commands that run now, by number."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._pids: dict[int, int] = {}
+
+    def pids(self) -> set[int]:
+        return set(self._pids.values())
+
+    def begin(self, charge: Charge, message: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
+        """Its number, its pid, and the agent's ends of its streams: stdin, stdout, stderr, or the one terminal.
+        ProcessLookupError where the process beside which it is to run has ended, OSError where the machine refuses
+        one of the things it takes; nothing is left open then."""
+        with ExitStack() as here, ExitStack() as agents:
+            view = _view(charge.pid)
+            here.callback(os.close, view)
+            theirs, ours = _terminal() if message["tty"] else _pipes()
+            here.callback(messages.close_all, tuple(set(theirs)))  # a terminal is all three
+            agents.callback(messages.close_all, ours)
+            pid = os.fork()
+            if pid == 0:
+                messages.close_all(ours)
+                child_exec.run_beside(
+                    charge.process,
+                    message["argv"],
+                    {**charge.process["env"], **message["env"]},
+                    view=view,
+                    stdio=theirs,
+                    tty=message["tty"],
+                    group=charge.group,
+                )
+            agents.pop_all()
+        self._last += 1
+        self._pids[self._last] = pid
+        return self._last, pid, ours
+
+    def mark_ended(self, pid: int) -> int | None:
+        """The number of the command that was `pid`; None where it was something else."""
+        for number, its_pid in self._pids.items():
+            if its_pid == pid:
+                del self._pids[number]
+                return number
+        return None
+
+    def kill(self, number: int) -> None:
+        pid = self._pids.get(number)
+        if pid is not None:
+            for member in proctree.descendants([pid]):
+                proctree.kill(member)
+
+
+def _view(pid: int) -> int:
+    """The files it sees, taken now: from here on the command ends by being killed, whenever that is."""
+    try:
+        return syscalls.open_namespace("mnt", pid)
+    except FileNotFoundError as gone:  # it has ended, and nobody has waited for it yet
+        raise ProcessLookupError from gone
+
+
+def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
+    made = []
+    with ExitStack() as opened:
+        for _ in range(3):
+            made.append(os.pipe2(os.O_CLOEXEC))
+            opened.callback(messages.close_all, made[-1])
+        opened.pop_all()
+    stdin, stdout, stderr = made
+    return (stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0])
+
+
+def _terminal() -> tuple[tuple[int, int, int], tuple[int, ...]]:
+    agents, programs = os.openpty()
+    return (programs, programs, programs), (agents,)

@@ -1,0 +1,212 @@
+"""The cluster's network: one namespace with a bridge that all pods' cables end at, and what answers there.
+
+The fabric process lives in that namespace (on the machine's own network in loopback mode). It answers at the
+virtual addresses of Services and passes connections on to the pods behind them, and at the bridge's address it
+is the proxy that leads outside (by the doorway). It ends when no agent is connected and no pod is left; if it
+is killed, the agent starts another in the same namespace. Each cluster has its own, so all can use the same
+addresses side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
+
+from shoal.node.sandbox import (
+    dns_forwarder,
+    egress_outside,
+    feature_probe,
+    messages,
+    netfilter,
+    rtnetlink,
+    syscalls,
+)
+from shoal.node.sandbox.connection_limits import (
+    CONNECTIONS_PER_POD,
+    ConnectionLimits,
+    max_connections,
+    raise_descriptor_limit,
+)
+from shoal.node.sandbox.egress_inside import LEAVING_PORT, PROXY_PORT, Front
+from shoal.node.sandbox.fault_log import FaultLog
+from shoal.node.sandbox.namespaces import BRIDGE
+from shoal.node.sandbox.relay import CHUNK
+from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.service_proxy import Services
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SOCKET = "fabric"
+LOG = "fabric.log"
+
+
+def main(config: dict[str, Any], fds: list[int]) -> None:
+    """Become the fabric. `fds`: the conversation with the agent, then the namespaces of a fabric that died."""
+    agent = messages.Channel(socket.socket(fileno=fds[0]))
+    try:
+        _settle(config["folder"])
+        raise_descriptor_limit()
+        outside = (
+            egress_outside.start(os.getpid(), folder=config["folder"], closing=fds) if config["isolated"] else None
+        )
+        namespaces = _enter(config, fds[1:])
+        bridge = _build(config) if config["isolated"] else None
+    except OSError as error:
+        with suppress(messages.Closed):  # nobody waits for it any more
+            agent.send({"event": "failed", "message": f"{error.filename}: {error.strerror}"})
+        return
+    asyncio.run(Fabric(config, bridge, namespaces).run(agent, outside))
+
+
+def _settle(folder: str) -> None:
+    os.setsid()
+    syscalls.set_title("shoal-fabric")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    complaints = os.open(f"{folder}/fabric.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    for target, fd in ((0, nothing), (1, nothing), (2, complaints)):
+        os.dup2(fd, target)
+
+
+def _enter(config: dict[str, Any], earlier: list[int]) -> list[int]:
+    """Into the network namespace of the fabric; its descriptors (network, then user) for the keepers."""
+    if not config["isolated"]:
+        return []
+    is_user = config["privilege"] == feature_probe.USER
+    if earlier:
+        if is_user:
+            syscalls.setns(earlier[1], syscalls.NEW_USER)
+            syscalls.be_dumpable()
+        syscalls.setns(earlier[0], syscalls.NEW_NET)
+        return earlier
+    if is_user:
+        syscalls.enter_own_user_namespace()
+    syscalls.unshare(syscalls.NEW_NET)
+    return [syscalls.open_namespace(name) for name in (("net", "user") if is_user else ("net",))]
+
+
+def _build(config: dict[str, Any]) -> int:
+    net = rtnetlink.Netlink()
+    try:
+        return net.index_of(BRIDGE)
+    except OSError:
+        net.set_up(1)
+        bridge = net.add_bridge(BRIDGE, hardware=rtnetlink.hardware_address(config["gateway"]))
+        net.add_address(bridge, config["gateway"], config["prefix"])
+        net.forward(bridge)
+        net.add_prohibited_default()
+        return bridge
+    finally:
+        net.close()
+
+
+class Fabric:
+    """Conversations with agents, and what they set: the table of services, the pods and their hosts files."""
+
+    def __init__(self, config: dict[str, Any], bridge: int | None, namespaces: list[int]) -> None:
+        self._config = config
+        self._bridge = bridge
+        self._namespaces = namespaces
+        self._agents: set[Conversation] = set()
+        self._pods: dict[str, str] = {}  # address -> hosts file
+        self._is_open = bool(config["isolated"])  # whether any TCP connection finds its way out
+        self._done = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, agent: messages.Channel, outside: socket.socket | None) -> None:
+        faults = FaultLog(f"{self._config['folder']}/{LOG}")
+        faults.attach(asyncio.get_running_loop())
+        # On the machine's own network all pods connect from one address.
+        per_pod = CONNECTIONS_PER_POD if self._config["isolated"] else None
+        self._limits = ConnectionLimits(faults, total=max_connections(), per_source=per_pod)
+        self._front = Front(self._config, outside, self._pods, services=lambda: self._services, faults=faults)
+        self._services = Services(self._bridge, self._front.dial, self._limits)
+        server = messages.listen(self._config["folder"], SOCKET)
+        asyncio.get_running_loop().add_reader(server.fileno(), self._accept, server)
+        if self._config["isolated"]:
+            await self._open_way_out()
+        self._converse(agent)
+        self._end_with_folder()
+        await self._done.wait()
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self._config['folder']}/{SOCKET}")
+
+    def _end_with_folder(self) -> None:
+        """A fabric that cannot be found any more is of no use."""
+        deletions = syscalls.watch_deletions(self._config["folder"])
+
+        def hear() -> None:
+            if SOCKET in syscalls.deleted(deletions):
+                self._done.set()
+
+        asyncio.get_running_loop().add_reader(deletions, hear)
+
+    async def _open_way_out(self) -> None:
+        gateway = self._config["gateway"]
+        limited = self._limits.limited
+        await asyncio.start_server(limited(self._front.serve), gateway, PROXY_PORT, limit=1 << 16, backlog=512)
+        await asyncio.start_server(limited(self._front.pass_out), gateway, LEAVING_PORT, limit=CHUNK, backlog=512)
+        await asyncio.start_server(limited(self._front.pass_name_server), gateway, dns_forwarder.PORT)
+        names = dns_forwarder.NameServer(self._front.ask_name, self._limits)
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: names, (gateway, dns_forwarder.PORT))
+        try:
+            netfilter.redirect_leaving_tcp(gateway, self._config["prefix"], LEAVING_PORT)
+        except OSError:
+            self._is_open = False  # this kernel cannot; the proxy is there
+
+    def _accept(self, server: socket.socket) -> None:
+        sock, _ = server.accept()
+        self._converse(messages.Channel(sock))
+
+    def _converse(self, channel: messages.Channel) -> None:
+        def hear(message: dict[str, Any], _: list[int]) -> None:
+            task = asyncio.create_task(self._answer(conversation, message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        def hang_up() -> None:
+            self._agents.discard(conversation)
+            self._end_if_useless()
+
+        conversation = Conversation(channel, on_message=hear, on_closed=hang_up)
+        self._agents.add(conversation)
+        with suppress(messages.Closed):  # its end is heard of soon
+            conversation.send(
+                {
+                    "event": "hello",
+                    "pid": os.getpid(),
+                    "isolated": self._config["isolated"],
+                    "is_open": self._is_open,
+                },
+                [os.dup(fd) for fd in self._namespaces],
+            )
+
+    async def _answer(self, agent: Conversation, message: dict[str, Any]) -> None:
+        refused: list[str] = []
+        if message["do"] == "serve":
+            table = {(host, port): [tuple(end) for end in ends] for host, port, ends in message["table"]}
+            refused = await self._services.replace(table)
+        elif message["do"] == "ping":
+            with suppress(messages.Closed):  # without a doorway this process ends, and the agent starts another
+                await self._front.ping()
+        elif message["do"] == "pods":
+            self._pods.clear()
+            self._pods.update(message["pods"])
+        elif message["do"] == "pod" and message["hosts_file"] is not None:
+            self._pods[message["pod"]] = message["hosts_file"]
+        elif message["do"] == "pod":
+            self._pods.pop(message["pod"], None)
+        if "n" in message:
+            with suppress(messages.Closed):  # an agent that left does not want the answer
+                agent.send({"n": message["n"], "refused": refused})
+        self._end_if_useless()
+
+    def _end_if_useless(self) -> None:
+        if not self._agents and not self._pods:
+            self._done.set()

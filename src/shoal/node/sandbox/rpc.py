@@ -1,0 +1,128 @@
+"""A channel on an asyncio loop: events as they come, questions and their answers.
+
+Used by the agent (towards zygote, keepers and fabric) and by the fabric and its doorway. The keeper has its own
+small loop and does not import this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from shoal.node.sandbox import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Message = dict[str, Any]
+    Answer = tuple[Message, list[int]]
+
+
+class Conversation:
+    """Answers (messages with an `n`) go to whoever asked; everything else goes to `on_message`.
+
+    Descriptors are never left over: those of an answer nobody waits for any more are closed.
+    """
+
+    def __init__(
+        self,
+        channel: messages.Channel,
+        *,
+        on_message: Callable[[Message, list[int]], None],
+        on_closed: Callable[[], None],
+    ) -> None:
+        self._channel = channel
+        self._on_message = on_message
+        self._on_closed = on_closed
+        self._loop = asyncio.get_running_loop()
+        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self._last = 0
+        self._number = channel.fileno()
+        self.is_open = True
+        self._loop.add_reader(self._number, self._hear)
+
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
+        """The descriptors are the other side's from here on, also where it does not get them."""
+        if not self.is_open:
+            messages.close_all(fds)
+            raise messages.Closed("the conversation is over")
+        # A failure does not end the conversation: what the other side said before it left is still to be heard,
+        # and the end comes after it.
+        self._channel.send(message, fds)
+        if self._channel.waiting_to_send:
+            self._loop.add_writer(self._number, self._flush)
+
+    async def ask(self, message: Message, fds: Sequence[int] = ()) -> Answer:
+        """The answer and its descriptors; Closed where the other side goes before it answers."""
+        self._last += 1
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        number = self._last
+        self._asked[number] = answer
+        try:
+            self.send({**message, "n": number}, fds)
+            return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                messages.close_all(answer.result()[1])  # it came, but whoever asked was gone before reading it
+            raise
+        finally:
+            self._asked.pop(number, None)
+
+    def _flush(self) -> None:
+        with suppress(messages.Closed):
+            self._channel.flush()
+        if not self._channel.waiting_to_send:
+            self._loop.remove_writer(self._number)
+
+    def _hear(self) -> None:
+        try:
+            self._hear_all()
+        except messages.Closed:
+            self._end()
+        except Exception:
+            # Whoever asked would wait for ever for what we could not make sense of: end it, as if the other side
+            # had gone. Those who depend on it know what to do then.
+            self._end()
+            raise
+
+    def _hear_all(self) -> None:
+        for message, fds in self._channel.receive():
+            if "n" not in message or "do" in message:
+                self._on_message(message, fds)
+                continue
+            answer = self._asked.get(message["n"])
+            if answer is not None and not answer.done():
+                answer.set_result((message, fds))
+            else:
+                messages.close_all(fds)
+
+    def _end(self) -> None:
+        if not self.is_open:
+            return
+        on_closed = self._on_closed
+        self.close()
+        on_closed()
+
+    def close(self) -> None:
+        """Stop listening; no `on_closed` for one's own leaving. Questions still open end as Closed."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._loop.remove_reader(self._number)
+        self._loop.remove_writer(self._number)
+        self._channel.close()
+        # Whoever listened holds this conversation too: without a cycle both are gone as soon as nobody wants them.
+        self._on_message, self._on_closed = _unheard, _nothing
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(messages.Closed("the conversation is over"))
+
+
+def _unheard(_: Message, fds: list[int]) -> None:
+    messages.close_all(fds)
+
+
+def _nothing() -> None:
+    """Nobody listens any more."""

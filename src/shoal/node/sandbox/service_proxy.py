@@ -1,0 +1,111 @@
+"""Virtual addresses: each (address, port) of the table listens in the fabric and leads to the pods behind it.
+
+A connection goes to the next backend in turn; one that refuses is passed over. The table is replaced as a whole:
+what it no longer holds stops listening, what it holds anew begins, and connections already open go on. TCP only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from shoal.node.sandbox import rtnetlink
+from shoal.node.sandbox.connection_limits import ConnectionLimits
+from shoal.node.sandbox.relay import CHUNK, Connection, abort, relay
+
+Address = tuple[str, int]
+Table = dict[Address, list[Address]]
+
+_MOST_SECONDS_TO_CONNECT = 10.0
+
+
+class Services:
+    """The table, and a listening socket for each of its lines. `bridge` None: the addresses are there already."""
+
+    def __init__(
+        self, bridge: int | None, dial: Callable[[str, int], Awaitable[Connection]], limits: ConnectionLimits
+    ) -> None:
+        self._net = rtnetlink.Netlink() if bridge is not None else None
+        self._bridge = bridge or 0
+        self._dial = dial
+        self._limits = limits
+        self._table: Table = {}
+        self._turns: dict[Address, int] = {}
+        self._servers: dict[Address, asyncio.Server] = {}
+        self._addresses: set[str] = set()
+        self._open: Counter[str] = Counter()  # connections by address
+        self._one_at_a_time = asyncio.Lock()
+
+    def has(self, ip: str) -> bool:
+        return ip in self._addresses
+
+    async def replace(self, table: Table) -> list[str]:
+        """Serve this table from now on; gives back a sentence for each line that cannot be served."""
+        async with self._one_at_a_time:
+            self._table = table
+            for gone in self._servers.keys() - table.keys():
+                self._servers.pop(gone).close()
+                self._turns.pop(gone, None)
+            self._carry({host for host, _ in table})
+            refused = []
+            for address in table.keys() - self._servers.keys():
+                try:
+                    self._servers[address] = await self._listen(address)
+                except OSError as error:
+                    refused.append(f"{address[0]}:{address[1]} cannot be served: {os.strerror(error.errno or 0)}")
+            return sorted([*refused, *self._loops()])
+
+    def _loops(self) -> list[str]:
+        """A sentence for each backend that is a virtual address itself: connections to it would never end."""
+        return [
+            f"{host}:{port} leads to the virtual address {end}:{end_port}; that backend is passed over"
+            for (host, port), ends in self._table.items()
+            for end, end_port in ends
+            if self.has(end)
+        ]
+
+    def _carry(self, wanted: set[str]) -> None:
+        """Have these addresses on the bridge, and those that open connections still use."""
+        if self._net is not None:
+            wanted = wanted | {ip for ip in self._addresses if self._open[ip]}
+            for ip in self._addresses - wanted:
+                self._net.delete_address(self._bridge, ip, 32)
+            for ip in wanted - self._addresses:
+                self._net.add_address(self._bridge, ip, 32)
+        self._addresses = wanted
+
+    async def _listen(self, address: Address) -> asyncio.Server:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._open[address[0]] += 1
+            try:
+                await self._pass_on(address, (reader, writer))
+            finally:
+                self._open[address[0]] -= 1
+                if address not in self._table:
+                    self._carry({host for host, _ in self._table})
+
+        return await asyncio.start_server(self._limits.limited(serve), *address, limit=CHUNK, backlog=1024)
+
+    async def _pass_on(self, address: Address, client: Connection) -> None:
+        try:
+            server = await self.connect(address)
+        except OSError:
+            abort(client)  # a reset: the nearest thing to the refusal a client would get from a real address
+        else:
+            await relay(client, server)
+
+    async def connect(self, address: Address) -> Connection:
+        """A connection to the next backend that accepts one; OSError where none does."""
+        backends = self._table.get(address, [])
+        turn = self._turns.get(address, 0)
+        self._turns[address] = turn + 1
+        for step in range(len(backends)):
+            host, port = backends[(turn + step) % len(backends)]
+            try:
+                async with asyncio.timeout(_MOST_SECONDS_TO_CONNECT):
+                    return await self._dial(host, port)
+            except OSError:  # TimeoutError is one
+                continue
+        raise ConnectionRefusedError(f"no backend of {address[0]}:{address[1]} accepts a connection")

@@ -1,0 +1,93 @@
+"""The agent's hold on its zygote: started when first needed, started again when it was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import shoal
+from shoal.node.sandbox import messages
+from shoal.node.sandbox.rpc import Conversation
+from shoal.node.sandbox.shim_client import SandboxFailed, until_gone
+
+# The folder at the end is for people who look at the list of processes.
+# Isolated and without site packages: fast, small, and nothing of the caller's environment gets in.
+_BEGIN = "import sys; sys.path.append(sys.argv[1]); from shoal.node.sandbox.zygote import main; main(int(sys.argv[2]))"
+
+
+class ZygoteFailed(SandboxFailed):
+    """The zygote did not come up; its own words are on standard error."""
+
+
+class Zygote:
+    """A zygote and the conversation with it."""
+
+    def __init__(self, python: str, folder: Path) -> None:
+        self._python = python
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._talk: Conversation | None = None
+        self._hello: asyncio.Future[Mapping[str, Any]] | None = None
+        self._starting = asyncio.Lock()
+        self.allowed: Mapping[str, Any] = {}
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "start the zygote first"
+        return self._process.pid
+
+    async def start(self) -> None:
+        async with self._starting:
+            if self._talk is not None and self._talk.is_open:
+                return
+            await self.stop()
+            ours, theirs = socket.socketpair()
+            root = str(Path(shoal.__file__).parents[1])
+            command = [self._python, "-I", "-S", "-c", _BEGIN, root, str(theirs.fileno()), str(self._folder)]
+            self._process = _spawn(command, theirs.fileno())
+            theirs.close()
+            self._hello = asyncio.get_running_loop().create_future()
+            self._talk = Conversation(messages.Channel(ours), on_message=self._hear, on_closed=self._lose)
+            self.allowed = await self._hello
+
+    def _hear(self, message: dict[str, Any], _: list[int]) -> None:
+        if message.get("event") == "hello" and self._hello is not None and not self._hello.done():
+            self._hello.set_result(message["allowed"])
+
+    def _lose(self) -> None:
+        if self._hello is not None and not self._hello.done():
+            self._hello.set_exception(ZygoteFailed(f"{self._python} could not start the process that forks pods"))
+
+    async def send(self, message: dict[str, Any], fds: Sequence[int]) -> None:
+        """To a zygote that lives; Closed where it died just now, and the next call starts another. The descriptors
+        are the zygote's from here on, also where it did not get them."""
+        try:
+            await self.start()
+        except BaseException:
+            messages.close_all(fds)
+            raise
+        assert self._talk is not None
+        try:
+            self._talk.send(message, fds)
+        except messages.Closed:
+            self._talk.close()
+            raise
+
+    async def stop(self) -> None:
+        """Keepers and fabric go on."""
+        if self._talk is not None:
+            self._talk.close()
+        if self._process is not None:
+            await until_gone([self._process.pid])
+            self._process.wait()
+            self._process = None
+
+
+def _spawn(command: list[str], fd: int) -> subprocess.Popen[bytes]:
+    """Popen returns within a millisecond; asyncio's way would bring a watcher for a child nobody waits for."""
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, pass_fds=[fd], stdin=nothing, stdout=nothing, start_new_session=True, cwd="/")
