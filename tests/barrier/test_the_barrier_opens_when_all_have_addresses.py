@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kit.frameworks import FrameworkWorld, framework, role
-from shoal.barrier.waiting import Verdict, leave_files, wait
-from shoal.barrier.watching import NotThere, ReadFailed
 from shoal.dialects.framework.barrier import Progress, addresses, injector, progress
 from shoal.dialects.framework.compression import packed
 from shoal.kube.objects import Obj
+from shoal.launch.framework_barrier.barrier import Verdict, leave_files, wait
+from shoal.launch.framework_barrier.framework_client import NotThere, ReadFailed
 
 
 def with_addresses(manifest: Obj, **ips: list[str | None]) -> Obj:

@@ -22,12 +22,12 @@ from kit import api_server
 from kit.api import JSON_PATCH, Api
 from kit.api_objects import serve
 from kit.frameworks import framework, role
-from shoal.barrier import connection
-from shoal.barrier.connection import Connection, NoConnection
-from shoal.barrier.environment import Environment, EnvironmentInvalid, read
-from shoal.barrier.watching import FrameworkReader, ReadFailed
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
+from shoal.launch.framework_barrier import connection
+from shoal.launch.framework_barrier.connection import Connection, NoConnection
+from shoal.launch.framework_barrier.environment import Environment, EnvironmentInvalid, read
+from shoal.launch.framework_barrier.framework_client import FrameworkReader, ReadFailed
 
 IDENTITY = {"FC_FRAMEWORK_NAMESPACE": "default", "FC_FRAMEWORK_NAME": "gang"}
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
@@ -122,7 +122,7 @@ def test_item_18_the_service_account_wins_over_the_kubeconfig_of_the_home_folder
     path = kubeconfig(tmp_path / ".kube", {"server": "http://10.0.0.1:8001/"}, {"token": "t"})
     monkeypatch.setenv("HOME", str(tmp_path))
     of_pod = Connection("https://10.96.0.1:443")
-    monkeypatch.setattr("shoal.barrier.connection.in_cluster", lambda _: of_pod)
+    monkeypatch.setattr("shoal.launch.framework_barrier.connection.in_cluster", lambda _: of_pod)
 
     assert connection.find(Environment("default", "gang"), {}) == of_pod
     assert connection.find(Environment("default", "gang", kubeconfig=path), {}).url == "http://10.0.0.1:8001"
@@ -291,7 +291,7 @@ def playing(*reads: tuple[int, Obj]) -> Iterator[FrameworkReader]:
 
 
 def test_where_nobody_may_watch_the_interval_decides():
-    from shoal.barrier.waiting import wait
+    from shoal.launch.framework_barrier.barrier import wait
 
     empty = {**framework(role("worker", 1)), "metadata": {"name": "gang", "resourceVersion": "1"}}
     tasks = [{"attemptStatus": {"podIP": "10.0.0.1"}}]

@@ -10,9 +10,9 @@ import pytest
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
-from shoal.muster.environment import EnvironmentInvalid, Orders, read
-from shoal.muster.gathering import Gathering, TooManyFailed, gathered, settings
-from shoal.muster.waiting import wait
+from shoal.launch.paddle_launcher.environment import EnvironmentInvalid, Orders, read
+from shoal.launch.paddle_launcher.peer_watch import wait
+from shoal.launch.paddle_launcher.peers import Gathering, TooManyFailed, gathered, settings
 
 VARIABLES = {
     "TRAINING_ROLE": "TRAINER",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.kube.objects import Obj
-from shoal.muster.environment import read
-from shoal.muster.gathering import settings
+from shoal.launch.paddle_launcher.environment import read
+from shoal.launch.paddle_launcher.peers import settings
 
 NUMBERS = {"0": 0, "1": 1, "10": 2, "11": 3, "2": 4, "3": 5, "4": 6, "5": 7, "6": 8, "7": 9, "8": 10, "9": 11}
 

@@ -34,24 +34,24 @@ def command(mount: Path, folder: Path) -> None:
     Ends with 0 when all are there, 201 when time is up, 210 when there is no such Framework or the environment is
     wrong, 1 otherwise.
     """
-    from shoal.barrier import connection, environment, waiting, watching
     from shoal.dialects.framework.barrier import FAILED, HOPELESS
+    from shoal.launch.framework_barrier import barrier, connection, environment, framework_client
 
     try:
         told = environment.read(os.environ)
     except environment.EnvironmentInvalid as mistakes:
         raise _end(HOPELESS, str(mistakes)) from None
     try:
-        reader = watching.FrameworkReader(connection.find(told, os.environ), told.namespace, told.framework)
+        reader = framework_client.FrameworkReader(connection.find(told, os.environ), told.namespace, told.framework)
     except connection.NoConnection as problem:
         raise _end(FAILED, str(problem)) from None
-    verdict = waiting.wait(
+    verdict = barrier.wait(
         reader, interval_seconds=told.interval_seconds, timeout_seconds=told.timeout_seconds, say=_say
     )
     if verdict.framework is None:
         raise _end(verdict.code, verdict.sentence)
     try:
-        waiting.leave_files(verdict.framework, folder, mount)
+        barrier.leave_files(verdict.framework, folder, mount)
     except OSError as problem:
         raise _end(
             FAILED, f"cannot write to {problem.filename}: {problem.strerror}; mount a volume at {mount}"

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from shoal.cluster.kubeconfig import Connection
-    from shoal.muster.environment import Orders
+    from shoal.launch.paddle_launcher.environment import Orders
 
 _STARTS = ("start", "start_fluid")
 
@@ -32,8 +32,8 @@ def command(what: str) -> None:
     SHOAL_KUBECONFIG or KUBECONFIG.
     """
     from shoal.cluster.kubeconfig import NoConnection
-    from shoal.muster import environment
-    from shoal.muster.gathering import TooManyFailed
+    from shoal.launch.paddle_launcher import environment
+    from shoal.launch.paddle_launcher.peers import TooManyFailed
 
     del what  # both words mean the same
     try:
@@ -53,7 +53,7 @@ async def _gather(orders: Orders) -> dict[str, str]:
     from shoal.cluster.kubeconfig import NoConnection
     from shoal.cluster.kubernetes import opened
     from shoal.kube.errors import ApiError
-    from shoal.muster.waiting import wait
+    from shoal.launch.paddle_launcher.peer_watch import wait
 
     connection = _connection()
     async with opened(connection) as cluster:

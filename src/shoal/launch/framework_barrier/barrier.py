@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from shoal.barrier.watching import NotThere, ReadFailed
 from shoal.dialects.framework.barrier import (
     FAILED,
     FRAMEWORK_FILE,
@@ -27,6 +26,7 @@ from shoal.dialects.framework.barrier import (
     progress,
 )
 from shoal.kube.objects import Obj
+from shoal.launch.framework_barrier.framework_client import NotThere, ReadFailed
 
 LAST_READ_SECONDS = 1.0  # for the look when time is up; all the others end before that
 

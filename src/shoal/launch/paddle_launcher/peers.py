@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shoal.kube.objects import Obj, is_leaving, labels_of, name_of
-from shoal.muster.environment import PSERVER, Orders
+from shoal.launch.paddle_launcher.environment import PSERVER, Orders
 
 
 class TooManyFailed(Exception):

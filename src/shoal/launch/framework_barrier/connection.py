@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.barrier.environment import Environment
 from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig, in_cluster, why_no_address
+from shoal.launch.framework_barrier.environment import Environment
 
 __all__ = ["Connection", "NoConnection", "find"]
 

@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode, urlsplit
 
-from shoal.barrier.connection import Connection
 from shoal.dialects.framework.names import API_VERSION
 from shoal.kube.objects import Obj
+from shoal.launch.framework_barrier.connection import Connection
 
 _REQUEST_SECONDS = 30
 _LEAST_SECONDS = 0.001  # a socket with no time at all would not wait but fail

@@ -14,8 +14,8 @@ from typing import Any
 from shoal.cluster.client import Cluster
 from shoal.cluster.informer import Reflector
 from shoal.kube.kinds import POD
-from shoal.muster.environment import Orders
-from shoal.muster.gathering import gathered, settings
+from shoal.launch.paddle_launcher.environment import Orders
+from shoal.launch.paddle_launcher.peers import gathered, settings
 
 _REFUSALS = (401, 403)  # asking again is of no use
 
