@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from kit.frameworks import framework, role
 from shoal.cli.install import command as install
+from shoal.controller_runtime.health import Address, serving
 from shoal.dialects.framework import DIALECT
 from shoal.operator.deployment import Options, render
-from shoal.operator.health import Address, serving
 from shoal.operator.webhook import CHECKED_AT_ONCE, Places, Subject, _handler, validate
 
 REVIEW = {

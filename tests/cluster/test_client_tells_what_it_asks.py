@@ -11,8 +11,8 @@ from kit.cluster_objects import config_map
 from kit.scripted_server import answer, bookmark, end, refusal, scripted, stream
 from shoal.cluster.kubeconfig import Connection
 from shoal.cluster.kubernetes import opened
+from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import CONFIG_MAP, LEASE
-from shoal.operator.metrics import Metrics
 
 FOUND = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 LIST = {"metadata": {"resourceVersion": "1"}, "items": []}

@@ -6,7 +6,7 @@ import asyncio
 
 from shoal.cluster.fencing import Fenced
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.operator.leading import Leadership
+from shoal.controller_runtime.leader_election import Leadership
 
 
 class Candidate:

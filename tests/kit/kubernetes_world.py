@@ -24,6 +24,7 @@ from shoal.cluster.client import EventType, LogOptions, Propagation
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.framework import settings
 from shoal.kube import kinds
@@ -31,7 +32,6 @@ from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, is_leaving, name_of
 from shoal.operator.jobs import JobLoop
 from shoal.operator.jobs.installing import install
-from shoal.operator.metrics import Metrics
 
 WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
 GIVEN = "kube-root-ca.crt"  # every namespace gets it

@@ -27,12 +27,12 @@ from shoal.cluster.fault_injection import Call, Disturbance, Faults, ProgramKill
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.store import Table
 from shoal.cluster.types import Stored
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Obj, uid_of
 from shoal.operator.jobs import JobLoop
-from shoal.operator.metrics import Metrics
 
 FRAMEWORK = DIALECT.kind
 NAMESPACE = "default"

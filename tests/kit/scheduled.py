@@ -20,6 +20,7 @@ from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.fault_injection import Call, Faults
 from shoal.cluster.informer import Change, Reflector
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.transforms import slim_pod
 from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.conditions import condition_of
@@ -30,7 +31,6 @@ from shoal.kube.owners import owner_reference
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
-from shoal.operator.trimming import slim_pod
 from shoal.scheduling import planner
 from shoal.scheduling.groups import Settings
 

@@ -21,11 +21,11 @@ from kit.operators import rights_without, user_of
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.kinds import EVENT, POD, Kind
 from shoal.kube.objects import Obj
 from shoal.operator.deployment import render
-from shoal.operator.metrics import Metrics
 from shoal.operator.program import Duties, Identity, Operator
 from shoal.operator.rights import Right, job_rights, lease_rights
 

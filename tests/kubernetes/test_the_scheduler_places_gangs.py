@@ -25,6 +25,7 @@ from kit.volcano_jobs import task, vcjob
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.kinds import (
@@ -39,7 +40,6 @@ from shoal.kube.kinds import (
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.operator.deployment import SCHEDULER_LEASE
 from shoal.operator.jobs import JobLoop
-from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import NotFit, check_rights
 from shoal.operator.rights import Right, lease_rights, scheduler_rights
 

@@ -12,10 +12,10 @@ from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.client import PatchType
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import DIALECT
 from shoal.operator.jobs import JobLoop
-from shoal.operator.metrics import Metrics
 
 
 @asynccontextmanager

@@ -12,13 +12,13 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.hollow import HollowNodes
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT, crd
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
 from shoal.operator.definitions import Standing, ensure, established, judge, status_model_of, without_status
 from shoal.operator.deployment import marked
 from shoal.operator.jobs.loop import JobLoop
-from shoal.operator.metrics import Metrics
 
 
 async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:

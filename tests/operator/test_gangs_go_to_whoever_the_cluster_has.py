@@ -9,13 +9,13 @@ from kit.gang_apis import NUMA, define
 from shoal.cli.operator import GANG_SCHEDULERS
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects import load
 from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.dialects.gang_backends.delegate import handed
 from shoal.kube.kinds import Kind
 from shoal.operator.definitions import Unserved
 from shoal.operator.gang_schedulers import WISHES, choose
-from shoal.operator.metrics import Metrics
 from shoal.operator.program import Duties, Identity, Operator
 from shoal.operator.rights import Right, job_rights
 

@@ -9,8 +9,8 @@ from kit.fates import exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.apiserver.app import build
+from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import EVENT
-from shoal.operator.metrics import Metrics
 
 
 def sample(world: SimulatedWorld, name: str, **labels: str) -> float | None:

@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kit.gangs import GPU, Board
 from kit.scheduled import Scheduled, scheduled
+from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import PRIORITY_CLASS
-from shoal.operator.metrics import Metrics
 from shoal.operator.scheduler.queue_figures import queue_figures
 from shoal.scheduling.groups import Phase
 

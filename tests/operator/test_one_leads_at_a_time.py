@@ -18,9 +18,9 @@ from shoal.cluster.client import DeleteOptions
 from shoal.cluster.fault_injection import Faults, When, calls
 from shoal.cluster.fencing import Deposed, Fenced, check_fence
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.leader_election import Leadership
 from shoal.kube.kinds import CONFIG_MAP, LEASE, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.leading import Leadership
 
 NAME, NAMESPACE = "shoal", "default"
 

@@ -16,6 +16,8 @@ from kit.virtual_time import rested, settled, turn
 from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.transforms import slim_pod
 from shoal.dialects.native import batch_job
 from shoal.dialects.native import replica_set as replicasets
 from shoal.dialects.native.adoption import Claimant, adopter_of, claimant_from, lets_go
@@ -25,8 +27,6 @@ from shoal.kube.owners import controller_of
 from shoal.kube.selectors import from_labels
 from shoal.operator.adopting import AdoptingLoop
 from shoal.operator.jobs import JobLoop
-from shoal.operator.metrics import Metrics
-from shoal.operator.trimming import slim_pod
 
 NS = "default"
 

@@ -17,9 +17,9 @@ from prometheus_client import CollectorRegistry
 from kit.fates import exits
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import SimulatedWorld
+from shoal.controller_runtime.health import Address, Handler, answering, health_pages, metrics_pages, serving
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT
-from shoal.operator.health import Address, Handler, answering, health_pages, metrics_pages, serving
-from shoal.operator.metrics import Metrics
 from shoal.operator.webhook import handlers
 
 HERE = Address("127.0.0.1", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.operator.health import Address, Page, Readiness, health_pages
+from shoal.controller_runtime.health import Address, Page, Readiness, health_pages
 
 READY, LATE = Readiness("shard 0", True, "leads"), Readiness("shard 1", False, "reads Framework jobs")
 CASES = {

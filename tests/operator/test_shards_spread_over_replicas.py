@@ -10,8 +10,8 @@ from itertools import combinations
 import pytest
 
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.leader_election import Leadership
 from shoal.kube.objects import Key
-from shoal.operator.leading import Leadership
 from shoal.operator.sharding import PATIENCE_SECONDS, Turn, served_by, shard_of
 
 SHARDS = 4

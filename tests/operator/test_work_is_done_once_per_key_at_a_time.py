@@ -6,9 +6,9 @@ import asyncio
 import random
 
 from shoal.cluster.clock import VirtualClock
+from shoal.controller_runtime.workqueue import BACKLOG, TURNS_OF_BEGUN, KeyedWork
 from shoal.kube.errors import unavailable
 from shoal.kube.objects import Key
-from shoal.operator.queueing import BACKLOG, TURNS_OF_BEGUN, KeyedWork
 
 A, B = Key("ns", "a"), Key("ns", "b")
 

@@ -21,6 +21,7 @@ from kit.virtual_time import rested, settled
 from shoal.cluster.client import PatchType, WatchEvent
 from shoal.cluster.fault_injection import Disturbance, Faults, When
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.native import replica_set as replicasets
 from shoal.kube.conditions import condition_of
 from shoal.kube.defaults import apply_defaults
@@ -31,7 +32,6 @@ from shoal.operator.deployments import rollout
 from shoal.operator.deployments.controller import DeploymentController
 from shoal.operator.deployments.replica_sets import DESIRED, MOST, REVISION, REVISION_HISTORY, revision_of, size_of
 from shoal.operator.jobs import JobLoop
-from shoal.operator.metrics import Metrics
 
 NS = "default"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -36,6 +36,8 @@ from shoal.cluster.registry import Settings
 from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.cluster.store.sqlite import StoreBroken
 from shoal.cluster.store.tables import Store
+from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.runnables import run_all
 from shoal.dialects import dialects
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, SERVICE
@@ -54,8 +56,6 @@ from shoal.node.sandbox.sandbox_manager import Keepers
 from shoal.node.service_account_tokens import Accounts
 from shoal.node.shared_state import Host
 from shoal.operator.jobs import JobLoop, job_loops, prepare
-from shoal.operator.loops import run_all
-from shoal.operator.metrics import Metrics
 from shoal.operator.scheduler.admission import admit
 from shoal.operator.scheduler.queues import found_queues
 from shoal.operator.standard import standard_loops

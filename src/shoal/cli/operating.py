@@ -20,15 +20,23 @@ from prometheus_client import CollectorRegistry
 from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig, in_cluster, usual_files
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
+from shoal.controller_runtime.health import (
+    Address,
+    Answer,
+    Readiness,
+    answering,
+    health_pages,
+    metrics_pages,
+    serving,
+)
+from shoal.controller_runtime.leader_election import Terms
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects import load
 from shoal.dialects.redaction import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import JsonLines, KeyValues, Logger
-from shoal.operator.health import Address, Answer, Readiness, answering, health_pages, metrics_pages, serving
 from shoal.operator.history import dropped, to_log_covered
 from shoal.operator.jobs.telling import History, to_log
-from shoal.operator.leading import Terms
-from shoal.operator.metrics import Metrics
 from shoal.operator.program import Duties, Identity, Operator
 
 log = Logger(__name__)

@@ -71,7 +71,7 @@ def listening(option: Option, name: str, default: str, what: str) -> Callable[[A
 
 
 def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
-    from shoal.operator.health import Address
+    from shoal.controller_runtime.health import Address
 
     if text in ("", "off"):
         return None
@@ -88,9 +88,9 @@ def serving(work: Coroutine[Any, Any, None]) -> None:
     from shoal.cli import tidying
     from shoal.cli.reaching import ended, sentence_of
     from shoal.cluster.client import OutcomeUnknown
+    from shoal.controller_runtime.health import AddressRefused
     from shoal.kube.errors import ApiError
     from shoal.operator.definitions import Unserved
-    from shoal.operator.health import AddressRefused
     from shoal.operator.preflight import NotFit
 
     tidying.serve()

@@ -8,8 +8,8 @@ from shoal.cli.operating import Orders, connection_of, identity_of, log, pages, 
 from shoal.cluster.kubeconfig import Connection
 from shoal.cluster.kubernetes import opened
 from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
+from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import NODE, POD
-from shoal.operator.metrics import Metrics
 from shoal.operator.scheduler.program import Charge, SchedulerProgram
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.runnables import forever, subscribed
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, at_path, uid_of
-from shoal.operator.loops import forever, subscribed
-from shoal.operator.queueing import KeyedWork
 
 
 def ending(pod: Obj) -> Obj | None:

@@ -6,10 +6,10 @@ import asyncio
 
 from shoal.cluster.client import Cluster
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT
 from shoal.kube.objects import Key, is_leaving
-from shoal.operator.queueing import KeyedWork
 
 
 class AccountsLoop:

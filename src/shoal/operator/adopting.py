@@ -13,6 +13,9 @@ import asyncio
 from shoal.cluster.client import Cluster, PatchType
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.owner_index import OwnerIndex
+from shoal.controller_runtime.runnables import forever, subscribed
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.dialects.native.adoption import (
     Claimant,
     adopter_of,
@@ -27,9 +30,6 @@ from shoal.kube.kinds import JOB, POD, REPLICA_SET
 from shoal.kube.objects import Key, Obj, labels_of
 from shoal.kube.owners import controller_of
 from shoal.logs import Logger
-from shoal.operator.loops import forever, subscribed
-from shoal.operator.owner_index import OwnerIndex
-from shoal.operator.queueing import KeyedWork
 
 log = Logger(__name__)
 

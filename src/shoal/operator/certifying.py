@@ -27,12 +27,12 @@ from shoal.apiserver.serving_certificate import generate
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.health import Address, Readiness, serving
 from shoal.dialects.dialect import Dialect
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET
 from shoal.kube.objects import Obj, name_of
 from shoal.logs import Logger
-from shoal.operator.health import Address, Readiness, serving
 from shoal.operator.rights import MUTATING, VALIDATING
 from shoal.operator.webhook import handlers
 

@@ -18,6 +18,8 @@ from typing import Any
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, Timer
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.runnables import subscribed
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -26,8 +28,6 @@ from shoal.kube.pod_resources import Amounts, amounts
 from shoal.kube.quotas import OVER, PLAIN, Tally, written
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
-from shoal.operator.loops import subscribed
-from shoal.operator.queueing import KeyedWork
 
 GOING = timedelta(minutes=2)  # how long a budget takes an evicted pod's word for it
 BEGINNINGS = ("requests.", "limits.", "hugepages-")  # of what a quota may say about pods, besides plain names

@@ -12,13 +12,13 @@ from typing import Any
 
 from shoal.cluster.client import Cluster
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.runnables import subscribed
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE, Kind
 from shoal.kube.objects import Key, Obj, is_leaving, key_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import owner_reference
-from shoal.operator.loops import subscribed
-from shoal.operator.queueing import KeyedWork
 
 MANAGED_BY = {"endpointslice.kubernetes.io/managed-by": "endpoints.shoal.dev"}
 SERVICE_NAME = "kubernetes.io/service-name"

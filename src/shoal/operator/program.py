@@ -14,18 +14,18 @@ from typing import Any, Protocol
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.fencing import Fenced
+from shoal.controller_runtime.health import Readiness
+from shoal.controller_runtime.leader_election import Leadership, Terms
+from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.runnables import Loop, run_all
 from shoal.dialects.dialect import Dialect
 from shoal.kube.objects import Key
 from shoal.logs import Logger
 from shoal.operator import gang_schedulers
 from shoal.operator.definitions import Discovering, served
 from shoal.operator.deployment import CLASS_LABEL
-from shoal.operator.health import Readiness
 from shoal.operator.jobs.loop import JobLoop
 from shoal.operator.jobs.telling import History, to_log
-from shoal.operator.leading import Leadership, Terms
-from shoal.operator.loops import Loop, run_all
-from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import check_rights
 from shoal.operator.rights import (
     Right,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 
+from shoal.controller_runtime.leader_election import Leadership
 from shoal.kube.objects import Key
-from shoal.operator.leading import Leadership
 
 PATIENCE_SECONDS = 2.0
 

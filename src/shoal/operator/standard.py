@@ -14,6 +14,8 @@ from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.informer import Reflector, bare
+from shoal.controller_runtime.runnables import Loop
+from shoal.controller_runtime.transforms import slim_pod
 from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
 from shoal.operator.absent_nodes import AbsentNodesLoop
 from shoal.operator.accounts import AccountsLoop
@@ -21,12 +23,10 @@ from shoal.operator.adopting import AdoptingLoop
 from shoal.operator.counting import BudgetCounts, CountingLoop, QuotaCounts
 from shoal.operator.deployments.controller import DeploymentController
 from shoal.operator.endpoints import EndpointsLoop
-from shoal.operator.loops import Loop
 from shoal.operator.scheduler.implicit_groups import ImplicitGroupsLoop
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
-from shoal.operator.trimming import slim_pod
 from shoal.operator.volumes import VolumesLoop
 from shoal.scheduling.groups import Settings
 

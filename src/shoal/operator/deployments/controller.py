@@ -14,6 +14,9 @@ from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchTy
 from shoal.cluster.clock import Clock, Timer
 from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
 from shoal.cluster.informer import Change, Reflector, bare
+from shoal.controller_runtime.owner_index import OwnerIndex
+from shoal.controller_runtime.runnables import subscribed
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.dialects.native.adoption import Claimant, adopter_of, lets_go, letting_go, taking
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import DEPLOYMENT, REPLICA_SET
@@ -22,9 +25,6 @@ from shoal.kube.owners import controller_of, is_controlled_by
 from shoal.kube.selectors import from_label_selector
 from shoal.operator.deployments import progress, rollout
 from shoal.operator.deployments.replica_sets import has_template_of
-from shoal.operator.loops import subscribed
-from shoal.operator.owner_index import OwnerIndex
-from shoal.operator.queueing import KeyedWork
 
 _OUTDATED = (404, 409)  # gone, or changed: the watch reports it, and the next pass sees it
 

@@ -20,13 +20,13 @@ from typing import Any
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.runnables import Loop
 from shoal.dialects import NAMES, NATIVE, load
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.hypernodes import hypernode_definition
 from shoal.operator.jobs.installing import admit, install
 from shoal.operator.jobs.loop import JobLoop
-from shoal.operator.loops import Loop
-from shoal.operator.metrics import Metrics
 
 __all__ = ["JobLoop", "job_loops", "prepare"]
 

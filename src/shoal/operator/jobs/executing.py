@@ -27,6 +27,7 @@ from shoal.cluster.client import (
     Preconditions,
     Propagation,
 )
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Dialect
 from shoal.engine import (
     Accepted,
@@ -57,7 +58,6 @@ from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
 from shoal.operator.jobs.children import Children
 from shoal.operator.jobs.kin import KinCopies, KinWriter
-from shoal.operator.metrics import Metrics
 
 AT_ONCE = 64
 TOUCHING = (ApiError, OutcomeUnknown, OSError)

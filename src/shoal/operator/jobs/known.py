@@ -15,6 +15,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from shoal.cluster.clock import Timer
+from shoal.controller_runtime.workqueue import growing_pause
 from shoal.engine import (
     Create,
     Created,
@@ -32,7 +33,6 @@ from shoal.engine import (
     TaskState,
 )
 from shoal.kube.objects import Obj, uid_of
-from shoal.operator.queueing import growing_pause
 
 Told = TypeVar("Told", bound=Receipt)
 

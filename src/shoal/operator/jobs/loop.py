@@ -21,6 +21,9 @@ from shoal.cluster.client import Cluster, PatchType, WatchEvent
 from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.transforms import without_bookkeeping
+from shoal.controller_runtime.workqueue import AT_ONCE, KeyedWork
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
 from shoal.engine import (
     Body,
@@ -50,9 +53,6 @@ from shoal.operator.jobs.kin import KinCopies
 from shoal.operator.jobs.known import Known, Pauses, Resting, still_news, still_unseen, wishes_of, word_for
 from shoal.operator.jobs.taking import take_orphans
 from shoal.operator.jobs.telling import History, Teller, to_log, withholding
-from shoal.operator.metrics import Metrics
-from shoal.operator.queueing import AT_ONCE, KeyedWork
-from shoal.operator.trimming import without_bookkeeping
 
 log = Logger(__name__)
 

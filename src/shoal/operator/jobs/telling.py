@@ -16,6 +16,7 @@ import msgspec
 
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder, reference_to
+from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Snapshot
 from shoal.engine import Sentence
 from shoal.engine.state import named
@@ -23,7 +24,6 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
 from shoal.kube.objects import Obj
 from shoal.operator.jobs.executing import Carried
-from shoal.operator.metrics import Metrics
 
 LONGEST_QUEUE = 10_000
 # One each per job or task, and no news to anybody: that a run succeeded, and why, is told when it begins to end.

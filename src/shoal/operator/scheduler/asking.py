@@ -19,10 +19,10 @@ from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import NORMAL, Recorder
 from shoal.cluster.informer import Change
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.dialects.gangs import GIVE_BACK, GIVE_BACK_WHY
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, uid_of
-from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.scope import Scope

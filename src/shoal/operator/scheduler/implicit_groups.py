@@ -11,14 +11,14 @@ from collections.abc import Awaitable
 from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.runnables import forever, subscribed
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.dialects.gangs import GROUP_NAME
 from shoal.dialects.implicit_groups import PREFIX, group_name_of, group_of, lacks_group
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of, owners_of
-from shoal.operator.loops import forever, subscribed
-from shoal.operator.queueing import KeyedWork
 from shoal.operator.rights import OWNERS_OF_PODS
 from shoal.operator.scheduler.scope import Scope
 from shoal.scheduling.reading import state_of

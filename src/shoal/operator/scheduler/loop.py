@@ -23,6 +23,7 @@ from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, Timer, pause
 from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.informer import Change, Reflector, Subscriber, bare
+from shoal.controller_runtime.runnables import subscribed
 from shoal.dialects.gangs import COMMAND
 from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.conditions import is_true
@@ -37,7 +38,6 @@ from shoal.kube.kinds import (
 )
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
-from shoal.operator.loops import subscribed
 from shoal.operator.scheduler.carrying import Carrier
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.domains import Domains

@@ -15,6 +15,11 @@ from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.fencing import Fenced
 from shoal.cluster.informer import Reflector
+from shoal.controller_runtime.health import Readiness
+from shoal.controller_runtime.leader_election import Leadership
+from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.runnables import Loop, run_all
+from shoal.controller_runtime.transforms import slim_pod
 from shoal.dialects import gangs
 from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.errors import ApiError
@@ -25,10 +30,6 @@ from shoal.logs import Logger
 from shoal.operator.definitions import Discovering, Unserved, ensure
 from shoal.operator.deployment import marked
 from shoal.operator.gang_schedulers import has_volcano
-from shoal.operator.health import Readiness
-from shoal.operator.leading import Leadership
-from shoal.operator.loops import Loop, run_all
-from shoal.operator.metrics import Metrics
 from shoal.operator.preflight import check_rights
 from shoal.operator.program import Identity, Somebodys
 from shoal.operator.rights import Right, lease_rights, rival_rights, scheduler_rights
@@ -37,7 +38,6 @@ from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.rivals import Claim, Rivals
 from shoal.operator.scheduler.scope import Scope
-from shoal.operator.trimming import slim_pod
 from shoal.scheduling.groups import Settings
 
 log = Logger(__name__)

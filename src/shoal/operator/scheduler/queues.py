@@ -16,11 +16,11 @@ from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, Precond
 from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import WARNING, Recorder
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.dialects.gangs import COMMAND, QUEUE
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
-from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.scope import Scope
 from shoal.scheduling.groups import INQUEUE, UNKNOWN, Phase, Queue

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.clock import Clock, news_within, pause
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.leader_election import elapsed, is_older
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE
 from shoal.kube.objects import Key, Obj, annotations_of, key_of
 from shoal.logs import Logger
-from shoal.operator.leading import elapsed, is_older
 
 log = Logger(__name__)
 

@@ -21,12 +21,12 @@ from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
 from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.kube.conditions import POD_TOO_LARGE, TOO_LARGE, condition_of, is_true, with_condition
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
-from shoal.operator.queueing import KeyedWork
 from shoal.operator.scheduler.crew import Request
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.scope import Scope

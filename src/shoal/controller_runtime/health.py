@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from shoal.controller_runtime.metrics import Metrics
 from shoal.logs import Logger
-from shoal.operator.metrics import Metrics
 
 log = Logger(__name__)
 
