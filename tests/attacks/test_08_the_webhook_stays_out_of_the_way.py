@@ -15,7 +15,7 @@ from kit.frameworks import framework, role
 from shoal.cli.install import command as install
 from shoal.controller_runtime.health import Address, serving
 from shoal.dialects.framework import DIALECT
-from shoal.operator.deployment import Options, render
+from shoal.install.manifests import Options, render
 from shoal.operator.webhook import CHECKED_AT_ONCE, Places, Subject, _handler, validate
 
 REVIEW = {

@@ -12,8 +12,8 @@ from shoal.dialects import NAMES
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.redaction import without_secrets
 from shoal.dialects.volcano import DIALECT
+from shoal.install.manifests import Options, render
 from shoal.kube.objects import Obj
-from shoal.operator.deployment import Options, render
 from shoal.operator.rights import job_rights
 
 WITHOUT = without_secrets(DIALECT)

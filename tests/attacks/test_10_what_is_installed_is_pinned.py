@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from kit import image
 from shoal.cli.install import command as install
-from shoal.operator.deployment import NO_IMAGE, Options, render
+from shoal.install.manifests import NO_IMAGE, Options, render
 
 DEPLOY = image.ROOT / "deploy"
 PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)")

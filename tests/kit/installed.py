@@ -17,11 +17,11 @@ from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.dialects.framework import DIALECT
+from shoal.install.apply import Applied, install
+from shoal.install.manifests import Options
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of
-from shoal.operator.applying import Applied, install
-from shoal.operator.deployment import Options
 from shoal.operator.preflight import NotFit, check_rights
 from shoal.operator.rights import Right, job_rights, lease_rights
 

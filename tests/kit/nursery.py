@@ -92,7 +92,7 @@ async def nursery() -> AsyncIterator[Nursery]:
 
 WAY = (
     "shoal.cli.config", "shoal.cli.main", "shoal.cli.operating", "shoal.cli.operator", "shoal.cli.reaching",
-    "shoal.cli.tidying", "shoal.dialects.framework", "shoal.operator.definitions", "shoal.operator.deployment",
+    "shoal.cli.tidying", "shoal.dialects.framework", "shoal.operator.definitions", "shoal.install.manifests",
     "shoal.operator.preflight",
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ from typing import Any
 from kit import control_plane
 from kit.control_plane import ControlPlane
 from shoal.dialects import NAMES
-from shoal.operator import deployment
+from shoal.install import manifests
 from shoal.operator.definitions import MANAGER
 
 POLICY = {
@@ -62,7 +62,7 @@ class OperatedKeeper(control_plane.Keeper):
     def define(self) -> None:
         """Before the garbage collector starts: it looks for new kinds every half minute only."""
         kubeconfig, definitions = str(self.folder / "kubeconfig"), self.folder / "definitions.json"
-        items = deployment.definitions(NAMES)
+        items = manifests.definitions(NAMES)
         definitions.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         names = [f"customresourcedefinition/{item['metadata']['name']}" for item in items]
         kubectl = [str(self.bin / "kubectl"), "--kubeconfig", kubeconfig]

@@ -23,9 +23,9 @@ from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT, settings
+from shoal.install.manifests import render
 from shoal.kube.kinds import EVENT, POD, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.deployment import render
 from shoal.operator.program import Duties, Identity, Operator
 from shoal.operator.rights import Right, job_rights, lease_rights
 

@@ -28,6 +28,7 @@ from shoal.cluster.kubernetes import opened
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT as VOLCANO
+from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import (
     NODE,
     PERSISTENT_VOLUME,
@@ -38,7 +39,6 @@ from shoal.kube.kinds import (
     STORAGE_CLASS,
 )
 from shoal.kube.objects import Obj, at_path, name_of
-from shoal.operator.deployment import SCHEDULER_LEASE
 from shoal.operator.jobs import JobLoop
 from shoal.operator.preflight import NotFit, check_rights
 from shoal.operator.rights import Right, lease_rights, scheduler_rights

@@ -18,10 +18,10 @@ from kit.webhooked import impossible, is_trusted, webhook
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.dialects.framework import DIALECT
+from shoal.install.manifests import render
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET, Kind
 from shoal.operator.certifying import Certifier, Pair
-from shoal.operator.deployment import render
 from shoal.operator.preflight import NotFit, check_rights
 from shoal.operator.rights import MUTATING, VALIDATING, Right, secret_rights, webhook_rights
 

@@ -16,13 +16,13 @@ from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.registry import Settings
 from shoal.controller_runtime.runnables import run_all
+from shoal.controllers.controller_manager import standard_loops
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import ENDPOINT_SLICE, POD, SERVICE
 from shoal.kube.objects import Obj
 from shoal.node.config import NodeConfig
 from shoal.node.sandbox.interface import Network
 from shoal.node.sandbox.sandbox_manager import Keepers
-from shoal.operator.standard import standard_loops
 
 pytestmark = pytest.mark.processes
 

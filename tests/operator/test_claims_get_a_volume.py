@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from shoal.controllers.persistent_volumes import Action, Join, Provision, Release, settle
 from shoal.kube.objects import Obj
-from shoal.operator.volumes import Action, Join, Provision, Release, settle
 
 
 def claim(name: str = "data", *, size: str = "1Gi", phase: str = "Pending", **spec: Any) -> Obj:

@@ -14,10 +14,10 @@ from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT, crd
+from shoal.install.manifests import marked
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
 from shoal.operator.definitions import Standing, ensure, established, judge, status_model_of, without_status
-from shoal.operator.deployment import marked
 from shoal.operator.jobs.loop import JobLoop
 
 

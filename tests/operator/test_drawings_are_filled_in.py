@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shoal.operator.deployment import Options, render, usual_name
-from shoal.operator.drawing import filled
+from shoal.install.manifests import Options, render, usual_name
+from shoal.install.templates import filled
 
 VALUES = {"name": "shoal", "replicas": 2, "webhook": True, "jobClass": "", "dialects": ("framework",), "shards": 2}
 CASES: dict[str, tuple[Any, Any]] = {

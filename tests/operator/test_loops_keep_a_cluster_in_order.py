@@ -15,6 +15,7 @@ from shoal.cluster.fault_injection import Call, Disturbance, Faults, calls
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.types import ListOptions
 from shoal.controller_runtime.runnables import run_all
+from shoal.controllers.controller_manager import standard_loops
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import (
     ENDPOINT_SLICE,
@@ -30,7 +31,6 @@ from shoal.kube.kinds import (
     Kind,
 )
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
-from shoal.operator.standard import standard_loops
 from shoal.scheduling import planner
 
 PATIENCE_SECONDS = 240

@@ -18,6 +18,7 @@ from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.transforms import slim_pod
+from shoal.controllers.orphan_adoption import AdoptingLoop
 from shoal.dialects.native import batch_job
 from shoal.dialects.native import replica_set as replicasets
 from shoal.dialects.native.adoption import Claimant, adopter_of, claimant_from, lets_go
@@ -25,7 +26,6 @@ from shoal.kube.kinds import JOB, POD, REPLICA_SET, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.owners import controller_of
 from shoal.kube.selectors import from_labels
-from shoal.operator.adopting import AdoptingLoop
 from shoal.operator.jobs import JobLoop
 
 NS = "default"

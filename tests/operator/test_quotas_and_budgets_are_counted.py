@@ -10,13 +10,20 @@ import pytest
 
 from kit.scheduled import NS, scheduled
 from shoal.cluster.informer import Reflector
+from shoal.controllers.quota_pdb_status import (
+    GOING,
+    BudgetCounts,
+    CountingLoop,
+    QuotaCounts,
+    budget_status,
+    quota_status,
+)
 from shoal.kube import quotas
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
 from shoal.kube.objects import Key, Obj, name_of
 from shoal.kube.pod_resources import Amounts
 from shoal.kube.quotas import taken, usage_of
 from shoal.kube.times import rfc3339
-from shoal.operator.counting import GOING, BudgetCounts, CountingLoop, QuotaCounts, budget_status, quota_status
 
 CHOSEN = {"app": "a"}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from shoal.controllers.endpoint_slices import endpoints_for, slices_for
 from shoal.kube.objects import Obj
-from shoal.operator.endpoints import endpoints_for, slices_for
 
 
 def service(**spec: Any) -> Obj:

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from shoal.cli.install import command
 from shoal.dialects import NAMES
+from shoal.install.manifests import Options, render
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
-from shoal.operator.deployment import Options, render
 
 DRY_RUN = ["--image", "registry.example/shoal:1", "--dry-run", "-o", "yaml"]
 

@@ -14,12 +14,12 @@ import pytest
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.client import PatchType
 from shoal.cluster.fault_injection import Faults, calls
+from shoal.controllers.persistent_volumes import VolumesLoop
 from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of
+from shoal.kube.volume_matching import NO_PROVISIONER, SELECTED_NODE
 from shoal.operator.scheduler.claims import Claims
-from shoal.operator.storage import NO_PROVISIONER, SELECTED_NODE
-from shoal.operator.volumes import VolumesLoop
 
 MODES = ["ReadWriteOnce"]
 

@@ -22,15 +22,15 @@ from shoal.cluster.client import PatchType, WatchEvent
 from shoal.cluster.fault_injection import Disturbance, Faults, When
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.metrics import Metrics
+from shoal.controllers.deployments import rollout
+from shoal.controllers.deployments.deployment_controller import DeploymentController
+from shoal.controllers.deployments.replica_sets import DESIRED, MOST, REVISION, REVISION_HISTORY, revision_of, size_of
 from shoal.dialects.native import replica_set as replicasets
 from shoal.kube.conditions import condition_of
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, labels_of, name_of
 from shoal.kube.patching import merge_patch
-from shoal.operator.deployments import rollout
-from shoal.operator.deployments.controller import DeploymentController
-from shoal.operator.deployments.replica_sets import DESIRED, MOST, REVISION, REVISION_HISTORY, revision_of, size_of
 from shoal.operator.jobs import JobLoop
 
 NS = "default"

@@ -38,6 +38,7 @@ from shoal.cluster.store.sqlite import StoreBroken
 from shoal.cluster.store.tables import Store
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import run_all
+from shoal.controllers.controller_manager import standard_loops
 from shoal.dialects import dialects
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, SERVICE
@@ -58,7 +59,6 @@ from shoal.node.shared_state import Host
 from shoal.operator.jobs import JobLoop, job_loops, prepare
 from shoal.operator.scheduler.admission import admit
 from shoal.operator.scheduler.queues import found_queues
-from shoal.operator.standard import standard_loops
 from shoal.scheduling.groups import Settings as Placing
 
 log = Logger(__name__)

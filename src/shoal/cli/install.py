@@ -85,7 +85,7 @@ def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | 
         click.echo(printed(options, output))
         return
 
-    from shoal.operator.applying import install
+    from shoal.install.apply import install
 
     working(
         kubeconfig, context, lambda cluster: install(cluster, options, progress, dry_run=dry_run), is_change=not dry_run
@@ -115,7 +115,7 @@ def _settled(options: Any) -> Any:
 
 
 def _options(said: dict[str, Any]) -> Any:
-    from shoal.operator.deployment import Options, usual_name
+    from shoal.install.manifests import Options, usual_name
 
     if said["api_servers"] and not said["webhook"]:
         raise click.UsageError("--api-server is for the webhook: add --webhook.")

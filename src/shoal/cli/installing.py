@@ -39,8 +39,8 @@ def progress(applied: Any) -> None:
 def printed(options: Any, output: str) -> str:
     """Everything that would be applied, kinds included; no cluster is asked."""
     from shoal.cli import views
+    from shoal.install.manifests import definitions, render, scheduler_definitions
     from shoal.kube.objects import name_of
-    from shoal.operator.deployment import definitions, render, scheduler_definitions
 
     kinds = [*definitions(options.dialects), *(scheduler_definitions() if options.scheduler else ())]
     objects = [*{name_of(kind): kind for kind in kinds}.values(), *render(options)]
@@ -56,8 +56,8 @@ def working(
     from shoal.cli.operating import Orders, connection_of
     from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import opened
+    from shoal.install.apply import NotInstalled
     from shoal.kube.errors import ApiError
-    from shoal.operator.applying import NotInstalled
     from shoal.operator.definitions import Unserved
 
     async def run() -> None:

@@ -102,7 +102,7 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     """
     from shoal.cli.operating import Orders, log_to_stderr
     from shoal.controller_runtime.health import Address
-    from shoal.operator.deployment import usual_name
+    from shoal.install.manifests import usual_name
 
     if webhook and said["webhook_address"] is None:
         said["webhook_address"] = Address("", 9443)

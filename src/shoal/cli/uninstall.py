@@ -30,8 +30,8 @@ def command(
 
     Pods of running jobs go on; nobody looks after them until an operator is there again.
     """
-    from shoal.operator.applying import uninstall
-    from shoal.operator.deployment import Options
+    from shoal.install.apply import uninstall
+    from shoal.install.manifests import Options
 
     options = Options(name=name or "shoal", namespace=namespace, dialects=dialects)
     working(

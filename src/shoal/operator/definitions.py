@@ -14,13 +14,13 @@ from typing import Any, Protocol, cast
 
 from shoal.cluster.client import Cluster, PatchType, WatchEvent
 from shoal.dialects.dialect import Dialect, definitions_of
+from shoal.install.manifests import PART_OF, marked
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
 from shoal.kube.structural_schema import kinds_of
 from shoal.logs import Logger
-from shoal.operator.deployment import PART_OF, marked
 
 log = Logger(__name__)
 

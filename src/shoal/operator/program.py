@@ -19,11 +19,11 @@ from shoal.controller_runtime.leader_election import Leadership, Terms
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import Loop, run_all
 from shoal.dialects.dialect import Dialect
+from shoal.install.manifests import CLASS_LABEL
 from shoal.kube.objects import Key
 from shoal.logs import Logger
 from shoal.operator import gang_schedulers
 from shoal.operator.definitions import Discovering, served
-from shoal.operator.deployment import CLASS_LABEL
 from shoal.operator.jobs.loop import JobLoop
 from shoal.operator.jobs.telling import History, to_log
 from shoal.operator.preflight import check_rights

@@ -16,8 +16,7 @@ from typing import Any
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
-from shoal.operator.scheduler.volumes import Volumes
-from shoal.operator.storage import (
+from shoal.kube.volume_matching import (
     NO_PROVISIONER,
     SELECTED_NODE,
     Terms,
@@ -31,6 +30,7 @@ from shoal.operator.storage import (
     smallest,
     waits_for_a_pod,
 )
+from shoal.operator.scheduler.volumes import Volumes
 from shoal.scheduling.snapshot import Node
 
 

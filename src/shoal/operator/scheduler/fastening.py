@@ -20,12 +20,12 @@ from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
+from shoal.kube.volume_matching import BY_CONTROLLER, SELECTED_NODE, reference_to
 from shoal.logs import Logger
 from shoal.operator.scheduler.claims import Choice
 from shoal.operator.scheduler.crew import Crew
 from shoal.operator.scheduler.feeding import Feed
 from shoal.operator.scheduler.timers import Timers
-from shoal.operator.storage import BY_CONTROLLER, SELECTED_NODE, reference_to
 from shoal.scheduling.planning import Bind, Plan, Wait
 from shoal.scheduling.snapshot import Node
 

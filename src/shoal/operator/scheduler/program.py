@@ -22,13 +22,13 @@ from shoal.controller_runtime.runnables import Loop, run_all
 from shoal.controller_runtime.transforms import slim_pod
 from shoal.dialects import gangs
 from shoal.dialects.hypernodes import HYPER_NODE
+from shoal.install.manifests import marked
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.structural_schema import kinds_of
 from shoal.logs import Logger
 from shoal.operator.definitions import Discovering, Unserved, ensure
-from shoal.operator.deployment import marked
 from shoal.operator.gang_schedulers import has_volcano
 from shoal.operator.preflight import check_rights
 from shoal.operator.program import Identity, Somebodys

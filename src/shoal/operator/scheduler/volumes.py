@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from shoal.kube.objects import Key, Obj, at_path, is_leaving, name_of
-from shoal.operator.storage import Terms, asked_size, class_of, is_for, is_free, merged, reach_of, serves, size_of
+from shoal.kube.volume_matching import (
+    Terms,
+    asked_size,
+    class_of,
+    is_for,
+    is_free,
+    merged,
+    reach_of,
+    serves,
+    size_of,
+)
 
 TAKEN = ("Bound", "Released", "Failed")  # phases of volumes that are nobody's to choose
 

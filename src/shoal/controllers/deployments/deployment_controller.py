@@ -17,14 +17,15 @@ from shoal.cluster.informer import Change, Reflector, bare
 from shoal.controller_runtime.owner_index import OwnerIndex
 from shoal.controller_runtime.runnables import subscribed
 from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.controllers.deployments import rollout
+from shoal.controllers.deployments import status as progress
+from shoal.controllers.deployments.replica_sets import has_template_of
 from shoal.dialects.native.adoption import Claimant, adopter_of, lets_go, letting_go, taking
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import DEPLOYMENT, REPLICA_SET
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, is_controlled_by
 from shoal.kube.selectors import from_label_selector
-from shoal.operator.deployments import progress, rollout
-from shoal.operator.deployments.replica_sets import has_template_of
 
 _OUTDATED = (404, 409)  # gone, or changed: the watch reports it, and the next pass sees it
 

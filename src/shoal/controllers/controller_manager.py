@@ -16,18 +16,18 @@ from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.informer import Reflector, bare
 from shoal.controller_runtime.runnables import Loop
 from shoal.controller_runtime.transforms import slim_pod
+from shoal.controllers.deployments.deployment_controller import DeploymentController
+from shoal.controllers.endpoint_slices import EndpointsLoop
+from shoal.controllers.orphan_adoption import AdoptingLoop
+from shoal.controllers.persistent_volumes import VolumesLoop
+from shoal.controllers.pod_gc import AbsentNodesLoop
+from shoal.controllers.quota_pdb_status import BudgetCounts, CountingLoop, QuotaCounts
+from shoal.controllers.service_accounts import AccountsLoop
 from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
-from shoal.operator.absent_nodes import AbsentNodesLoop
-from shoal.operator.accounts import AccountsLoop
-from shoal.operator.adopting import AdoptingLoop
-from shoal.operator.counting import BudgetCounts, CountingLoop, QuotaCounts
-from shoal.operator.deployments.controller import DeploymentController
-from shoal.operator.endpoints import EndpointsLoop
 from shoal.operator.scheduler.implicit_groups import ImplicitGroupsLoop
 from shoal.operator.scheduler.loop import Scheduler
 from shoal.operator.scheduler.metrics import SchedulerMetrics
 from shoal.operator.scheduler.scope import Scope
-from shoal.operator.volumes import VolumesLoop
 from shoal.scheduling.groups import Settings
 
 GATHERING_SECONDS = 0.005  # between two plans for pods that come one after the other

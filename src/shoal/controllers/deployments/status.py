@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from shoal.controllers.deployments.replica_sets import counted
 from shoal.kube.conditions import find
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.kube.times import parse, rfc3339
-from shoal.operator.deployments.replica_sets import counted
 
 PROGRESSING = "Progressing"
 AVAILABLE = "Available"

@@ -20,9 +20,9 @@ from shoal.dialects.gang_backends import backend
 from shoal.dialects.gang_backends.delegate import handed, has_gangs, without_groups
 from shoal.dialects.hypernodes import hypernode_definition
 from shoal.dialects.redaction import without_secrets
+from shoal.install.templates import filled
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
-from shoal.operator.drawing import filled
 from shoal.operator.rights import (
     group_rights,
     job_rights,

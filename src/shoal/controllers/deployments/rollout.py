@@ -11,12 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil, floor
 
-from shoal.dialects import state_annotation
-from shoal.kube.conditions import find
-from shoal.kube.counts import count_in
-from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of, uid_of
-from shoal.operator.deployments import progress
-from shoal.operator.deployments.replica_sets import (
+from shoal.controllers.deployments import status as progress
+from shoal.controllers.deployments.replica_sets import (
     DESIRED,
     MOST,
     REVISION,
@@ -29,6 +25,10 @@ from shoal.operator.deployments.replica_sets import (
     size_of,
     sizing,
 )
+from shoal.dialects import state_annotation
+from shoal.kube.conditions import find
+from shoal.kube.counts import count_in
+from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of, uid_of
 
 _NO_LIMIT = 2**31 - 1
 Sizes = dict[str, int]  # pods wanted, by the name of the ReplicaSet

@@ -13,11 +13,7 @@ from dataclasses import dataclass, replace
 from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.dialects import NAMES, gang_backends, load
 from shoal.dialects.gang_backends.delegate import has_gangs
-from shoal.kube.errors import ApiError
-from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
-from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
-from shoal.operator.definitions import MANAGER, Discovering, ensure, status_model_of
-from shoal.operator.deployment import (
+from shoal.install.manifests import (
     DIALECTS,
     INSTANCE,
     PART_OF,
@@ -27,6 +23,10 @@ from shoal.operator.deployment import (
     render,
     scheduler_definitions,
 )
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
+from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
+from shoal.operator.definitions import MANAGER, Discovering, ensure, status_model_of
 from shoal.operator.gang_schedulers import AUTO, choose
 
 
