@@ -30,9 +30,9 @@ from shoal.cluster.informer import Change
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.cluster.kubernetes.field_decoders import Nameplate
-from shoal.dialects.gangs import GROUP_NAME, POD_GROUP
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Obj
+from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP
 
 NODES = int(os.environ.get("SHOAL_BENCH_NODES", "1000"))
 PODS = int(os.environ.get("SHOAL_BENCH_PODS", "10000"))

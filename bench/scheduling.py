@@ -24,11 +24,11 @@ from harness import ROOT, Metric
 
 from shoal.cli import tidying
 from shoal.kube.objects import Key
-from shoal.scheduling.groups import Group, Phase, Queue, Settings
-from shoal.scheduling.planner import plan
-from shoal.scheduling.shapes import usual
-from shoal.scheduling.snapshot import Node, Pod, State
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.equivalence_classes import usual
+from shoal.scheduler.planner.gang_types import Group, Phase, Queue, Settings
+from shoal.scheduler.planner.planner import plan
+from shoal.scheduler.planner.snapshot_types import Node, Pod, State
 
 GPU = "nvidia.com/gpu"
 RACK = "topology.shoal.dev/rack"

@@ -13,10 +13,10 @@ from kit.asgi import Asgi
 from shoal.apiserver.app import build
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects.framework.settings import settings
-from shoal.dialects.hypernodes import check
 from shoal.kube import kinds
 from shoal.kube.structural_schema.re2 import BadPattern, compiled
-from shoal.operator.scheduler.domains import _chosen
+from shoal.scheduler.api.hypernodes import check
+from shoal.scheduler.hypernode_domains import _chosen
 
 PATTERNS = ["^(a+)+$", "^(a|a)*$", "^(a*)*b$", "(.*a){20}$", "^(a|aa)+$"]
 TEXT = "a" * 50_000 + "!"

@@ -8,10 +8,10 @@ from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
 from shoal.cli.changing import stop
 from shoal.cli.jobs import job_named
-from shoal.dialects.gangs import COMMAND
 from shoal.dialects.volcano import DIALECT
 from shoal.dialects.volcano.commands import order
 from shoal.kube.objects import Obj
+from shoal.scheduler.api.pod_groups import COMMAND
 
 
 async def test_an_order_that_waits_is_not_given_again() -> None:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from shoal.cli import scheduler
 from shoal.cli.config import load
-from shoal.operator.scheduler.program import Charge
-from shoal.scheduling.groups import Settings
+from shoal.scheduler.manager import Charge
+from shoal.scheduler.planner.gang_types import Settings
 
 WHOLE = """
 scheduler:
@@ -132,7 +132,7 @@ def test_options_of_the_scheduler_win_over_the_file(
     async def noted(_: Any, charge: Charge) -> None:
         charges.append(charge)
 
-    monkeypatch.setattr("shoal.cli.scheduling.schedule", noted)
+    monkeypatch.setattr("shoal.scheduler.main.schedule", noted)
     file = written(tmp_path, "scheduler: {sharing: capacity, preempt: false, hold: 5}")
     done = CliRunner().invoke(scheduler.command, ["--config", str(file), *options], env=environment)
     assert (done.exit_code, [charge.settings for charge in charges]) == (0, [Settings(**settings)]), done.output

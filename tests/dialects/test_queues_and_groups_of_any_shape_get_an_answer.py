@@ -9,12 +9,12 @@ import pytest
 from kit.bent import bent
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
-from shoal.dialects.gangs import POD_GROUP, QUEUE, definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.patching.json_values import clone
-from shoal.operator.scheduler.admission import admit, judge_group, judge_queue
+from shoal.scheduler.admission import admit, judge_group, judge_queue
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE, definitions
 
 NEAR = {"mode": "hard", "highestTierAllowed": 1}
 CHOSEN = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}]}

@@ -11,13 +11,13 @@ from kit.volcano_jobs import policy, task, vcjob
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.dialects.dialect import definitions_of
-from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
 from shoal.kube.patching.json_values import clone
 from shoal.operator.jobs.installing import admit
+from shoal.scheduler.api.pod_groups import QUEUE
 
 NEAR = {"mode": "hard", "highestTierAllowed": 1}
 CUT = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1, "networkTopology": NEAR}

@@ -10,11 +10,11 @@ from kit.volcano_jobs import task, vcjob
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.gang_backends import NAMES, backend
 from shoal.dialects.gang_backends.delegate import handed
-from shoal.dialects.gangs import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
 from shoal.dialects.volcano import DIALECT
 from shoal.engine import Apply, Group, GroupRef, Setting
 from shoal.engine.policies import Giving, GroupGate, GroupPlan
 from shoal.kube.objects import Obj, annotations_of
+from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
 
 CUT = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}
 

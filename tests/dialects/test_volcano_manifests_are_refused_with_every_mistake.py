@@ -9,7 +9,6 @@ import pytest
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.clock import VirtualClock
 from shoal.dialects.dialect import definitions_of
-from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.dialects.volcano.validation import MUTABLE, admit, admit_among, admit_change
 from shoal.kube.errors import ApiError
@@ -17,6 +16,7 @@ from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
 from shoal.kube.patching.json_values import clone
 from shoal.operator.jobs.installing import admit as guard
+from shoal.scheduler.api.pod_groups import QUEUE
 
 POD: Obj = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
 

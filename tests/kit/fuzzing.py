@@ -36,7 +36,7 @@ from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of
 from shoal.operator.jobs.installing import admit, install
-from shoal.operator.scheduler.admission import admit as admit_groups
+from shoal.scheduler.admission import admit as admit_groups
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PATCHES = ("application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")

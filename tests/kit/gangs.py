@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from shoal.kube.objects import Key
-from shoal.scheduling.groups import Group, Phase, Queue, Settings
-from shoal.scheduling.planner import plan
-from shoal.scheduling.planning import Plan, Verdict
-from shoal.scheduling.snapshot import Node, Pod, State
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.gang_types import Group, Phase, Queue, Settings
+from shoal.scheduler.planner.plan_types import Plan, Verdict
+from shoal.scheduler.planner.planner import plan
+from shoal.scheduler.planner.snapshot_types import Node, Pod, State
 
 GPU = "nvidia.com/gpu"
 RACK = "topology.shoal.dev/rack"

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 
 from kit.gangs import GPU, RACK, Board
 from shoal.kube.objects import Key
-from shoal.scheduling.groups import Group, Phase, Queue
-from shoal.scheduling.members import Members
-from shoal.scheduling.planner import plan
-from shoal.scheduling.planning import Plan
-from shoal.scheduling.snapshot import Node, Pod, State
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.gang import Members
+from shoal.scheduler.planner.gang_types import Group, Phase, Queue
+from shoal.scheduler.planner.plan_types import Plan
+from shoal.scheduler.planner.planner import plan
+from shoal.scheduler.planner.snapshot_types import Node, Pod, State
 
 CYCLES = 100
 RETOLD_EVERY = 7

@@ -21,18 +21,18 @@ from shoal.cluster.fault_injection import Call, Faults
 from shoal.cluster.informer import Change, Reflector
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.transforms import slim_pod
-from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, NODE, POD, REPLICA_SET, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of
 from shoal.kube.owners import owner_reference
-from shoal.operator.scheduler.loop import Scheduler
-from shoal.operator.scheduler.metrics import SchedulerMetrics
-from shoal.operator.scheduler.scope import Scope
-from shoal.scheduling import planner
-from shoal.scheduling.groups import Settings
+from shoal.scheduler.api.pod_groups import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
+from shoal.scheduler.metrics import SchedulerMetrics
+from shoal.scheduler.planner import planner
+from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.scheduler import Scheduler
+from shoal.scheduler.scope import Scope
 
 NS = "default"
 TASK = "volcano.sh/task-spec"

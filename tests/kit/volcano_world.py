@@ -25,15 +25,15 @@ from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.fault_injection import Faults
 from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.dialects.volcano.commands import order
 from shoal.kube.kinds import CONFIG_MAP, EVENT, NODE, PERSISTENT_VOLUME_CLAIM, POD, SECRET, SERVICE
 from shoal.kube.objects import Obj, annotations_of, uid_of
-from shoal.operator.scheduler.loop import Scheduler
-from shoal.operator.scheduler.metrics import SchedulerMetrics
-from shoal.operator.scheduler.scope import Scope
-from shoal.scheduling import planner
+from shoal.scheduler.api.pod_groups import COMMAND, POD_GROUP, QUEUE
+from shoal.scheduler.metrics import SchedulerMetrics
+from shoal.scheduler.planner import planner
+from shoal.scheduler.scheduler import Scheduler
+from shoal.scheduler.scope import Scope
 
 FINAL = ("Completed", "Failed", "Terminated")
 ROOM = {"cpu": "64", "memory": "256Gi", "pods": "200"}

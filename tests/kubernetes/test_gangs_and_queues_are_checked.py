@@ -8,10 +8,10 @@ import pytest
 
 from kit.installed import Ground
 from kit.webhooked import webhook
-from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
+from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
 
 pytestmark = pytest.mark.kubernetes
 

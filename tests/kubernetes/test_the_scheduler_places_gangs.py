@@ -26,7 +26,6 @@ from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.controller_runtime.metrics import Metrics
-from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import (
@@ -42,6 +41,7 @@ from shoal.kube.objects import Obj, at_path, name_of
 from shoal.operator.jobs import JobLoop
 from shoal.operator.preflight import NotFit, check_rights
 from shoal.operator.rights import Right, lease_rights, scheduler_rights
+from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
 
 pytestmark = pytest.mark.kubernetes
 

@@ -8,14 +8,14 @@ import pytest
 
 from shoal.cluster.clock import VirtualClock
 from shoal.cluster.informer import Change
-from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
-from shoal.operator.scheduler.feeding import Feed
-from shoal.operator.scheduler.scope import Scope
-from shoal.scheduling.planner import plan
-from shoal.scheduling.planning import Plan
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.api.pod_groups import POD_GROUP
+from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.plan_types import Plan
+from shoal.scheduler.planner.planner import plan
+from shoal.scheduler.scope import Scope
 
 BORN = "2030-01-01T00:00:00Z"
 GANG = Key("d", "gang")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Obj, uid_of
+from shoal.scheduler.api.pod_groups import POD_GROUP
 
 HOPELESS = (
     "waiting: needs 5 pods at once, 4 would fit, 1 missing: needs 5 cpu, 4 of 4 are free, "

@@ -6,9 +6,9 @@ import pytest
 
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Call, Faults, When
-from shoal.dialects.gangs import ELASTIC, GIVE_BACK, POD_GROUP
 from shoal.kube.errors import forbidden, not_found
 from shoal.kube.kinds import POD, PRIORITY_CLASS
+from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, POD_GROUP
 
 
 def is_note(call: Call) -> bool:

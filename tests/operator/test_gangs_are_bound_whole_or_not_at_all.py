@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Faults, calls
-from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import POD
 from shoal.kube.objects import at_path
+from shoal.scheduler.api.pod_groups import POD_GROUP
 
 
 def binds(it: Scheduled) -> list[str]:
@@ -128,7 +128,7 @@ async def test_16_a_gang_that_lost_a_pod_goes_before_a_fresh_one() -> None:
 
 
 async def test_pods_of_other_schedulers_are_left_to_them() -> None:
-    from shoal.operator.scheduler.scope import Scope
+    from shoal.scheduler.scope import Scope
 
     async with scheduled(scope=Scope(schedulers=frozenset({"shoal"}))) as it:
         await it.node("a", cpu=4)

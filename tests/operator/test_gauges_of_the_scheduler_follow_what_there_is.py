@@ -5,8 +5,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.kube.kinds import POD
+from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
 
 GPU = "nvidia.com/gpu"
 

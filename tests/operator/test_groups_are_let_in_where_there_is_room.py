@@ -8,10 +8,10 @@ from typing import Any
 
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Delay, Faults, calls
-from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj, at_path
-from shoal.operator.scheduler.scope import Scope
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
+from shoal.scheduler.scope import Scope
 
 
 @asynccontextmanager

@@ -8,10 +8,10 @@ import pytest
 
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Faults, calls
-from shoal.dialects.gangs import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.kube.kinds import NAMESPACE, POD, PRIORITY_CLASS, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
-from shoal.operator.scheduler.scope import Scope
+from shoal.scheduler.api.pod_groups import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
+from shoal.scheduler.scope import Scope
 
 BESIDE = Scope(schedulers=frozenset({"shoal"}), all_groups=False)
 THEIRS: Obj = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "says Volcano"}

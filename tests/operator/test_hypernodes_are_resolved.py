@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.operator.scheduler.domains import resolved
-from shoal.scheduling.groups import HyperNode
+from shoal.scheduler.hypernode_domains import resolved
+from shoal.scheduler.planner.gang_types import HyperNode
 
 NODES = {"a-1": {"rack": "r1"}, "a-2": {"rack": "r1"}, "b-1": {"rack": "r2"}}
 

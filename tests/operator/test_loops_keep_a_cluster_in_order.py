@@ -31,7 +31,7 @@ from shoal.kube.kinds import (
     Kind,
 )
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
-from shoal.scheduling import planner
+from shoal.scheduler.planner import planner
 
 PATIENCE_SECONDS = 240
 

@@ -10,8 +10,8 @@ from kit.gangs import GPU, Board
 from kit.scheduled import Scheduled, scheduled
 from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import PRIORITY_CLASS
-from shoal.operator.scheduler.queue_figures import queue_figures
-from shoal.scheduling.groups import Phase
+from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.queue_gauges import queue_figures
 
 MANUAL = Path(__file__).parents[2] / "docs" / "scheduling.md"
 WHATS = ("allocated", "request", "deserved", "inqueue", "capacity", "real_capacity")

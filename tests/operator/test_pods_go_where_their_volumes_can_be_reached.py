@@ -11,8 +11,8 @@ from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, key_of, name_of
 from shoal.kube.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
-from shoal.operator.scheduler.claims import Claims
-from shoal.scheduling.snapshot import Node
+from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.volume_claims import Claims
 
 ZONE = "topology.kubernetes.io/zone"
 POD: Obj = {

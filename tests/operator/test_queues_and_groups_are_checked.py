@@ -11,14 +11,14 @@ from kit.founded import founded
 from kit.virtual_time import settled
 from shoal.cluster.client import Cluster
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.dialects.gangs import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE, definitions
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import ApiError, forbidden
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import kinds_of
-from shoal.operator.scheduler.admission import admit
 from shoal.operator.webhook import answer, validated
+from shoal.scheduler.admission import admit
+from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE, definitions
 
 STANDING = ("commands.bus.volcano.sh", "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", QUEUE.resource)
 

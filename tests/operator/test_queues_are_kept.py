@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kit.scheduled import NS, scheduled
-from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.objects import annotations_of
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 
 
 async def test_22_closing_a_queue_lets_nobody_in_and_leaves_what_runs() -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 from kit.virtual_time import settled
 from shoal.cluster.clock import VirtualClock
-from shoal.operator.scheduler.crew import Crew
-from shoal.operator.scheduler.timers import Timers
+from shoal.scheduler.dispatcher import Crew
+from shoal.scheduler.timers import Timers
 
 PATIENCE_SECONDS = 120
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.fault_injection import Faults, calls
-from shoal.dialects.gangs import GIVE_BACK, GIVE_BACK_WHY
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import uid_of
-from shoal.scheduling.reading import ELASTIC
+from shoal.scheduler.api.pod_groups import GIVE_BACK, GIVE_BACK_WHY
+from shoal.scheduler.planner.from_objects import ELASTIC
 
 
 async def priority(it: Scheduled, name: str, value: int) -> None:

@@ -17,7 +17,7 @@ from shoal.cluster.fault_injection import Delay, Faults, calls, now_and_then, so
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Key, annotations_of
-from shoal.operator.scheduler.rivals import ANSWERS_FOR, Claim, Rivals
+from shoal.scheduler.scheduler_conflicts import ANSWERS_FOR, Claim, Rivals
 
 NAME = "shoal-scheduler"
 OURS = Claim(frozenset({"shoal", "volcano"}))

@@ -8,11 +8,11 @@ from kit.scenario import NAMESPACE
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
 from shoal.cluster.client import Cluster
-from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Obj
 from shoal.operator.webhook import answer, validated
+from shoal.scheduler.api.pod_groups import QUEUE
 
 SUBJECTS = validated([DIALECT])
 

@@ -19,7 +19,7 @@ from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of
 from shoal.kube.volume_matching import NO_PROVISIONER, SELECTED_NODE
-from shoal.operator.scheduler.claims import Claims
+from shoal.scheduler.volume_claims import Claims
 
 MODES = ["ReadWriteOnce"]
 

@@ -6,10 +6,10 @@ from shoal.cluster.clock import VirtualClock
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Key, Obj
-from shoal.operator.scheduler.feeding import Feed
-from shoal.operator.scheduler.scope import Scope
-from shoal.scheduling.planner import plan
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.planner import plan
+from shoal.scheduler.scope import Scope
 
 
 def node(name: str, cpu: str) -> Change:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kit.scheduled import NS, scheduled
 from shoal.cluster.client import PatchType
-from shoal.dialects.gangs import POD_GROUP
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from shoal.scheduler.api.pod_groups import POD_GROUP
 
 
 async def test_27_a_group_that_its_queue_holds_back_has_no_unschedulable_pod() -> None:

@@ -13,10 +13,10 @@ from kit.scenario import SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import CROWDED, CrowdedSimulation, VolcanoWorld
 from shoal.cluster.fault_injection import Faults, When
-from shoal.dialects.gangs import ELASTIC, GIVE_BACK, GIVE_BACK_WHY, QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, annotations_of, name_of
+from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, GIVE_BACK_WHY, QUEUE
 
 CPU = {"cpu": "1"}
 

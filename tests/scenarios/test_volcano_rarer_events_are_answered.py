@@ -10,10 +10,10 @@ from kit.fates import exits, runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano, scenario
-from shoal.dialects.gangs import COMMAND, POD_GROUP, QUEUE
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import name_of, uid_of
+from shoal.scheduler.api.pod_groups import COMMAND, POD_GROUP, QUEUE
 
 
 async def tell(world: SimulatedVolcano, name: str, **status: Any) -> None:

@@ -9,8 +9,8 @@ import pytest
 from kit.gangs import NS, Board, cores, said, verdict
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduling.budgets import Budget
-from shoal.scheduling.groups import Phase
+from shoal.scheduler.planner.disruption_budgets import Budget
+from shoal.scheduler.planner.gang_types import Phase
 
 KEPT = {"app": "kept"}
 FULL = "waiting: needs 2 pods at once, 0 would fit, 2 missing: needs 1 cpu, the most free is 0 of 1 on node n0"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from shoal.kube.objects import Key
-from shoal.scheduling.groups import Settings
-from shoal.scheduling.shapes import Shape
-from shoal.scheduling.snapshot import Node, Pod
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.equivalence_classes import Shape
+from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.planner.snapshot_types import Node, Pod
 
 GI = 1 << 30
 GPU = "nvidia.com/gpu"

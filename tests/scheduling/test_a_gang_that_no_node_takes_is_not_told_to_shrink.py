@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.gangs import Board, said, verdict
-from shoal.scheduling.groups import Phase
+from shoal.scheduler.planner.gang_types import Phase
 
 SMALLER = "a smaller one would find no node either, so"
 NEVER = "even with nobody else there it would not fit, so make it smaller or add nodes"

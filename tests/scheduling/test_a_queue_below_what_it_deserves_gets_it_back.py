@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.gangs import Board, binds, cores, evicted, said, verdict
-from shoal.scheduling.groups import Phase
+from shoal.scheduler.planner.gang_types import Phase
 
 
 def borrowed(parent: dict[str, Any] | None, other: dict[str, Any], **settings: Any) -> Board:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.gangs import Board, cores
-from shoal.scheduling.shares import Shares
+from shoal.scheduler.planner.fair_share import Shares
 
 HELD = {
     "by entitlement, all of it": ("capacity", {"cpu": 2}, 2, True),

@@ -10,10 +10,10 @@ import pytest
 from kit.gangs import NS, Board, cores, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduling.budgets import Budget
-from shoal.scheduling.groups import Phase
-from shoal.scheduling.planning import Plan
-from shoal.scheduling.snapshot import State
+from shoal.scheduler.planner.disruption_budgets import Budget
+from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.plan_types import Plan
+from shoal.scheduler.planner.snapshot_types import State
 
 KEPT = {"app": "kept"}
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kit.gangs import RACK, Board, binds, evicted, key, said, verdict
 from shoal.kube.selectors import from_labels
-from shoal.scheduling.groups import Closeness, Group, Phase
-from shoal.scheduling.snapshot import Neighbours, State
+from shoal.scheduler.planner.gang_types import Closeness, Group, Phase
+from shoal.scheduler.planner.snapshot_types import Neighbours, State
 
 NEVER = "; even with nobody else there it would not fit, so make it smaller or add nodes"
 

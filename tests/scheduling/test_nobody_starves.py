@@ -9,9 +9,9 @@ import pytest
 
 from kit.gangs import HOST, RACK, Board, cores, evicted, key, said
 from shoal.kube.selectors import parse_labels
-from shoal.scheduling.evicting import SEARCHED_AGAIN_SECONDS
-from shoal.scheduling.groups import Closeness
-from shoal.scheduling.snapshot import Neighbours
+from shoal.scheduler.planner.gang_types import Closeness
+from shoal.scheduler.planner.preemption import SEARCHED_AGAIN_SECONDS
+from shoal.scheduler.planner.snapshot_types import Neighbours
 
 PATIENCE = 1800
 STEP = 600

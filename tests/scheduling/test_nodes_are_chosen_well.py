@@ -8,8 +8,8 @@ import pytest
 
 from kit.gangs import GPU, RACK, SPINE, Board, binds, said
 from shoal.kube.selectors import from_labels
-from shoal.scheduling.groups import Closeness, HyperNode, Subgroups
-from shoal.scheduling.snapshot import Neighbours, Spread
+from shoal.scheduler.planner.gang_types import Closeness, HyperNode, Subgroups
+from shoal.scheduler.planner.snapshot_types import Neighbours, Spread
 
 
 @pytest.mark.parametrize(("profile", "expected"), [("pack", "busy"), ("auto", "busy"), ("spread", "empty")])

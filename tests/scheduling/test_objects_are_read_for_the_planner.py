@@ -8,9 +8,9 @@ import pytest
 
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_labels
-from shoal.scheduling.groups import Closeness, Group, Phase, Queue, Subgroups
-from shoal.scheduling.reading import group_from, member_from, queue_from, seconds
-from shoal.scheduling.snapshot import Neighbours, Pod, Spread, State
+from shoal.scheduler.planner.from_objects import group_from, member_from, queue_from, seconds
+from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Subgroups
+from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread, State
 
 BORN = "1970-01-01T00:01:40Z"
 

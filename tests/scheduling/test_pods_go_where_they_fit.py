@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.kube.objects import Key
-from shoal.scheduling.planner import plan
-from shoal.scheduling.planning import Bind, Plan, Wait
-from shoal.scheduling.requests import requests_of
-from shoal.scheduling.snapshot import Node, Pod
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.format import requests_of
+from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
+from shoal.scheduler.planner.planner import plan
+from shoal.scheduler.planner.snapshot_types import Node, Pod
 
 GPU = "nvidia.com/gpu"
 GI = (1 << 30) * 1000

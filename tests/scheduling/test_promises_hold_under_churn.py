@@ -15,8 +15,8 @@ import pytest
 from kit.gangs import GPU, HOST, RACK, cores, key
 from kit.lives import Arrival, World, lived, seeds
 from shoal.kube.selectors import parse_labels
-from shoal.scheduling.groups import Closeness, Group, Phase, Queue, Subgroups
-from shoal.scheduling.snapshot import Neighbours, Node, Pod
+from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Subgroups
+from shoal.scheduler.planner.snapshot_types import Neighbours, Node, Pod
 
 PARTS = 4  # so that several workers share the work
 

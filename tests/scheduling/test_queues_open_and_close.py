@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from kit.gangs import Board, binds, cores
-from shoal.scheduling.groups import Queue
-from shoal.scheduling.opening import (
+from shoal.scheduler.planner.from_objects import queue_from
+from shoal.scheduler.planner.gang_types import Queue
+from shoal.scheduler.planner.queue_state import (
     QueueRefused,
     admit_deletion,
     admit_group,
@@ -18,7 +19,6 @@ from shoal.scheduling.opening import (
     reopen,
     state,
 )
-from shoal.scheduling.reading import queue_from
 
 FAMILY = (
     Queue("root", parent=""),

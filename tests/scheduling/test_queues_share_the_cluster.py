@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kit.gangs import Board, binds, cores, key, said, verdict
-from shoal.scheduling.groups import Phase, Queue
-from shoal.scheduling.shares import Shares
-from shoal.scheduling.verdicts import pod_waits
+from shoal.scheduler.planner.fair_share import Shares
+from shoal.scheduler.planner.gang_types import Phase, Queue
+from shoal.scheduler.planner.results import pod_waits
 
 
 def pending(board: Board, name: str, cpu: int, **more: object) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from kit.gangs import GPU, NS, Board, cores, key, verdict
 from shoal.kube.objects import Key
-from shoal.scheduling.groups import Phase, Quota
-from shoal.scheduling.reading import quota_from
-from shoal.scheduling.requests import amounts
-from shoal.scheduling.snapshot import State
-from shoal.scheduling.verdicts import pod_waits
+from shoal.scheduler.planner.format import amounts
+from shoal.scheduler.planner.from_objects import quota_from
+from shoal.scheduler.planner.gang_types import Phase, Quota
+from shoal.scheduler.planner.results import pod_waits
+from shoal.scheduler.planner.snapshot_types import State
 
 
 def board(**quota: str) -> Board:

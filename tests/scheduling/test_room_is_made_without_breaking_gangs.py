@@ -9,8 +9,8 @@ import pytest
 
 from kit.gangs import Board, binds, cores, evicted, key, said, shrunk
 from shoal.kube.objects import Key
-from shoal.scheduling.groups import Phase
-from shoal.scheduling.snapshot import Pod, State
+from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.snapshot_types import Pod, State
 
 
 def lent(*, minimum: int, reclaimable: bool = True, **more: Any) -> Board:

@@ -12,11 +12,11 @@ from kit.gangs import GPU, HOST, NS, RACK, Board, cores, evicted, key
 from kit.lives import retold
 from shoal.kube.objects import Key
 from shoal.kube.selectors import parse_labels
-from shoal.scheduling.groups import Closeness, Group, Phase
-from shoal.scheduling.planner import plan
-from shoal.scheduling.planning import Plan
-from shoal.scheduling.snapshot import Neighbours, Node, Pod, State
-from shoal.scheduling.view import ClusterView
+from shoal.scheduler.planner.cache import ClusterView
+from shoal.scheduler.planner.gang_types import Closeness, Group, Phase
+from shoal.scheduler.planner.plan_types import Plan
+from shoal.scheduler.planner.planner import plan
+from shoal.scheduler.planner.snapshot_types import Neighbours, Node, Pod, State
 
 
 def told(order: int) -> Plan:

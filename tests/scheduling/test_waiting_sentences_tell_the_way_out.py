@@ -11,8 +11,8 @@ import pytest
 
 from kit.gangs import HOST, NS, RACK, Board, cores, key, said
 from shoal.kube.selectors import from_labels
-from shoal.scheduling.groups import Closeness, Phase, Subgroups
-from shoal.scheduling.snapshot import Neighbours
+from shoal.scheduler.planner.gang_types import Closeness, Phase, Subgroups
+from shoal.scheduler.planner.snapshot_types import Neighbours
 
 
 def test_a_share_by_weight_is_not_called_a_limit() -> None:

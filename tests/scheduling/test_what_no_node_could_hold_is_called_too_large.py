@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kit.gangs import Board, cores, verdict
-from shoal.scheduling.groups import Phase
-from shoal.scheduling.planning import Plan, Verdict
+from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.plan_types import Plan, Verdict
 
 
 def told(found: Verdict) -> tuple[str, bool]:

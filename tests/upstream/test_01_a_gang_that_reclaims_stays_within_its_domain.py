@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kit.gangs import Board, cores
-from shoal.scheduling.groups import Closeness, HyperNode
-from shoal.scheduling.snapshot import State
+from shoal.scheduler.planner.gang_types import Closeness, HyperNode
+from shoal.scheduler.planner.snapshot_types import State
 
 DOMAINS = {"s0": {"n0", "n1"}, "s1": {"n2", "n3"}}
 

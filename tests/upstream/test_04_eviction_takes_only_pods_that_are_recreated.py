@@ -10,7 +10,7 @@ import pytest
 from kit.gangs import Board, cores, evicted
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.kube.kinds import PRIORITY_CLASS
-from shoal.scheduling.reading import member_from
+from shoal.scheduler.planner.from_objects import member_from
 
 FRAMEWORK = {"apiVersion": "v1", "kind": "ConfigMap", "name": "f-attempt", "uid": "u", "controller": True}
 JOB = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", "controller": True}

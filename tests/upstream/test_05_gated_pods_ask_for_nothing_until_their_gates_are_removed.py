@@ -7,7 +7,7 @@ from dataclasses import replace
 from kit.gangs import Board, binds, cores, evicted, key, said
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.kube.kinds import POD, PRIORITY_CLASS
-from shoal.scheduling.groups import Phase
+from shoal.scheduler.planner.gang_types import Phase
 
 GATES = [{"name": "example.com/g1"}]
 

@@ -10,8 +10,8 @@ import pytest
 from kit.gangs import Board, cores, key
 from kit.scheduled import NS, Scheduled, scheduled
 from shoal.kube.kinds import POD
-from shoal.scheduling.groups import Phase
-from shoal.scheduling.reading import group_from
+from shoal.scheduler.planner.from_objects import group_from
+from shoal.scheduler.planner.gang_types import Phase
 
 HOST = "kubernetes.io/hostname"
 BESIDE = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}

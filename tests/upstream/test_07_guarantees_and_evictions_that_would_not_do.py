@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.gangs import Board, binds, cores, evicted, key, said
-from shoal.scheduling.snapshot import Pod, State
+from shoal.scheduler.planner.snapshot_types import Pod, State
 
 SHARINGS = pytest.mark.parametrize("sharing", ["proportion", "capacity"])
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kit.gangs import Board, cores, key
-from shoal.scheduling.groups import Phase
+from shoal.scheduler.planner.gang_types import Phase
 
 RESERVE_AFTER = 10.0
 

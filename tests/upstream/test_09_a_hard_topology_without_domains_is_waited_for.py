@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kit.gangs import NS, RACK, Board, binds, said
-from shoal.operator.scheduler.domains import resolved
-from shoal.scheduling.groups import Closeness, HyperNode
-from shoal.scheduling.reading import group_from
+from shoal.scheduler.hypernode_domains import resolved
+from shoal.scheduler.planner.from_objects import group_from
+from shoal.scheduler.planner.gang_types import Closeness, HyperNode
 
 NO_TOPOLOGY = "needs 2 pods near each other, and no topology of the cluster is known: create HyperNodes or set tiers"
 

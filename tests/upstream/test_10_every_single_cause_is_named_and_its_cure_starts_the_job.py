@@ -13,7 +13,6 @@ import pytest
 from kit.gangs import GPU, HOST, RACK
 from kit.scheduled import NS, TASK, Scheduled, scheduled
 from shoal.cluster.client import PatchType
-from shoal.dialects.gangs import GROUP_NAME, POD_GROUP, QUEUE
 from shoal.kube.kinds import (
     NODE,
     PERSISTENT_VOLUME,
@@ -24,6 +23,7 @@ from shoal.kube.kinds import (
     RESOURCE_QUOTA,
 )
 from shoal.kube.objects import at_path, name_of
+from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
 
 DOCS = Path(__file__).parents[2] / "docs" / "why-waiting.md"
 ZONE = "topology.kubernetes.io/zone"

@@ -6,9 +6,9 @@ from kit.fates import runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import VolcanoWorld, scenario
-from shoal.dialects.gangs import COMMAND
 from shoal.dialects.volcano.commands import read
 from shoal.kube.objects import Obj
+from shoal.scheduler.api.pod_groups import COMMAND
 
 
 def abort(name: str) -> Obj:

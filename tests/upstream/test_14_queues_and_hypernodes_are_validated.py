@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from shoal.cluster.apimachinery import MEMORY, Machinery
-from shoal.dialects.gangs import QUEUE, definitions
-from shoal.dialects.hypernodes import HYPER_NODE, hypernode_definition
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.scheduler.admission import admit
+from shoal.scheduler.admission import admit
+from shoal.scheduler.api.hypernodes import HYPER_NODE, hypernode_definition
+from shoal.scheduler.api.pod_groups import QUEUE, definitions
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 

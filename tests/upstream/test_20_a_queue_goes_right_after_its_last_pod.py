@@ -6,11 +6,11 @@ import pytest
 
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.client import PatchType
-from shoal.dialects.gangs import POD_GROUP, QUEUE, definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Key, Obj
-from shoal.operator.scheduler.admission import admit
+from shoal.scheduler.admission import admit
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE, definitions
 
 NAME = Key("", "q")
 

@@ -14,8 +14,8 @@ import pytest
 
 from kit.gangs import RACK, SPINE, Board, binds, cores, key
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduling.groups import Closeness, Subgroups
-from shoal.scheduling.snapshot import Pod, State
+from shoal.scheduler.planner.gang_types import Closeness, Subgroups
+from shoal.scheduler.planner.snapshot_types import Pod, State
 
 EVERYWHERE = from_label_selector({})
 PAIRS = Subgroups("pair", size=2, selector=EVERYWHERE, label_keys=("pair",), closeness=Closeness(tier=1))

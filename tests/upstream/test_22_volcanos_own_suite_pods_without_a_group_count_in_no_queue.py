@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from kit.gangs import Board, binds, cores, evicted, key, said, verdict
-from shoal.scheduling.groups import Phase
-from shoal.scheduling.snapshot import Pod, State
+from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.snapshot_types import Pod, State
 
 
 def plain(board: Board, count: int, node: str = "n", **more: Any) -> None:

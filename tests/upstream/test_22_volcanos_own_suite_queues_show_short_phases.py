@@ -13,9 +13,9 @@ import pytest
 from kit.api import Api
 from kit.local_cluster import LocalCluster
 from kit.scheduled import NS, Scheduled, scheduled
-from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD
+from shoal.scheduler.api.pod_groups import QUEUE
 
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"

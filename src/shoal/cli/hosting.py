@@ -57,9 +57,9 @@ from shoal.node.sandbox.sandbox_manager import Keepers
 from shoal.node.service_account_tokens import Accounts
 from shoal.node.shared_state import Host
 from shoal.operator.jobs import JobLoop, job_loops, prepare
-from shoal.operator.scheduler.admission import admit
-from shoal.operator.scheduler.queues import found_queues
-from shoal.scheduling.groups import Settings as Placing
+from shoal.scheduler.admission import admit
+from shoal.scheduler.planner.gang_types import Settings as Placing
+from shoal.scheduler.queue_controller import found_queues
 
 log = Logger(__name__)
 

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from shoal.cli.programs import kubeconfig_options, listening, log_option, option_of, serving, turn_options
 
 if TYPE_CHECKING:
-    from shoal.scheduling.groups import Settings
+    from shoal.scheduler.planner.gang_types import Settings
 
 CHOSEN = ("sharing", "profile", "tiers", "enqueue", "preempt", "reclaim")  # also in the file, where more can be said
 
@@ -65,8 +65,8 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
     cluster together with the rights it needs.
     """
     from shoal.cli.operating import Orders, log_to_stderr
-    from shoal.cli.scheduling import schedule
-    from shoal.operator.scheduler.program import Charge
+    from shoal.scheduler.main import schedule
+    from shoal.scheduler.manager import Charge
 
     chosen = {name: said.pop(name) for name in CHOSEN}
     settings = _settings(config, {**chosen, "tiers": _words(chosen["tiers"])})
@@ -82,7 +82,7 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
 def _settings(config: Path | None, chosen: dict[str, Any]) -> Settings:
     """The file's, and over them what was said on the command line or in the environment."""
     from shoal.cli.config import load
-    from shoal.scheduling.groups import Settings
+    from shoal.scheduler.planner.gang_types import Settings
 
     filed = load(config).settings.scheduler if config is not None else None
     context = click.get_current_context()

@@ -17,8 +17,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from shoal.kube import names
 from shoal.node.config_errors import sentences
-from shoal.scheduling.groups import Settings
-from shoal.scheduling.reading import seconds
+from shoal.scheduler.planner.from_objects import seconds
+from shoal.scheduler.planner.gang_types import Settings
 
 TIME = "a time such as 90s, 10m or 1h30m"
 SWITCH = "true or false"

@@ -21,7 +21,6 @@ from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.dialects import dialect_of, dialects
 from shoal.dialects.dialect import definitions_of
-from shoal.dialects.hypernodes import hypernode_definition
 from shoal.engine import JobState
 from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
@@ -31,7 +30,8 @@ from shoal.kube.schema_errors import is_below, path_of, without
 from shoal.kube.validation.errors import invalid
 from shoal.node.images import Images
 from shoal.operator.jobs.installing import admit
-from shoal.operator.scheduler.admission import admit as admit_queues_and_groups
+from shoal.scheduler.admission import admit as admit_queues_and_groups
+from shoal.scheduler.api.hypernodes import hypernode_definition
 
 
 @dataclass(frozen=True, slots=True)

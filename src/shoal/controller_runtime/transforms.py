@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from shoal.dialects.implicit_groups import lacks_group
 from shoal.kube.objects import Obj, annotations_of, without_bookkeeping
 from shoal.kube.owners import controller_of
-from shoal.scheduling.reading import READ
+from shoal.scheduler.api.implicit_pod_groups import lacks_group
+from shoal.scheduler.planner.from_objects import READ
 
 __all__ = ["slim_pod", "without_bookkeeping"]
 

@@ -24,11 +24,11 @@ from shoal.controllers.pod_gc import AbsentNodesLoop
 from shoal.controllers.quota_pdb_status import BudgetCounts, CountingLoop, QuotaCounts
 from shoal.controllers.service_accounts import AccountsLoop
 from shoal.kube.kinds import NODE, POD, POD_DISRUPTION_BUDGET, RESOURCE_QUOTA
-from shoal.operator.scheduler.implicit_groups import ImplicitGroupsLoop
-from shoal.operator.scheduler.loop import Scheduler
-from shoal.operator.scheduler.metrics import SchedulerMetrics
-from shoal.operator.scheduler.scope import Scope
-from shoal.scheduling.groups import Settings
+from shoal.scheduler.metrics import SchedulerMetrics
+from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
+from shoal.scheduler.scheduler import Scheduler
+from shoal.scheduler.scope import Scope
 
 GATHERING_SECONDS = 0.005  # between two plans for pods that come one after the other
 

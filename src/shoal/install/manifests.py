@@ -13,12 +13,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shoal import __version__
-from shoal.dialects import NAMES, UNASKED, gangs, load
+from shoal.dialects import NAMES, UNASKED, load
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.dialects.gang_backends import NAMES as BACKENDS
 from shoal.dialects.gang_backends import backend
 from shoal.dialects.gang_backends.delegate import handed, has_gangs, without_groups
-from shoal.dialects.hypernodes import hypernode_definition
 from shoal.dialects.redaction import without_secrets
 from shoal.install.templates import filled
 from shoal.kube.kinds import Kind
@@ -36,6 +35,8 @@ from shoal.operator.rights import (
     secret_rights,
     webhook_rights,
 )
+from shoal.scheduler.api import pod_groups
+from shoal.scheduler.api.hypernodes import hypernode_definition
 
 PART_OF = "app.kubernetes.io/part-of"
 INSTANCE = "app.kubernetes.io/instance"
@@ -108,7 +109,7 @@ def definitions(dialects: tuple[str, ...]) -> list[Obj]:
 
 def scheduler_definitions() -> list[Obj]:
     """The kinds that the scheduler reads, whoever writes them, marked as ours."""
-    return [marked(each) for each in (*gangs.definitions(), hypernode_definition())]
+    return [marked(each) for each in (*pod_groups.definitions(), hypernode_definition())]
 
 
 def render(options: Options) -> list[Obj]:
@@ -237,7 +238,7 @@ def _own_roles() -> list[Any]:
 
 def _webhook_roles() -> list[Any]:
     among = [{f"$if dialects={name}": wanted} for name in NAMES if (wanted := _neighbour_rules(load(name)))]
-    queues = {"$if scheduler": rules(queue_rights(gangs.QUEUE))}
+    queues = {"$if scheduler": rules(queue_rights(pod_groups.QUEUE))}
     return [
         _role("ClusterRole", "${name}-webhook", [*rules(webhook_rights("${name}")), *among, queues]),
         _binding("ClusterRole", "${name}-webhook"),
@@ -377,7 +378,7 @@ def _service_monitor() -> Obj:
 def _scheduler() -> list[Any]:
     """An account, rights and processes of its own: it may place and evict pods, and the operator may not."""
     name = "${name}-scheduler"
-    wanted = rules([*scheduler_rights(gangs.POD_GROUP, gangs.QUEUE), *rival_rights([SCHEDULER_LEASE])])
+    wanted = rules([*scheduler_rights(pod_groups.POD_GROUP, pod_groups.QUEUE), *rival_rights([SCHEDULER_LEASE])])
     return [
         _object("v1", "ServiceAccount", name, labels=_SCHEDULER_LABELS, automountServiceAccountToken=False),
         _role("ClusterRole", name, wanted),
@@ -478,8 +479,8 @@ def _gang_webhook() -> Obj:
         **_called("check.gangs", "/validate"),
         "matchConditions": [changes],
         "rules": [
-            {**_on(gangs.QUEUE, "Cluster"), "operations": ["CREATE", "UPDATE", "DELETE"]},
-            {**_on(gangs.POD_GROUP, "Namespaced"), "operations": ["CREATE", "UPDATE"]},
+            {**_on(pod_groups.QUEUE, "Cluster"), "operations": ["CREATE", "UPDATE", "DELETE"]},
+            {**_on(pod_groups.POD_GROUP, "Namespaced"), "operations": ["CREATE", "UPDATE"]},
         ],
     }
 

@@ -11,8 +11,8 @@ from typing import Any
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, labels_of, name_of, uid_of
 from shoal.kube.quantity import Quantity
 from shoal.kube.selectors import from_label_selector
-from shoal.scheduling.fitting import holds
-from shoal.scheduling.snapshot import Node
+from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.planner.taints import holds
 
 Terms = tuple[Mapping[str, Any], ...]  # of a node selector: any of these
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from shoal.kube.objects import Obj, namespace_of
 from shoal.node.checkpoint import Outcome
-from shoal.scheduling.requests import Amounts, add, amounts, requests_of
+from shoal.scheduler.planner.format import Amounts, add, amounts, requests_of
 
 
 def namespace_refusal(pod: Obj, namespaces: Collection[str]) -> Outcome | None:

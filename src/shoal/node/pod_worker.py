@@ -39,7 +39,7 @@ from shoal.node.service_names import hostname_of, neighbour
 from shoal.node.shared_state import NODE_LABEL, OWN_LABEL, Host
 from shoal.node.status_manager import Answered, Publisher
 from shoal.node.volume_files import is_written
-from shoal.scheduling.requests import requests_of
+from shoal.scheduler.planner.format import requests_of
 
 log = Logger(__name__)
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from shoal.dialects.dialect import Dialect, Kin
-from shoal.dialects.gangs import COMMAND
-from shoal.dialects.hypernodes import HYPER_NODE
 from shoal.kube.kinds import (
     CONFIG_MAP,
     EVENT,
@@ -33,6 +31,8 @@ from shoal.kube.kinds import (
     Kind,
 )
 from shoal.kube.objects import Obj
+from shoal.scheduler.api.hypernodes import HYPER_NODE
+from shoal.scheduler.api.pod_groups import COMMAND
 
 # Of whose pods the annotations count when a PodGroup is made for them.
 OWNERS_OF_PODS = (

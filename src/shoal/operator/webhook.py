@@ -22,12 +22,12 @@ from aiohttp import web
 from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.controller_runtime.health import Handler
 from shoal.dialects.dialect import Dialect
-from shoal.dialects.gangs import POD_GROUP, QUEUE
 from shoal.kube.errors import ApiError, forbidden, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of
 from shoal.logs import Logger
-from shoal.operator.scheduler.admission import judge_group, judge_queue, why_kept
+from shoal.scheduler.admission import judge_group, judge_queue, why_kept
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 
 Known = Callable[[Kind], "list[Obj] | None"]  # every object of a kind; None where it cannot be seen
 Judge = Callable[[Obj, Known], Obj]

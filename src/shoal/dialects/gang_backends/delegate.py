@@ -20,13 +20,13 @@ from shoal.dialects.dialect import Dialect, Kin, LedgerPatch, ManifestInvalid, R
 from shoal.dialects.gang_backends import backend, remembered
 from shoal.dialects.gang_backends.backend import Backend
 from shoal.dialects.gang_backends.gang import Gang
-from shoal.dialects.gangs import ELASTIC, GROUP_NAME, POD_GROUP
 from shoal.engine import Action, Apply, CompanionRef, Create, Group, GroupRef, Happening, Job, JobState, Seen, TaskRef
 from shoal.engine.policies import Gate, GroupGate, Reaction
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.structural_schema import kinds_of
+from shoal.scheduler.api.pod_groups import ELASTIC, GROUP_NAME, POD_GROUP
 
 RECORDED = "shoal.dev/gang-scheduler"  # on a job: whom its gang was handed to
 LEFT_OUT = "shoal.dev/left-out"  # on a group: what of the gang its scheduler cannot be told

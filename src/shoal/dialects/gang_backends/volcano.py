@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from shoal.dialects.gang_backends.backend import Backend, Standing, told, use_scheduler
 from shoal.dialects.gang_backends.gang import Gang, Part, Topology
-from shoal.dialects.gangs import ADMITTED, GROUP_NAME, POD_GROUP
 from shoal.engine.policies import Opens
 from shoal.kube.conditions import condition_of, is_true
 from shoal.kube.objects import Obj, at_path
+from shoal.scheduler.api.pod_groups import ADMITTED, GROUP_NAME, POD_GROUP
 
 ROLE = "volcano.sh/task-spec"  # on a pod: its role
 PARTITION = "volcano.sh/partition-id"

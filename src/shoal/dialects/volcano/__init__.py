@@ -10,7 +10,6 @@
 """
 
 from shoal.dialects.dialect import Dialect
-from shoal.dialects.gangs import QUEUE
 from shoal.dialects.volcano import (
     actions,
     children,
@@ -23,6 +22,7 @@ from shoal.dialects.volcano import (
     validation,
 )
 from shoal.dialects.volcano.settings import Settings, settings
+from shoal.scheduler.api.pod_groups import QUEUE
 
 DIALECT = Dialect(
     kind=crd.kind(),

@@ -15,8 +15,6 @@ from typing import Any
 from shoal.dialects.dialect import Awaited, Child, Kin
 from shoal.dialects.gang_backends import volcano
 from shoal.dialects.gang_backends.volcano import standing
-from shoal.dialects.gangs import ELASTIC, GIVE_BACK_WHY, POD_GROUP, asked_back
-from shoal.dialects.gangs import definitions as gang_definitions
 from shoal.dialects.volcano import names
 from shoal.dialects.volcano.plugins import asked_for, ray, ssh, svc
 from shoal.dialects.volcano.plugins.pods import Scene
@@ -28,6 +26,8 @@ from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVIC
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
 from shoal.kube.patching.json_values import clone
+from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK_WHY, POD_GROUP, asked_back
+from shoal.scheduler.api.pod_groups import definitions as gang_definitions
 
 PART = "shoal.dev/part"  # on a companion: which one it is
 SERVICE_PART, HOSTS, KEYS, HEAD = "svc", "hosts", "ssh", "ray-head"

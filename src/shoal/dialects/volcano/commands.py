@@ -7,10 +7,10 @@ created, or with an unknown action is rejected with an Event and removed like an
 from __future__ import annotations
 
 from shoal.dialects.dialect import Orders
-from shoal.dialects.gangs import COMMAND
 from shoal.dialects.volcano import names
 from shoal.engine import Command
 from shoal.kube.objects import Key, Obj, name_of, namespace_of, uid_of
+from shoal.scheduler.api.pod_groups import COMMAND
 
 
 def target(order: Obj) -> Key | None:

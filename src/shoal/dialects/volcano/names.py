@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from shoal.dialects import gangs
+from shoal.scheduler.api import pod_groups
 
 GROUP = "batch.volcano.sh"
 VERSION = "v1alpha1"
@@ -18,7 +18,7 @@ QUEUE_NAME = "volcano.sh/queue-name"
 JOB_VERSION = "volcano.sh/job-version"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 TEMPLATE_UID = "volcano.sh/template-uid"
-GROUP_NAME = gangs.GROUP_NAME
+GROUP_NAME = pod_groups.GROUP_NAME
 NUMA_POLICY = "volcano.sh/numa-topology-policy"
 PARTITION = "volcano.sh/partition-id"
 PREEMPTABLE = "volcano.sh/preemptable"

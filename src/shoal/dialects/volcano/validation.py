@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from shoal.dialects.dialect import Lookup
-from shoal.dialects.gangs import QUEUE
 from shoal.dialects.job_limits import LARGEST_JOB
 from shoal.dialects.volcano import lifecycle_policies, names, plugins
 from shoal.dialects.volcano.cel_rules import MUTABLE, NO_TASK, SAME_TASKS
@@ -25,6 +24,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.kube.validation.errors import duplicate, forbidden, invalid, required
+from shoal.scheduler.api.pod_groups import QUEUE
 
 LONGEST_POD_NAME = 63
 ROOT_QUEUE = "root"

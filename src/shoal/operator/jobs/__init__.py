@@ -24,9 +24,9 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import Loop
 from shoal.dialects import NAMES, NATIVE, load
 from shoal.dialects.dialect import definitions_of
-from shoal.dialects.hypernodes import hypernode_definition
 from shoal.operator.jobs.installing import admit, install
 from shoal.operator.jobs.loop import JobLoop
+from shoal.scheduler.api.hypernodes import hypernode_definition
 
 __all__ = ["JobLoop", "job_loops", "prepare"]
 

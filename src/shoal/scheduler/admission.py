@@ -1,0 +1,212 @@
+"""What a Queue or a PodGroup may say, asked before it is stored: on a cluster of our own by the cluster itself, and on
+Kubernetes by the webhook.
+
+Where nobody asks, the scheduler leaves out what makes no sense and says so. Only what changes is looked at, so that an
+object from before a rule can still be told what became of it. Queues that cannot be seen refuse nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from shoal.cluster.admission import Admission
+from shoal.cluster.apimachinery import Machinery
+from shoal.kube.errors import ApiError, Cause
+from shoal.kube.kinds import POD, Kind
+from shoal.kube.objects import Obj, annotations_of, at_path, key_of, name_of
+from shoal.kube.schema_errors import Misfit, Steps, misfits
+from shoal.kube.schemas import named, schema_of
+from shoal.scheduler.api.hypernodes import HYPER_NODE
+from shoal.scheduler.api.hypernodes import check as check_hypernode
+from shoal.scheduler.api.implicit_pod_groups import SCHEDULER
+from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
+from shoal.scheduler.planner.format import amounts
+from shoal.scheduler.planner.from_objects import HIERARCHY, group_from, member_from, queue_from
+from shoal.scheduler.planner.gang_types import Queue
+from shoal.scheduler.planner.queue_state import (
+    DEFAULT,
+    ROOT,
+    QueueRefused,
+    admit_alone,
+    admit_deletion,
+    admit_group,
+    admit_queue,
+    check_hierarchy,
+)
+from shoal.scheduler.planner.snapshot_types import OVER
+
+BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
+BUDGET = re.compile(r"0*[1-9][0-9]*|0*[1-9][0-9]?%", re.ASCII)
+Check = Callable[[Obj, Obj | None], list[Cause]]
+
+
+def admit(machinery: Machinery, *, sees_queues: bool = True) -> None:
+    """Have these kinds looked at from here on; alone, where the queues they will meet are not stored here."""
+
+    def stored() -> list[Obj] | None:
+        if not sees_queues:
+            return None
+        return [each.obj() for each in machinery.list(QUEUE).items]
+
+    def why_queue_kept(queue: Obj) -> str:
+        # The status of a queue follows its pods with a delay. Here the pods themselves can be listed.
+        allocated = at_path(queue, "status", "allocated", default={})
+        if allocated and not _has_bound_pods(machinery, name_of(queue)):
+            queue = {**queue, "status": {}}
+        return why_kept(queue, stored())
+
+    checks: tuple[tuple[Kind, Check, Callable[[Obj], str] | None], ...] = (
+        (QUEUE, lambda new, old: judge_queue(new, old, stored()), why_queue_kept),
+        (POD_GROUP, lambda new, old: judge_group(new, old, stored()), None),
+        (HYPER_NODE, check_hypernode, None),
+        (POD, judge_pod, None),
+    )
+    for kind, check, keep in checks:
+        machinery.admissions[kind.resource] = Admission(lambda obj: obj, check, lambda _, __: [], keep)
+
+
+def _has_bound_pods(machinery: Machinery, queue: str) -> bool:
+    """Whether a pod that has a node and has not finished belongs to the queue, by its PodGroup or its annotation."""
+    groups = {key_of(group) for group in _listed(machinery, POD_GROUP) if _queue_of(group) == queue}
+    return any(
+        pod.node and pod.state not in OVER and (pod.group in groups if pod.group else pod.queue == queue)
+        for pod in map(member_from, _listed(machinery, POD))
+    )
+
+
+def _queue_of(group: Obj) -> str:
+    return str(at_path(group, "spec", "queue") or DEFAULT)
+
+
+def _listed(machinery: Machinery, kind: Kind) -> Iterator[Obj]:
+    return (each.obj() for each in machinery.list(kind).items)
+
+
+def judge_queue(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
+    """`stored` are all queues; None where they cannot be seen."""
+    hierarchy = _changed_hierarchy(new, old, stored or [])
+    if old is not None and old.get("spec") == new.get("spec"):
+        return hierarchy
+    if odd := _misshapen(QUEUE, new):
+        return [*hierarchy, *odd]
+    try:
+        queue = queue_from(new)
+        if stored is None:
+            admit_alone(queue)
+        else:
+            admit_queue({**_known(stored), queue.name: queue}, queue, holds_pods=_holding(stored))
+    except (ValueError, TypeError) as wrong:  # QueueRefused is one
+        return [*hierarchy, _cause("spec", wrong)]
+    return hierarchy
+
+
+def _changed_hierarchy(new: Obj, old: Obj | None, stored: list[Obj]) -> list[Cause]:
+    """Mistakes in the hierarchy annotations of Volcano's hdrf plugin, where they are new."""
+    path, weights = (annotations_of(new).get(name, "") for name in HIERARCHY)
+    if old is not None and all(annotations_of(old).get(name) == annotations_of(new).get(name) for name in HIERARCHY):
+        return []
+    others = {name_of(each): annotations_of(each).get(HIERARCHY[0], "") for each in stored}
+    others.pop(name_of(new), None)
+    found = check_hierarchy(path, weights, others)
+    return [_cause(f"metadata.annotations[{name}]", why) for name, why in zip(HIERARCHY, found, strict=True) if why]
+
+
+def why_kept(queue: Obj, stored: list[Obj] | None) -> str:
+    """Why the queue may not be deleted; '' where it may."""
+    try:
+        admit_deletion(_known(stored or []), name_of(queue), holds_pods=_holding([queue]))
+    except QueueRefused as refused:
+        return str(refused)
+    return ""
+
+
+def _holding(queues: list[Obj]) -> list[str]:
+    return [name_of(each) for each in queues if at_path(each, "status", "allocated", default={})]
+
+
+def judge_group(new: Obj, old: Obj | None, stored: list[Obj] | None) -> list[Cause]:
+    if old is not None and old.get("spec") == new.get("spec"):
+        return []
+    if odd := _misshapen(POD_GROUP, new):
+        return odd
+    found: list[Cause] = []
+    near = at_path(new, "spec", "networkTopology", default={})
+    if "highestTierAllowed" in near and near.get("highestTierName"):
+        found.append(_cause("spec.networkTopology", ONE_TIER))
+    try:
+        group = group_from({**new, "status": {}})
+        if any(amount < 0 for amount in (group.min_resources or amounts(None)).values()):
+            found.append(_cause("spec.minResources", BELOW_ZERO))
+        if old is None and stored is not None:
+            admit_group(_known(stored), group.queue)
+    except QueueRefused as refused:
+        found.append(_cause("spec.queue", refused))
+    except ApiError as refused:  # a selector with an operator nobody knows, and the like
+        found.append(_cause("spec.subGroupPolicy", refused.message))
+    except (ValueError, TypeError) as wrong:
+        found.append(_cause("spec", wrong))
+    return found
+
+
+def judge_pod(new: Obj, old: Obj | None) -> list[Cause]:
+    """Mistakes in the budget of a new pod of Volcano's scheduler."""
+    if old is not None or new["spec"].get("schedulerName") != SCHEDULER:
+        return []
+    given = {name: annotations_of(new)[name] for name in BUDGETS if name in annotations_of(new)}
+    found = [
+        _cause(f"metadata.annotations[{name}]", f'"{text}" is neither a count above zero nor 1% to 99%')
+        for name, text in given.items()
+        if not BUDGET.fullmatch(text)
+    ]
+    if len(given) > 1:
+        found.append(_cause("metadata.annotations", f"give {BUDGETS[0]} or {BUDGETS[1]}, not both"))
+    return found
+
+
+def _misshapen(kind: Kind, obj: Obj) -> list[Cause]:
+    """What is of a type its place does not have: no rule can be asked of it, and the schema names only the type."""
+    spec = schema_of(kind).fields["spec"]
+    found = list(misfits(spec, obj.get("spec"), ("spec",)))
+    if not found and kind == POD_GROUP:
+        found = list(_odd_subgroups(at_path(obj, "spec", "subGroupPolicy", default=[])))
+    return [misfit.cause() for misfit in found]
+
+
+def _odd_subgroups(policies: list[Obj | None]) -> Iterator[Misfit]:
+    """Of selectors the definition knows no more than that they are objects; and nothing is neither group nor label."""
+    for place, policy in enumerate(policies):
+        at: Steps = ("spec", "subGroupPolicy", place)
+        if policy is None:
+            yield Misfit(at, None, "must be an object")
+            continue
+        chosen = policy.get("labelSelector")
+        odd = list(misfits(named("LabelSelector"), chosen, (*at, "labelSelector")))
+        yield from odd
+        if not odd:
+            yield from _nothings(chosen, (*at, "labelSelector"))
+
+
+def _nothings(value: Any, at: Steps) -> Iterator[Misfit]:
+    """Nulls in a selector where something is needed."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, below in inner:
+        if below is None and step not in ("matchLabels", "matchExpressions", "values"):
+            yield Misfit((*at, step), None, "must not be null")
+        yield from _nothings(below, (*at, step))
+
+
+def _known(stored: list[Obj]) -> dict[str, Queue]:
+    """All queues, those included that are made as soon as somebody looks."""
+    found = {name: Queue(name) for name in (ROOT, DEFAULT)}
+    for each in stored:
+        try:
+            found[name_of(each)] = queue_from(each)
+        except (ValueError, TypeError):
+            continue  # from before these rules
+    return found
+
+
+def _cause(field: str, why: object) -> Cause:
+    return Cause("FieldValueInvalid", str(why), field)

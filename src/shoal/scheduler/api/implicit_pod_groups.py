@@ -1,0 +1,81 @@
+"""PodGroups for pods of the scheduler `volcano` that name no PodGroup, as Volcano's podgroup controller makes them.
+
+The name follows from the pod alone, so that the scheduler knows the group before it exists: pods of one controller
+share `podgroup-<uid of the controller>`, a bare pod has `podgroup-<its own uid>`. The object is owned by the same
+controller, or by the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.kube.counts import count_in
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
+from shoal.kube.owners import controller_of, owner_reference
+from shoal.kube.pod_resources import requests_of
+from shoal.kube.quantity import Quantity
+from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP
+
+SCHEDULER = "volcano"
+PREFIX = "podgroup-"
+MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # on the controller of pods
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # on a pod or its namespace
+INHERITED = "scheduling.volcano.sh/"  # annotations of the controller with this prefix are copied
+NOTES_OF_PODS = (
+    "volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone",
+    "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable",
+)  # fmt: skip
+LABELS_OF_PODS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+
+_MAX_INT32 = 2**31 - 1
+
+
+def lacks_group(pod: Obj) -> bool:
+    return pod["spec"].get("schedulerName") == SCHEDULER and not annotations_of(pod).get(GROUP_NAME)
+
+
+def group_name_of(pod: Obj) -> str:
+    """Of a pod that lacks a group."""
+    controller = controller_of(pod)
+    return f"{PREFIX}{controller['uid'] if controller is not None else uid_of(pod)}"
+
+
+def group_of(pod: Obj, owner_notes: Mapping[str, str], namespace_notes: Mapping[str, str]) -> Obj:
+    """The PodGroup of a pod that lacks one, with annotations of its controller and of its namespace."""
+    spec, notes, labels = pod["spec"], annotations_of(pod), labels_of(pod)
+    least = _min_member(owner_notes.get(MIN_MEMBER, ""))
+    inherited = {name: text for name, text in owner_notes.items() if name.startswith(INHERITED)}
+    controller = controller_of(pod)
+    return {
+        "apiVersion": POD_GROUP.api_version,
+        "kind": POD_GROUP.kind,
+        "metadata": {
+            "name": group_name_of(pod),
+            "namespace": pod["metadata"]["namespace"],
+            "annotations": {**inherited, **{name: notes[name] for name in NOTES_OF_PODS if name in notes}},
+            "labels": {name: labels[name] for name in LABELS_OF_PODS if name in labels},
+            "ownerReferences": [controller if controller is not None else owner_reference({**_POD, **pod})],
+        },
+        "spec": {
+            "minMember": least,
+            "minResources": _requested(pod, least),
+            "queue": notes.get(QUEUE_NAME) or namespace_notes.get(QUEUE_NAME) or "default",
+            **({"priorityClassName": spec["priorityClassName"]} if spec.get("priorityClassName") else {}),
+        },
+    }
+
+
+_POD = {"apiVersion": POD.api_version, "kind": POD.kind}
+
+
+def _min_member(text: str) -> int:
+    """1 where the annotation is missing or no count that the field can hold, as in Volcano."""
+    count = count_in(text)
+    return count if count is not None and count <= _MAX_INT32 else 1
+
+
+def _requested(pod: Obj, count: int) -> Obj:
+    """What `count` such pods request, and their number as `pods`."""
+    milli = requests_of(pod)
+    return {name: str(Quantity.of_milli(amount * count)) for name, amount in sorted(milli.items()) if amount}

@@ -1,0 +1,205 @@
+"""Carries out a plan: binds pods, evicts pods, asks elastic jobs for pods, and takes back what was refused.
+
+The view has assumed all of it before the first request leaves. A request that fails is taken back after a moment, so
+that the next plan finds the pod waiting again; a pod that has gone, or that somebody else placed, is told by its watch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+
+from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
+from shoal.cluster.clock import Clock
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
+from shoal.cluster.informer import Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Key, Obj, uid_of
+from shoal.kube.times import rfc3339
+from shoal.logs import Logger
+from shoal.scheduler.dispatcher import Crew
+from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.metrics import SchedulerMetrics
+from shoal.scheduler.planner.plan_types import Bind, Evict, Plan, Wait
+from shoal.scheduler.planner.snapshot_types import State
+from shoal.scheduler.scope import Scope
+from shoal.scheduler.shrink_requests import Asker
+from shoal.scheduler.timers import Timers
+from shoal.scheduler.volume_binding import Bundle, Fastener
+
+log = Logger(__name__)
+
+PAUSE_SECONDS = 1.0
+KEPT_SECONDS = 60.0  # after that a pod whose budget kept it may be asked for again, even if no budget has changed
+KEPT = (429, 500)  # what a budget answers, or two of them together, or a server that is in trouble
+GONE = (404, 409)  # or placed by somebody: the watch tells
+
+
+class Carrier:
+    def __init__(
+        self,
+        cluster: Cluster,
+        feed: Feed,
+        pods: Reflector,
+        crew: Crew,
+        *,
+        scope: Scope,
+        recorder: Recorder,
+        clock: Clock,
+        metrics: SchedulerMetrics,
+        on_bound: Callable[[Key], None],
+        tell: Callable[[Sequence[Wait]], None],
+    ) -> None:
+        self._cluster = cluster
+        self._feed = feed
+        self._pods = pods
+        self._crew = crew
+        self._timers = Timers(clock)
+        self.asker = Asker(
+            cluster, feed, crew, self._timers, scope=scope, recorder=recorder, clock=clock, insist=self._insist
+        )
+        self.fastener = Fastener(cluster, feed, pods, crew, self._timers, bind=self._bind_now, tell=tell)
+        self._recorder = recorder
+        self._clock = clock
+        self._metrics = metrics
+        self._on_bound = on_bound
+
+    def carry_out(self, made: Plan, bundles: Sequence[Bundle] = ()) -> None:
+        """`bundles`: pods whose claims are to be bound before."""
+        for eviction in made.evictions:
+            self._crew.ask(partial(self._evict, eviction))
+        for shrink in made.shrinks:
+            self.asker.ask(shrink)
+        now, pods = self._feed.now, self._feed.view.pods
+        held = self.fastener.begin(bundles) if bundles else ()
+        for bind in made.binds:
+            created = pods[bind.pod].created
+            self._metrics.reached("Assumed", created, now)
+            if bind.pod not in held:
+                self._crew.ask(partial(self._bind, bind, created))
+
+    async def close(self) -> None:
+        """What waits for its moment does not come to it: the next life plans anew."""
+        self._timers.close()
+        await self.asker.close()
+
+    # Binds
+
+    def _bind_now(self, bind: Bind) -> None:
+        """Its claims are bound."""
+        known = self._feed.view.pods.get(bind.pod)
+        self._crew.ask(partial(self._bind, bind, known.created if known is not None else ""))
+
+    async def _bind(self, bind: Bind, created: str) -> None:
+        key = bind.pod
+        self._metrics.reached("PreBound", created, self._feed.now)
+        try:
+            await self._cluster.bind(key.name, key.namespace, node=bind.node, uid=bind.uid)
+        except ApiError as refused:
+            log.info("bind refused", pod=str(key), node=bind.node, message=refused.message)
+            self._metrics.not_bound()
+            if refused.code in GONE:
+                self._feed.not_bound(bind, None, for_good=True)
+            else:
+                self._later(lambda: self._feed.not_bound(bind, self._pods.objects.get(key), for_good=False))
+        except (OutcomeUnknown, OSError) as broken:
+            log.info("bind may not have been heard", pod=str(key), node=bind.node, error=str(broken))
+            self._later(lambda: self._feed.not_bound(bind, self._pods.objects.get(key), for_good=False))
+        else:
+            self._metrics.bound()
+            self._metrics.reached("Bound", created, self._feed.now)
+            self._on_bound(key)
+            known = self._feed.view.pods.get(key)
+            if known is None or known.group is None:  # of a gang the group tells, once for all of them
+                self._crew.say(partial(self._tell_placed, bind, self._clock.now()))
+
+    async def _tell_placed(self, bind: Bind, at: datetime) -> None:
+        pod = self._pods.objects.get(bind.pod)
+        if pod is not None and uid_of(pod) == bind.uid:
+            where = f"Successfully assigned {bind.pod} to {bind.node}"
+            await self._record(pod, NORMAL, "Scheduled", where, at)
+
+    def _later(self, call: Callable[[], None]) -> None:
+        """After a moment. Binding twice does no harm: where the first came through, the second is a conflict."""
+        self._timers.call_later(PAUSE_SECONDS, call)
+
+    # Evictions
+
+    async def _evict(self, eviction: Evict) -> None:
+        """Marked first, so that its job sees why it goes; then told to go, with its grace. One that a budget chooses is
+        evicted first: the server may keep it, and puts a mark of its own before ours."""
+        pod, key = self._pods.objects.get(eviction.pod), eviction.pod
+        known = self._feed.view.pods.get(key)
+        budgeted = known is not None and bool(self._feed.view.budgets.choosing(known))
+        exactly = DeleteOptions(preconditions=Preconditions(uid=eviction.uid))
+        try:
+            if budgeted:
+                await self._cluster.evict(key.name, key.namespace, exactly)
+                with suppress(ApiError, OutcomeUnknown, OSError):  # it goes in any case, and its Event says why
+                    await self._mark(eviction)
+            else:
+                await self._mark(eviction)
+                await self._cluster.delete(POD, key.name, key.namespace, exactly)
+        except ApiError as refused:
+            if budgeted and refused.code in KEPT:
+                log.info("eviction refused by a budget", pod=str(key), message=refused.message)
+                self._is_kept(eviction, nothing_left=_is_a_budgets_word(refused))
+            elif refused.code not in GONE:
+                log.warning("eviction refused", pod=str(key), message=refused.message)
+                self._later(lambda: self._stays(eviction))
+        except (OutcomeUnknown, OSError) as broken:
+            log.warning("eviction may not have been heard", pod=str(key), error=str(broken))
+            self._later(lambda: self._stays(eviction))
+        else:
+            self._metrics.evicted()
+            if pod is not None:
+                await self._record(pod, WARNING, "Evicted", eviction.sentence)
+
+    async def _mark(self, eviction: Evict) -> None:
+        key = eviction.pod
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": eviction.sentence,
+            "lastTransitionTime": rfc3339(self._clock.now()),
+        }
+        patch = {"metadata": {"uid": eviction.uid}, "status": {"conditions": [condition]}}
+        await self._cluster.patch(
+            POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
+        )
+
+    def _is_kept(self, eviction: Evict, *, nothing_left: bool) -> None:
+        key, uid = eviction.pod, eviction.uid
+        self._feed.is_kept(key, uid, self._pods.objects.get(key), nothing_left=nothing_left)
+        self._timers.call_later(KEPT_SECONDS, lambda: self._feed.is_free(key, uid, self._pods.objects.get(key)))
+
+    def budget_grew(self, namespace: str) -> None:
+        """Whoever was kept there may be asked for again."""
+        for key, uid in self._feed.kept_in(namespace):
+            self._feed.is_free(key, uid, self._pods.objects.get(key))
+
+    def _stays(self, eviction: Evict) -> None:
+        self._feed.stays(eviction.pod, eviction.uid, self._pods.objects.get(eviction.pod))
+
+    # Shrinking
+
+    def _insist(self, eviction: Evict) -> None:
+        known = self._feed.view.pods.get(eviction.pod)
+        seen = self._pods.objects.get(eviction.pod) or {}
+        told_to_go = (seen.get("metadata") or {}).get("deletionTimestamp")
+        if known is not None and known.uid == eviction.uid and known.state is State.RELEASING and not told_to_go:
+            self._crew.ask(partial(self._evict, eviction))
+
+    async def _record(
+        self, regarding: Obj, severity: str, reason: str, message: str, at: datetime | None = None
+    ) -> None:
+        with suppress(ApiError, OutcomeUnknown, OSError):  # it has happened, whoever hears of it
+            await self._recorder.record(regarding, severity, reason, message, at=at)
+
+
+def _is_a_budgets_word(refused: ApiError) -> bool:
+    return any(cause.reason == "DisruptionBudget" for cause in refused.causes)

@@ -1,0 +1,83 @@
+"""Which gangs have run, and which are just being started.
+
+A gang has run once it was whole and none of its binds was open any more, not when that was decided: binds are single
+requests, and a gang of which some came to nothing is completed or undone. What somebody else places is not ours to
+undo, so its gang counts as having run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from shoal.kube.objects import Key
+from shoal.scheduler.planner.plan_types import Plan
+
+if TYPE_CHECKING:
+    from shoal.scheduler.planner.cache import ClusterView
+
+
+class Starting:
+    def __init__(self, view: ClusterView, on_started: Callable[[Key], None]) -> None:
+        self._view = view
+        self._on_started = on_started
+        self._awaited: dict[Key, set[Key]] = {}  # groups that have not run yet, and their pods that are being bound
+        self._foreign: set[Key] = set()  # groups with pods that somebody else places
+
+    def __contains__(self, group: Key) -> bool:
+        """Whether pods of the gang are being bound that never were together before."""
+        return group in self._awaited
+
+    def is_foreign(self, group: Key) -> bool:
+        return group in self._foreign
+
+    def has_run(self, group: Key) -> bool:
+        members = self._view.groups.get(group)
+        return members is None or members.group.ran
+
+    def assume(self, made: Plan, now: float) -> None:
+        """Write the plan into the view, with gangs that start in it as not yet started."""
+        for bind in made.binds:
+            group = self._view.pods[bind.pod].group
+            if group is not None and not self.has_run(group):
+                self._awaited.setdefault(group, set()).add(bind.pod)
+        self._view.assume(made, now)
+        for verdict in made.groups:
+            if verdict.group in self._awaited and self.has_run(verdict.group):
+                self._view.set_group(replace(self._view.groups[verdict.group].group, ran=False))
+
+    def answered(self, group: Key, pod: Key) -> None:
+        """The pod has its node, or will not get it."""
+        awaited = self._awaited.get(group)
+        if awaited is not None:
+            awaited.discard(pod)
+            if not awaited:
+                del self._awaited[group]
+        self.look(group)
+
+    def look(self, group: Key) -> None:
+        """Whether it has started by now: its pods may have become enough in more ways than one."""
+        members = self._view.groups.get(group)
+        if members is None or not members.known or members.group.ran or group in self._awaited:
+            return
+        if members.sitting and members.is_whole:
+            self._begin(group)
+
+    def place_elsewhere(self, group: Key) -> None:
+        if group not in self._foreign:
+            self._foreign.add(group)
+            self._begin(group)
+
+    def _begin(self, group: Key) -> None:
+        self._awaited.pop(group, None)
+        members = self._view.groups.get(group)
+        if members is not None and members.known and not members.group.ran:
+            self._view.set_group(replace(members.group, ran=True))
+            self._on_started(group)
+
+    def group_gone(self, group: Key) -> None:
+        """Another one of that name starts anew, unless pods of the old one are still there to join it."""
+        self._awaited.pop(group, None)
+        if group not in self._view.groups:
+            self._foreign.discard(group)

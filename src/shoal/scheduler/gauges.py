@@ -1,0 +1,111 @@
+"""What the metrics show of this moment: who waits and for how long, which gangs are broken, what queues hold.
+
+Worked out when they are read. Only when a group begins or ceases to wait, or to be broken, is noted as it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from shoal.cluster.informer import Change
+from shoal.kube.objects import Key
+from shoal.scheduler.duration_tracking import Durations
+from shoal.scheduler.planner.plan_types import Verdict
+from shoal.scheduler.queue_gauges import queue_figures
+from shoal.scheduler.scope import Scope
+
+if TYPE_CHECKING:
+    from shoal.scheduler.planner.cache import ClusterView
+
+CAUSES = ("capacity", "quota", "queue", "pods", "order")
+
+
+class Figures:
+    def __init__(
+        self,
+        view: ClusterView,
+        durations: Durations,
+        *,
+        scope: Scope,
+        now: Callable[[], float],
+        causes: Callable[[], Mapping[str, int]],
+    ) -> None:
+        """`causes`: how many groups wait for what."""
+        self._view = view
+        self._durations = durations
+        self._scope = scope
+        self._now = now
+        self._causes = causes
+
+    # As it happens
+
+    def decided(self, news: Iterable[Verdict]) -> None:
+        now = self._now()
+        for verdict in news:
+            queue = self._view.groups[verdict.group].group.queue
+            waits_for = (queue, verdict.blocked) if verdict.blocked else None
+            self._durations.waiting.turn(verdict.group, waits_for, now)
+
+    def members_changed(self, key: Key) -> None:
+        now, members = self._now(), self._view.groups.get(key)
+        queue = self._queue_if_broken(key)
+        self._durations.broken.turn(key, None if queue is None else (queue,), now)
+        if members is None or (members.sitting and not members.waiting):
+            self._durations.waiting.turn(key, None, now)  # somebody else may have placed it: no verdict says so
+
+    def group_changed(self, change: Change) -> None:
+        if change.new is None:
+            for spans in (self._durations.waiting, self._durations.broken):
+                spans.turn(change.key, None, self._now())
+
+    def _queue_if_broken(self, key: Key) -> str | None:
+        """It ran and has fewer pods than its minimum. Roles are not looked at: that would cost at every pod."""
+        members = self._view.groups.get(key)
+        if members is None or not members.known or not members.group.ran or not members.sitting:
+            return None
+        return members.group.queue if members.ready < members.group.min_member else None
+
+    # When it is asked for
+
+    def collect(self) -> Iterator[Metric]:
+        now, waiting, broken = self._now(), self._durations.waiting, self._durations.broken
+        waiting.keep(self._view.unsettled.__contains__, now)
+        broken.keep(lambda key: self._queue_if_broken(key) is not None, now)
+        pods = sum(len(members.waiting) for members in self._view.unsettled.values())
+        yield from waiting_figures(pods, self._causes())
+        yield from seconds_figures(self._durations, now)
+        if self._scope.gangs and self._scope.keeps_queues:
+            yield from queue_figures(self._view)
+
+
+def nobody(durations: Durations) -> Iterator[Metric]:
+    """While no scheduler is at work: nobody waits here, and what was counted stays."""
+    yield from waiting_figures(0, {})
+    yield from seconds_figures(durations, 0.0)
+
+
+def waiting_figures(pods: int, causes: Mapping[str, int]) -> Iterator[Metric]:
+    yield GaugeMetricFamily("volcano_unschedule_task_count", "Pods that wait for a place.", value=pods)
+    groups = sum(causes.values())
+    yield GaugeMetricFamily("volcano_unschedule_job_count", "Groups that wait for places.", value=groups)
+    by_cause = GaugeMetricFamily("shoal_waiting_groups", "Groups that wait, by what they wait for.", labels=["cause"])
+    for cause in CAUSES:
+        by_cause.add_metric([cause], causes.get(cause, 0))
+    yield by_cause
+
+
+def seconds_figures(durations: Durations, now: float) -> Iterator[Metric]:
+    waited = CounterMetricFamily(
+        "volcano_waiting_seconds", "Seconds that groups waited in all, by what for.", labels=["queue_name", "cause"]
+    )
+    broken = CounterMetricFamily(
+        "volcano_broken_gang_seconds", "Seconds in all that gangs had lost pods of their minimum.",
+        labels=["queue_name"],
+    )  # fmt: skip
+    for family, spans in ((waited, durations.waiting), (broken, durations.broken)):
+        for labels, seconds in spans.totals(now).items():
+            family.add_metric(labels, seconds)
+        yield family

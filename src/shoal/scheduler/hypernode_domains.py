@@ -1,0 +1,121 @@
+"""HyperNodes: which nodes lie in each domain. Members are named exactly, by pattern, by label, or are HyperNodes
+themselves; what that means is worked out again when a HyperNode changes, or a node comes, goes or is labelled anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shoal.cluster.informer import Change
+from shoal.kube.objects import Obj, labels_of
+from shoal.kube.selectors import from_label_selector
+from shoal.kube.structural_schema.re2 import compiled
+from shoal.logs import Logger
+from shoal.scheduler.planner.gang_types import HyperNode
+
+if TYPE_CHECKING:
+    from shoal.scheduler.planner.cache import ClusterView
+
+log = Logger(__name__)
+
+
+class Domains:
+    def __init__(self, view: ClusterView, on_news: Callable[[], None]) -> None:
+        self._view = view
+        self._on_news = on_news
+        self._objects: dict[str, Obj] = {}
+        self._labels: dict[str, Mapping[str, str]] = {}  # of nodes
+        self._known: dict[str, HyperNode] = {}
+
+    def changed(self, change: Change) -> None:
+        if change.new is None:
+            self._objects.pop(change.key.name, None)
+        else:
+            self._objects[change.key.name] = change.new
+        self._resolve()
+
+    def node_changed(self, change: Change) -> None:
+        labels = labels_of(change.new) if change.new is not None else None
+        if labels == self._labels.get(change.key.name):
+            return
+        if labels is None:
+            del self._labels[change.key.name]
+        else:
+            self._labels[change.key.name] = labels
+        if self._objects:
+            self._resolve()
+
+    def _resolve(self) -> None:
+        found = resolved(self._objects, self._labels)
+        for name in self._known.keys() - found.keys():
+            self._view.remove_hypernode(name)
+        for name, domain in found.items():
+            if self._known.get(name) != domain:
+                self._view.set_hypernode(domain)
+        if found != self._known:
+            self._known = found
+            self._on_news()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What one HyperNode names itself."""
+
+    tier: int
+    tier_name: str
+    nodes: frozenset[str]
+    domains: frozenset[str]
+
+
+def resolved(objects: Mapping[str, Obj], nodes: Mapping[str, Mapping[str, str]]) -> dict[str, HyperNode]:
+    named = {}
+    domains = {name: labels_of(obj) for name, obj in objects.items()}
+    for name, obj in sorted(objects.items()):
+        try:
+            named[name] = _named(obj, nodes, domains)
+        except (ValueError, TypeError, AttributeError) as wrong:
+            log.warning("HyperNode cannot be read and is left out", hypernode=name, error=str(wrong))
+    found = {}
+    for name, domain in named.items():
+        within = _within(name, named)
+        if unread := sorted(within - named.keys()):
+            log.warning("HyperNode is left out with one within it", hypernode=name, unread=unread)
+        else:
+            nodes_within = frozenset().union(*(named[each].nodes for each in within))
+            found[name] = HyperNode(name, domain.tier, nodes_within, domain.tier_name)
+    return found
+
+
+def _named(obj: Obj, nodes: Mapping[str, Mapping[str, str]], domains: Mapping[str, Mapping[str, str]]) -> Named:
+    spec = obj.get("spec") or {}
+    chosen: dict[bool, set[str]] = {True: set(), False: set()}
+    for member in spec.get("members") or ():
+        is_node = member.get("type") != "HyperNode"
+        chosen[is_node].update(_chosen(member.get("selector") or {}, nodes if is_node else domains))
+    tier, tier_name = int(spec.get("tier") or 1), spec.get("tierName") or ""
+    return Named(tier, tier_name, frozenset(chosen[True]), frozenset(chosen[False]))
+
+
+def _within(name: str, named: Mapping[str, Named]) -> set[str]:
+    """The HyperNode and all within it, each looked at once: those that name each other, and circles, are met often."""
+    found, ahead = {name}, [name]
+    while ahead:
+        known = named.get(ahead.pop())
+        fresh = known.domains - found if known is not None else ()
+        found.update(fresh)
+        ahead.extend(fresh)
+    return found
+
+
+def _chosen(selector: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]) -> list[str]:
+    if exact := (selector.get("exactMatch") or {}).get("name"):
+        return [exact] if exact in table else []
+    if pattern := (selector.get("regexMatch") or {}).get("pattern"):
+        matches = compiled(pattern).matches  # anywhere in the name, as Volcano does
+        return [name for name in sorted(table) if matches(name)]
+    if wanted := selector.get("labelMatch"):
+        chooses = from_label_selector(wanted)
+        return [name for name in sorted(table) if chooses.matches(table[name])]
+    return []

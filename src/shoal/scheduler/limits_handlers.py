@@ -1,0 +1,89 @@
+"""ResourceQuotas and PodDisruptionBudgets as watches tell them, written into the planner's view.
+
+Their figures change with every pod that comes and goes, in step with news of the pods themselves. Another plan is worth
+making only where they leave more than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from shoal.cluster.informer import Change
+from shoal.kube.objects import Key, Obj
+from shoal.kube.selectors import from_label_selector
+from shoal.logs import Logger
+from shoal.scheduler.planner.disruption_budgets import Budget
+from shoal.scheduler.planner.from_objects import namespace_quota
+from shoal.scheduler.planner.gang_types import Quota
+
+if TYPE_CHECKING:
+    from shoal.scheduler.planner.cache import ClusterView
+
+log = Logger(__name__)
+
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
+
+
+class Limits:
+    def __init__(
+        self, view: ClusterView, *, on_news: Callable[[], None], on_freed: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """`on_freed`: a budget of the namespace allows more than before."""
+        self._view = view
+        self._on_news = on_news
+        self._on_freed = on_freed
+        self._quotas: dict[Key, Quota] = {}
+
+    def quota_changed(self, change: Change) -> None:
+        key, known = change.key, self._quotas.get(change.key)
+        try:
+            quota = namespace_quota(change.new) if change.new is not None else None
+        except UNREADABLE as wrong:
+            log.warning("quota cannot be read and stays as it was", quota=str(key), error=str(wrong))
+            return
+        if quota is not None:
+            self._quotas[key] = quota
+            self._view.set_quota(key, quota)
+        elif known is not None:
+            del self._quotas[key]
+            self._view.remove_quota(key)
+        if known is not None and (quota is None or _leaves_more(quota, known)):
+            self._on_news()
+
+    def budget_changed(self, change: Change) -> None:
+        key, budgets = change.key, self._view.budgets
+        known = budgets.get(key)
+        try:
+            budget = budget_from(change.new) if change.new is not None else None
+        except UNREADABLE as wrong:
+            log.warning("disruption budget cannot be read and stays as it was", budget=str(key), error=str(wrong))
+            return
+        if budget is not None:
+            budgets.set(key, budget)
+        else:
+            budgets.remove(key)
+        if known is not None and _allows_more(budget, known):
+            self._on_freed(key.namespace)
+            self._on_news()
+
+
+def budget_from(obj: Obj) -> Budget | None:
+    """None where it chooses nobody. One that nobody has counted for since it was changed allows nothing."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if spec.get("selector") is None:
+        return None
+    is_counted = (status.get("observedGeneration") or 0) >= (obj["metadata"].get("generation") or 0)
+    allowed = int(status.get("disruptionsAllowed") or 0) if is_counted else 0
+    return Budget(from_label_selector(spec["selector"]), max(allowed, 0))
+
+
+def _leaves_more(quota: Quota, before: Quota) -> bool:
+    if before.hard.keys() - quota.hard.keys():
+        return True
+    is_raised = any(amount > before.hard.get(name, amount) for name, amount in quota.hard.items())
+    return is_raised or any(quota.used.get(name, 0) < amount for name, amount in before.used.items())
+
+
+def _allows_more(budget: Budget | None, before: Budget) -> bool:
+    return budget is None or budget.allowed > before.allowed or budget.selector != before.selector

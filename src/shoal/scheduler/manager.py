@@ -1,0 +1,198 @@
+"""The scheduler as a program on somebody's cluster: what it answers for there, and its loop under a Lease.
+
+Pods ask for it with `schedulerName: shoal`. Where Volcano's own scheduler is not installed it can answer for `volcano`
+too, so that manifests need not change; where it is, groups belong to Volcano unless a pod of ours names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from shoal.cluster.client import Cluster
+from shoal.cluster.clock import Clock, SystemClock
+from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.fencing import Fenced
+from shoal.cluster.informer import Reflector
+from shoal.controller_runtime.health import Readiness
+from shoal.controller_runtime.leader_election import Leadership
+from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.runnables import Loop, run_all
+from shoal.controller_runtime.transforms import slim_pod
+from shoal.install.manifests import marked
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import NODE, POD, Kind
+from shoal.kube.objects import Key, Obj
+from shoal.kube.structural_schema import kinds_of
+from shoal.logs import Logger
+from shoal.operator.definitions import Discovering, Unserved, ensure
+from shoal.operator.gang_schedulers import has_volcano
+from shoal.operator.preflight import check_rights
+from shoal.operator.program import Identity, Somebodys
+from shoal.operator.rights import Right, lease_rights, rival_rights, scheduler_rights
+from shoal.scheduler.api import pod_groups
+from shoal.scheduler.api.hypernodes import HYPER_NODE
+from shoal.scheduler.metrics import SchedulerMetrics
+from shoal.scheduler.planner.gang_types import Settings
+from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
+from shoal.scheduler.scheduler import Scheduler
+from shoal.scheduler.scheduler_conflicts import Claim, Rivals
+from shoal.scheduler.scope import Scope
+
+log = Logger(__name__)
+
+VOLCANO = "volcano"
+BINDS_AT_ONCE = 64
+GATHERING_SECONDS = 0.02  # pods come in company, and a plan for all of them costs little more than one for the first
+QUIET_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What the scheduler is asked to answer for."""
+
+    name: str = "shoal-scheduler"  # of its Lease
+    schedulers: tuple[str, ...] = ("shoal",)
+    volcano: Literal["auto", "yes", "no"] = "auto"  # whether it answers for Volcano's scheduler as well
+    namespace: str | None = None  # of groups; None: all
+    settings: Settings = field(default_factory=Settings)
+
+
+class SchedulerProgram:
+    """`prepare`, then `run` until cancelled."""
+
+    def __init__(
+        self,
+        cluster: Somebodys,
+        charge: Charge,
+        identity: Identity,
+        *,
+        metrics: Metrics,
+        clock: Clock | None = None,
+        silence: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._cluster = cluster
+        self._charge = charge
+        self._identity = identity
+        self._metrics = metrics
+        self._counted = SchedulerMetrics(metrics.registry)
+        self._clock = clock or SystemClock()
+        self._silence = silence
+        self._scope = Scope()
+        self._leadership: Leadership | None = None
+        self._rivals: Rivals | None = None
+        self._loop: Scheduler | None = None
+
+    async def prepare(self) -> None:
+        """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
+        await self._cluster.require_unserved()
+        group, queue, _ = [await _served(self._cluster, each) for each in pod_groups.definitions()]
+        answers = await self._answers_for_volcano()
+        hypernodes = await self._cluster.find_kind(HYPER_NODE.api_version, HYPER_NODE.kind) is not None
+        names = (*self._charge.schedulers, *((VOLCANO,) if answers else ()))
+        self._scope = Scope(
+            schedulers=frozenset(names),
+            namespace=self._charge.namespace,
+            all_groups=answers,
+            hypernodes=hypernodes,
+            implicit_groups=answers,
+            group_kind=group,
+            queue_kind=queue,
+        )
+        log.info("answers for", schedulers=names, hypernodes=hypernodes)
+        await check_rights(self._cluster, self._rights())
+
+    async def _answers_for_volcano(self) -> bool:
+        if self._charge.volcano != "auto":
+            return self._charge.volcano == "yes"
+        return not await has_volcano(self._cluster)
+
+    def _rights(self) -> list[tuple[str, Right]]:
+        scope, own = self._scope, self._identity.namespace
+        found = scheduler_rights(scope.group_kind, scope.queue_kind, hypernodes=scope.hypernodes)
+        wanted = [("", right) for right in found]
+        if self._identity.elects:
+            wanted += [(own, right) for right in lease_rights([self._charge.name])]
+            wanted += [("", right) for right in rival_rights([self._charge.name])]
+        return wanted
+
+    async def run(self) -> None:
+        self._metrics.watch_leading(0, lambda: self._loop is not None)
+        if not self._identity.elects:
+            await self._work(self._cluster)
+            return
+        identity = self._identity
+        leadership = self._leadership = Leadership(
+            self._cluster, self._charge.name, identity.namespace,
+            identity=identity.name, terms=identity.terms, clock=self._clock,
+        )  # fmt: skip
+        fenced = Fenced(self._cluster, lambda: leadership.is_held)
+        await leadership.run(lambda: self._when_alone(fenced))
+
+    async def _when_alone(self, cluster: Cluster) -> None:
+        """Installations in other namespaces have Leases of their own, and may answer for the same pods."""
+        assert self._scope.schedulers is not None, "on somebody's cluster pods are asked whom they want"
+        self._rivals = Rivals(
+            cluster, Key(self._identity.namespace, self._charge.name),
+            Claim(self._scope.schedulers, self._scope.namespace), clock=self._clock,
+        )  # fmt: skip
+        await self._rivals.until_alone()
+        await self._work(cluster)
+
+    async def _work(self, cluster: Cluster) -> None:
+        answers = self._scope.implicit_groups
+        nodes = Reflector(cluster, NODE, clock=self._clock)
+        pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object), clock=self._clock)
+
+        def scheduler() -> Loop:
+            self._loop = Scheduler(
+                cluster, nodes, pods,
+                scope=self._scope, settings=self._charge.settings, metrics=self._counted, clock=self._clock,
+                recorder=Recorder(cluster, self._charge.schedulers[0], clock=self._clock),
+                binds_at_once=BINDS_AT_ONCE, gathering_seconds=GATHERING_SECONDS, quiet_seconds=QUIET_SECONDS,
+            )  # fmt: skip
+            return self._loop
+
+        def implicit_groups() -> Loop:
+            return ImplicitGroupsLoop(cluster, pods, scope=self._scope, clock=self._clock)
+
+        try:
+            await run_all([lambda: nodes, lambda: pods, scheduler, *([implicit_groups] if answers else [])])
+        finally:
+            self._loop = None
+
+    def readiness(self) -> list[Readiness]:
+        """Leading with every copy read, or waiting for the Lease of another."""
+        parts = [Readiness("cluster", False, silence)] if (silence := self._silence()) else []
+        return [*parts, self._own_readiness()]
+
+    def _own_readiness(self) -> Readiness:
+        if self._loop is not None:
+            return Readiness(
+                "scheduler", self._loop.is_synced, "leads" if self._loop.is_synced else "reads the cluster"
+            )
+        leadership = self._leadership
+        if leadership is None or not leadership.follows:
+            return Readiness("scheduler", False, "waits for the Lease to be read")
+        if self._rivals is not None and self._rivals.waits_for:
+            return Readiness("scheduler", True, f"waits: {self._rivals.waits_for}")
+        return Readiness("scheduler", True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
+
+
+async def _served(cluster: Discovering, definition: Obj) -> Kind:
+    """The kind as this cluster serves it; made where it is missing and we may."""
+    wanted = kinds_of(definition)[0]
+    try:
+        standing = await ensure(cluster, marked(definition))
+        log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
+    except ApiError as refused:
+        if refused.code != 403:
+            raise
+    found = await cluster.find_kind(wanted.api_version, wanted.kind)
+    if found is None:
+        raise Unserved(
+            f"this cluster does not know {wanted}, and this account may not define it. Let an administrator run "
+            f"`shoal install --scheduler`, or `shoal crds volcano | kubectl apply -f -`"
+        )
+    return found

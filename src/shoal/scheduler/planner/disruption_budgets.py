@@ -1,0 +1,150 @@
+"""Disruption budgets: how many pods of a kind may be sent away before others of it have come back.
+
+Only pods that run are counted: whoever waits for its first process may go at any time. A pod under two budgets never
+goes, because no server would let it.
+
+A budget's own figure and what was taken of it stay apart: whoever was told to go takes a share at once, and gives it
+back where it comes to nothing. A budget that has just refused, whatever its figure says, allows nothing as long as the
+pod that it kept is left alone. Its next figure puts an end to both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from shoal.kube.objects import Key
+from shoal.kube.selectors import LabelSelector
+from shoal.scheduler.planner.snapshot_types import Pod, State
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    selector: LabelSelector
+    allowed: int
+
+
+class Budgets:
+    def __init__(self) -> None:
+        self._of: dict[str, dict[Key, Budget]] = {}  # by namespace
+        self._taken: dict[Key, set[Key]] = {}  # pods that were told to go since the figure came, by budget
+        self._refused: dict[Key, set[Key]] = {}  # pods that it kept since then
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def concern(self, namespace: str) -> bool:
+        return namespace in self._of
+
+    def get(self, key: Key) -> Budget | None:
+        """With what is left of it."""
+        found = self._of.get(key.namespace, {}).get(key)
+        return None if found is None else replace(found, allowed=self.left(key))
+
+    def left(self, key: Key) -> int:
+        found = self._of.get(key.namespace, {}).get(key)
+        if found is None or key in self._refused:
+            return 0
+        return max(found.allowed - len(self._taken.get(key, ())), 0)
+
+    def set(self, key: Key, budget: Budget) -> None:
+        self._of.setdefault(key.namespace, {})[key] = budget
+        self._begin_anew(key)
+
+    def remove(self, key: Key) -> None:
+        found = self._of.get(key.namespace, {})
+        found.pop(key, None)
+        if not found:
+            self._of.pop(key.namespace, None)
+        self._begin_anew(key)
+
+    def _begin_anew(self, key: Key) -> None:
+        self._taken.pop(key, None)
+        self._refused.pop(key, None)
+
+    def covering(self, pod: Pod) -> list[Key]:
+        return self.choosing(pod) if pod.state is State.RUNNING else []
+
+    def choosing(self, pod: Pod) -> list[Key]:
+        """Whatever becomes of it."""
+        found = self._of.get(pod.key.namespace, {})
+        return [key for key, budget in found.items() if budget.selector.matches(pod.labels)]
+
+    def spend(self, pod: Pod) -> None:
+        """It was told to go."""
+        for key in self.covering(pod):
+            self._taken.setdefault(key, set()).add(pod.key)
+
+    def exhaust(self, pod: Pod) -> None:
+        """The server says that nothing is left of what covers it; so it is until the pod's share is given back."""
+        for key in self.covering(pod):
+            self._refused.setdefault(key, set()).add(pod.key)
+
+    def give_back(self, pod: Key) -> None:
+        """It does not go after all, or has gone, or may be asked for again."""
+        for shares in (self._taken, self._refused):
+            for key in [key for key, pods in shares.items() if pod in pods]:
+                shares[key].discard(pod)
+                if not shares[key]:
+                    del shares[key]
+
+
+class Allowance:
+    """What one plan, or one search within it, may still take of the budgets."""
+
+    def __init__(self, budgets: Budgets, spent: Counter[Key] | None = None) -> None:
+        self._budgets = budgets
+        self._is_free = not budgets  # asked for every pod that could go
+        self._spent: Counter[Key] = Counter() if spent is None else Counter(spent)
+
+    def trial(self) -> Allowance:
+        """To try something with: what it takes is not taken from this one."""
+        return self if self._is_free else Allowance(self._budgets, self._spent)
+
+    def spares(self, pod: Pod) -> bool:
+        """Whether the pod stays whatever else is left alone."""
+        if self._is_free:
+            return False
+        covering = self._budgets.covering(pod)  # asked for every pod of a namespace with budgets, so without counting
+        if len(covering) != 1:
+            return bool(covering)
+        return self._spent[covering[0]] >= self._budgets.left(covering[0])
+
+    def take(self, pods: Iterable[Pod]) -> bool:
+        """All of them, or none where they are too many."""
+        if self._is_free:
+            return True
+        pods = tuple(pods)
+        if not self._permits(pods):
+            return False
+        self._spent.update(key for pod in pods for key in self._budgets.covering(pod))
+        return True
+
+    def keepers(self, pods: Iterable[Pod]) -> str:
+        """In words, which budgets do not let all of these go; nothing where they do."""
+        wanted: Counter[Key] = Counter()
+        found: set[Key] = set()
+        for pod in pods:
+            covering = self._budgets.covering(pod)
+            found.update(covering if len(covering) > 1 else ())
+            wanted.update(covering)
+        found |= {key for key, count in wanted.items() if self._spent[key] + count > self._budgets.left(key)}
+        names = [f"{key.name} of namespace {key.namespace}" for key in sorted(found)]
+        if not names:
+            return ""
+        if len(names) == 1:
+            return f"the disruption budget {names[0]} keeps pods that would give way"
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"the disruption budgets {', '.join(names[:MOST_NAMED])}{more} keep pods that would give way"
+
+    def _permits(self, pods: Iterable[Pod]) -> bool:
+        wanted: Counter[Key] = Counter()
+        for pod in pods:
+            covering = self._budgets.covering(pod)
+            if len(covering) > 1:
+                return False
+            wanted.update(covering)
+        return all(self._spent[key] + count <= self._budgets.left(key) for key, count in wanted.items())

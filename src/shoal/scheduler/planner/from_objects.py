@@ -1,0 +1,250 @@
+"""API objects in the planner's words: pods with their neighbours and gangs, PodGroups, Queues, HyperNodes.
+
+Only what the planner looks at is read. What an object does not know itself (the value of a priority class, what became
+of a claim, the nodes a HyperNode's pattern means) is passed in by whoever watches those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
+from shoal.kube.owners import controller_of
+from shoal.kube.selectors import from_label_selector
+from shoal.kube.times import parse
+from shoal.scheduler.planner.format import Amounts, amounts, requests_of
+from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Quota, Subgroups
+from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread, State
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+TASK = "volcano.sh/task-spec"
+INDEX = "volcano.sh/task-index"
+PREEMPTABLE = "volcano.sh/preemptable"
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"  # set by the controller of a job on a pod before it deletes the pod
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+SLA = ("volcano.sh/sla-waiting-time", "sla-waiting-time")  # Volcano reads both
+HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")  # of a queue: its path, and a weight per step
+ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
+DOES_NOT_RECREATE = ("ConfigMap", "Node")  # controllers of a Framework's pods and of static pods
+READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE, OUT_OF_SYNC)  # annotations of pods that are looked at here
+PODS = "pods"
+OF_PODS = ("cpu", "memory", "ephemeral-storage", PODS)  # besides those with a slash in their names
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def member_from(obj: Obj) -> Pod:
+    """A pod with everything a plan asks of it, wherever it stands in its life."""
+    spec, notes, labels = obj.get("spec") or {}, _annotations(obj), labels_of(obj)
+    group = notes.get(GROUP_NAME)
+    index = notes.get(INDEX) or labels.get(INDEX) or "0"
+    affinity = spec.get("affinity") or {}
+    key = key_of(obj)
+    preemptable = notes.get(PREEMPTABLE) or labels.get(PREEMPTABLE)
+    return Pod(
+        key=key,
+        uid=uid_of(obj),
+        requests=requests_of(obj),
+        priority=spec.get("priority") or 0,
+        created=obj["metadata"].get("creationTimestamp") or "",
+        node_selector=spec.get("nodeSelector") or {},
+        node_terms=_node_terms(affinity),
+        tolerations=tuple(spec.get("tolerations") or ()),
+        labels=labels,
+        group=Key(key.namespace, group) if group else None,
+        role=notes.get(TASK) or labels.get(TASK) or "",
+        index=int(index) if index.isdecimal() else 0,
+        queue=notes.get(QUEUE_NAME) or "",
+        node=spec.get("nodeName") or "",
+        state=state_of(obj),
+        since=_moment((obj.get("status") or {}).get("startTime")),
+        dismissed=notes.get(OUT_OF_SYNC) == "true",
+        gated=bool(spec.get("schedulingGates")),
+        preemptable={"true": True, "false": False}.get(preemptable or ""),
+        recreated=_is_recreated(obj),
+        never_preempts=spec.get("preemptionPolicy") == "Never",
+        preferred_nodes=_preferred_nodes(affinity),
+        ports=frozenset(_ports(spec)),
+        together=_neighbours(obj, affinity.get("podAffinity")),
+        apart=_neighbours(obj, affinity.get("podAntiAffinity")),
+        spreads=_spreads(obj, spec),
+    )
+
+
+def group_from(obj: Obj, *, priority: int = 0) -> Group:
+    spec, status, notes = obj.get("spec") or {}, obj.get("status") or {}, _annotations(obj)
+    phase = Phase(status.get("phase") or Phase.PENDING)
+    least = spec.get("minResources")
+    return Group(
+        key_of(obj),
+        uid=uid_of(obj),
+        created=_moment(obj["metadata"].get("creationTimestamp")),
+        min_member=spec.get("minMember") or 0,
+        min_roles=dict(spec.get("minTaskMember") or {}),
+        min_resources=None if least is None else amounts(least),
+        queue=spec.get("queue") or "default",
+        priority=priority,
+        phase=phase,
+        closeness=_closeness(spec.get("networkTopology")),
+        subgroups=tuple(_subgroups(policy) for policy in spec.get("subGroupPolicy") or ()),
+        elastic=notes.get(ELASTIC) == "true",
+        preemptable=notes.get(PREEMPTABLE) != "false",
+        guest=notes.get(PREEMPTABLE) == "true",
+        sla_seconds=next((seconds(notes[name]) for name in SLA if name in notes), None),
+        ran=phase in (Phase.RUNNING, Phase.UNKNOWN, Phase.COMPLETED),
+    )
+
+
+def queue_from(obj: Obj) -> Queue:
+    spec = obj.get("spec") or {}
+    return Queue(
+        name_of(obj),
+        created=_moment(obj["metadata"].get("creationTimestamp")),
+        weight=max(spec.get("weight") or 1, 1),
+        capability=amounts(spec.get("capability")),
+        deserved=amounts(spec.get("deserved")),
+        guarantee=amounts((spec.get("guarantee") or {}).get("resource")),
+        reclaimable=spec.get("reclaimable") is not False,
+        priority=spec.get("priority") or 0,
+        parent=spec.get("parent") or "root",
+        fifo=spec.get("dequeueStrategy") == "fifo",
+        open=((obj.get("status") or {}).get("state") or "Open") == "Open",
+        closed_by_parent=_annotations(obj).get(CLOSED_BY_PARENT) == "true",
+    )
+
+
+def namespace_quota(obj: Obj) -> Quota | None:
+    """None where it is for some of the pods only: which of them a group will make is not known beforehand."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        return None
+    return quota_from(amounts(spec.get("hard")), amounts(status.get("used")))
+
+
+def quota_from(hard: Mapping[str, int], used: Mapping[str, int]) -> Quota:
+    """By the names that pods use; of two aliases the stricter counts."""
+    limits: Amounts = {}
+    for name, amount in hard.items():
+        if plain := plain_name(name):
+            limits[plain] = min(limits.get(plain, amount), amount)
+    taken: Amounts = {}
+    for name, amount in used.items():
+        if plain := plain_name(name):
+            taken[plain] = max(taken.get(plain, 0), amount)
+    return Quota(limits, taken)
+
+
+def plain_name(name: str) -> str:
+    """The resource of pods that is meant; '' where it is none: limits, other objects, storage of claims."""
+    if name == "count/pods":
+        return PODS
+    if name.startswith("requests."):
+        name = name.removeprefix("requests.")
+        return "" if name == "storage" else name
+    is_resource = name in OF_PODS or name.startswith("hugepages-") or ("/" in name and not name.startswith("count/"))
+    return name if is_resource and ".storageclass." not in name else ""
+
+
+def seconds(text: str) -> float | None:
+    """`1h30m` as a number; None where it is not a duration, which then promises nothing."""
+    total, number, unit = 0.0, "", ""
+    for letter in f"{text} ":
+        if unit and not letter.isalpha():
+            if unit not in UNITS or not number:
+                return None
+            total, number, unit = total + float(number) * UNITS[unit], "", ""
+        if letter.isdecimal() or letter == ".":
+            number += letter
+        elif letter.isalpha():
+            unit += letter
+        elif letter != " ":
+            return None
+    return None if number or not text.strip() else total
+
+
+def _is_recreated(pod: Obj) -> bool:
+    """Whether an evicted pod costs its time only: a bare pod is lost, and a Framework counts the loss as a failure."""
+    controller = controller_of(pod)
+    return controller is not None and controller.get("kind") not in DOES_NOT_RECREATE
+
+
+def _annotations(obj: Obj) -> Mapping[str, str]:
+    return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+def _moment(text: str | None) -> float:
+    return parse(text).timestamp() if text else 0.0
+
+
+def state_of(obj: Obj) -> State:
+    phase = (obj.get("status") or {}).get("phase")
+    if phase in (State.SUCCEEDED, State.FAILED):
+        return State(phase)
+    if obj["metadata"].get("deletionTimestamp"):
+        return State.RELEASING
+    if phase == "Running":
+        return State.RUNNING
+    return State.BOUND if (obj.get("spec") or {}).get("nodeName") else State.PENDING
+
+
+def _closeness(wanted: Mapping[str, Any] | None) -> Closeness | None:
+    if not wanted:
+        return None
+    return Closeness(
+        hard=wanted.get("mode") != "soft",
+        tier=wanted.get("highestTierAllowed") or 1,
+        tier_name=wanted.get("highestTierName") or "",
+    )
+
+
+def _subgroups(policy: Mapping[str, Any]) -> Subgroups:
+    return Subgroups(
+        policy.get("name") or "",
+        size=policy.get("subGroupSize") or 1,
+        minimum=policy.get("minSubGroups") or 0,
+        selector=from_label_selector(policy.get("labelSelector") or {}),
+        label_keys=tuple(policy.get("matchLabelKeys") or ()),
+        closeness=_closeness(policy.get("networkTopology")),
+    )
+
+
+def _node_terms(affinity: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...] | None:
+    required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
+    return tuple(required.get("nodeSelectorTerms") or ()) if required else None
+
+
+def _preferred_nodes(affinity: Mapping[str, Any]) -> tuple[tuple[int, Mapping[str, Any]], ...]:
+    wishes = (affinity.get("nodeAffinity") or {}).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    return tuple((wish.get("weight") or 1, wish.get("preference") or {}) for wish in wishes)
+
+
+def _ports(spec: Mapping[str, Any]) -> list[str]:
+    containers = spec.get("containers") or ()
+    ports = [port for container in containers for port in container.get("ports") or ()]
+    return [f"{port.get('protocol') or 'TCP'}/{port['hostPort']}" for port in ports if port.get("hostPort")]
+
+
+def _neighbours(obj: Obj, affinity: Mapping[str, Any] | None) -> tuple[Neighbours, ...]:
+    terms = (affinity or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+    own = key_of(obj).namespace
+    return tuple(
+        Neighbours(
+            from_label_selector(term.get("labelSelector")),
+            term.get("topologyKey") or "",
+            frozenset(term.get("namespaces") or (own,)),
+        )
+        for term in terms
+    )
+
+
+def _spreads(obj: Obj, spec: Mapping[str, Any]) -> tuple[Spread, ...]:
+    own = frozenset({key_of(obj).namespace})
+    return tuple(
+        Spread(
+            Neighbours(from_label_selector(rule.get("labelSelector")), rule.get("topologyKey") or "", own),
+            rule.get("maxSkew") or 1,
+        )
+        for rule in spec.get("topologySpreadConstraints") or ()
+        if rule.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule"
+    )

@@ -1,0 +1,221 @@
+"""A gang is placed whole or not at all: its minimum in one go, inside one domain where it must be close.
+
+Domains are tried from the nearest tier outwards, the tightest that could hold the gang first and of those the fullest,
+each as a dry run that is taken back. A gang that has pods on nodes already only grows beside them. Subgroups find their
+own, narrower domains within the gang's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shoal.scheduler.planner.equivalence_classes import Shape
+from shoal.scheduler.planner.gang import Members, Minimum, Unit
+from shoal.scheduler.planner.gang_types import Closeness
+from shoal.scheduler.planner.placement import Placed, Placer, Where
+from shoal.scheduler.planner.resource_vectors import Ints, Mask
+from shoal.scheduler.planner.scoring import Floats
+from shoal.scheduler.planner.snapshot_types import Pod
+from shoal.scheduler.planner.topology import Tier
+
+if TYPE_CHECKING:
+    from shoal.scheduler.planner.cache import ClusterView
+
+DRY_RUNS = 32  # of the tightest domains of a tier, and as many of the roomiest
+
+
+class Gangs:
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._room = view.room
+        self._placer = Placer(view)
+
+    def place_minimum(self, members: Members, where: Where) -> list[Placed] | None:
+        """The whole minimum, tried in the room; None, and the room as before, where it does not fit."""
+        minimum = members.minimum()
+        if not self.could_fit(minimum, later=where.later):
+            return None
+        mark = self._room.mark()
+        sitting = [pod.node for pod in members.sitting.values()]
+        for mask in self._domains(members.group.closeness, minimum.pods, minimum.total, sitting, where):
+            placed = self._place(minimum, where.within(mask))
+            if placed is not None:
+                return placed
+            self._room.rollback(mark)
+        return None
+
+    def place_one(
+        self, members: Members, pods: Sequence[Pod], most: int, where: Where, *, beside: Iterable[Placed] = ()
+    ) -> list[Placed]:
+        """Surplus pods, near their gang where that is asked for; `beside` are those placed a moment ago."""
+        fresh = (self._room.nodes[one.row] for one in beside)
+        sitting = [pod.node for pod in members.sitting.values()] + [node.name for node in fresh if node is not None]
+        for mask in self._domains(members.group.closeness, pods, 1, sitting, where):
+            placed = self._placer.place(pods, most, where.within(mask))
+            if placed:
+                return placed
+        return []
+
+    def place_some(self, pods: Sequence[Pod], most: int, where: Where) -> list[Placed]:
+        """As many of the pods as fit, tried in the room, whatever else their gang needs."""
+        return self._placer.place(pods, most, where)
+
+    def kind(self, members: Members) -> object:
+        """Gangs of one kind fit or do not fit alike; None where that is not sure.
+
+        It is not where pods beside them count, or where some of the gang have their nodes already.
+        """
+        minimum = members.minimum()
+        if minimum.kind is None:
+            minimum.kind = self._kind(minimum, members) or False
+        # Anti-affinity of others chooses by labels, which are no part of the shape of a pod without rules of its own.
+        neighbours = self._view.neighbours
+        if minimum.kind and neighbours.has_holders and any(map(neighbours.concern, minimum.pods)):
+            return None
+        return minimum.kind or None
+
+    def _kind(self, minimum: Minimum, members: Members) -> object:
+        shapes = self._shapes_of(minimum)
+        if minimum.units or members.sitting or len(shapes) != 1 or shapes[0].is_careful:
+            return None
+        if any(pod.blocked for pod in minimum.pods):
+            return None
+        return id(shapes[0]), minimum.total, members.group.closeness
+
+    def _shapes_of(self, minimum: Minimum) -> list[Shape]:
+        if minimum.shapes is None:
+            minimum.shapes = self.shapes(minimum.pods)
+        return minimum.shapes
+
+    def could_fit(self, minimum: Minimum, *, later: bool) -> bool:
+        """A bound that costs a few comparisons: every shape's free slots in all."""
+        fits = 0
+        for shape in self._shapes_of(minimum):
+            shape.sync()
+            fits += shape.fits_later if later else shape.fits
+        if minimum.total > fits:
+            return False
+        return all(unit.must <= self._slots(unit.pods, later=later) for unit in minimum.units if not unit.parts)
+
+    def shapes(self, pods: Sequence[Pod]) -> list[Shape]:
+        seen: dict[int, Shape] = {}
+        for pod in pods:
+            if not pod.blocked:
+                shape = self._view.shape_of(pod)
+                seen[id(shape)] = shape
+        return list(seen.values())
+
+    def _slots(self, pods: Sequence[Pod], *, later: bool) -> int:
+        shapes = (shape.sync() for shape in self.shapes(pods))
+        return sum(shape.fits_later if later else shape.fits for shape in shapes)
+
+    def _place(self, minimum: Minimum, where: Where) -> list[Placed] | None:
+        placed: list[Placed] = []
+        used: set[int] = set()
+        for unit in minimum.units:
+            more = self._unit(unit, where, used)
+            if more is None:
+                return None
+            placed += more
+            used.update(id(one.pod) for one in more)
+        missing = minimum.total - len(placed)
+        if missing > 0:
+            rest = [pod for pod in minimum.pods if id(pod) not in used] if used else minimum.pods
+            only = self._shapes_of(minimum)[0] if minimum.kind else None
+            placed += self._placer.place(rest, missing, where, only=only)
+        return placed if len(placed) >= minimum.total else None
+
+    def _unit(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:
+        """What the unit lacks beside the pods that other units have `used` already."""
+        if unit.parts:
+            return self._parts(unit, where, used)
+        pods = [pod for pod in unit.pods if id(pod) not in used]
+        must = unit.must - (len(unit.pods) - len(pods))
+        if must <= 0:
+            return []
+        mark = self._room.mark()
+        for mask in self._domains(unit.closeness, pods, must, (), where):
+            placed = self._placer.place(pods, must, where.within(mask))
+            if len(placed) == must:
+                return placed
+            self._room.rollback(mark)
+        return None
+
+    def _parts(self, unit: Unit, where: Where, used: set[int]) -> list[Placed] | None:
+        placed: list[Placed] = []
+        whole = 0
+        for part in unit.parts:
+            more = self._unit(part, where, used)
+            if more is not None:
+                placed += more
+                whole += 1
+            if whole == unit.must:
+                return placed
+        return None
+
+    # Domains
+
+    def _domains(
+        self, closeness: Closeness | None, pods: Sequence[Pod], count: int, sitting: Sequence[str], where: Where
+    ) -> Iterable[Mask | None]:
+        """Masks to try in turn; None is the whole cluster."""
+        if closeness is None:
+            yield None
+            return
+        tiers = self._view.topology.tiers
+        reach = self._view.topology.reach(closeness) if closeness.hard else len(tiers)
+        for tier in tiers[:reach]:
+            yield from self._of_tier(tier, pods, count, sitting, where)
+        if not closeness.hard and tiers and not sitting:
+            yield self._few(tiers[0], pods, count, where)
+        # Beyond the last tier lies the whole cluster; where there is no tier at all, nothing is known to be near.
+        if not closeness.hard or (tiers and reach > len(tiers)):
+            yield None
+
+    def _of_tier(
+        self, tier: Tier, pods: Sequence[Pod], count: int, sitting: Sequence[str], where: Where
+    ) -> Iterable[Mask]:
+        taken = {int(tier.domain[self._room.rows[node]]) for node in sitting if node in self._room.rows}
+        if taken:
+            if len(taken) == 1 and 0 not in taken:
+                yield tier.mask(taken.pop())
+            return
+        sums = self._sums(tier, pods, where)
+        able = [domain for domain in np.flatnonzero(sums >= max(count, 1)).tolist() if domain]
+        free = self._free(tier, pods)
+        able.sort(key=lambda domain: (int(sums[domain]), float(free[domain]), tier.names[domain]))
+        tried = able if len(able) <= 2 * DRY_RUNS else able[:DRY_RUNS] + able[: -DRY_RUNS - 1 : -1]
+        for domain in tried:
+            yield tier.mask(domain)
+
+    def _few(self, tier: Tier, pods: Sequence[Pod], count: int, where: Where) -> Mask:
+        """The fewest domains that together could hold the gang."""
+        sums = self._sums(tier, pods, where)
+        order = sorted(range(1, len(sums)), key=lambda domain: (-int(sums[domain]), tier.names[domain]))
+        chosen: list[int] = []
+        for domain in order:
+            chosen.append(domain)
+            count -= int(sums[domain])
+            if count <= 0:
+                break
+        return np.isin(tier.domain, chosen)
+
+    def _free(self, tier: Tier, pods: Sequence[Pod]) -> Floats:
+        """How empty each domain is, in what the pods request: of equally tight ones the fullest is filled first."""
+        found = np.zeros(len(tier.names))
+        for column in sorted({column for shape in self.shapes(pods) for column, _ in shape.vector.cells}):
+            whole = np.bincount(tier.domain, weights=self._room.whole[column], minlength=len(found))
+            free = np.bincount(tier.domain, weights=self._room.free[column], minlength=len(found))
+            found += free / np.maximum(whole, 1)
+        return found
+
+    def _sums(self, tier: Tier, pods: Sequence[Pod], where: Where) -> Ints:
+        sums = np.zeros(len(tier.names), dtype=np.int64)
+        for shape in self.shapes(pods):
+            shape.sync()
+            slots = shape.later if where.later else shape.slots
+            sums += tier.sums(slots if where.mask is None else slots * where.mask)
+        return sums

@@ -1,0 +1,89 @@
+"""Quotas of namespaces: what all pods of one may ask for together, and what they do ask for as far as they are seen.
+
+A quota says itself how much is taken. That figure comes by a watch of its own, later than the pods it counts, so the
+larger of the two counts: otherwise two groups could be let in for the same amount. Names have aliases in quotas, and in
+what groups ask for: `requests.cpu` is `cpu`, `count/pods` is `pods`. Limits are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from shoal.kube.objects import Key
+from shoal.scheduler.planner.format import Amounts
+from shoal.scheduler.planner.from_objects import PODS, plain_name
+from shoal.scheduler.planner.gang import Members
+from shoal.scheduler.planner.gang_types import Quota
+from shoal.scheduler.planner.resource_vectors import Tally, Vector
+from shoal.scheduler.planner.snapshot_types import OVER, Pod
+
+ONE_POD = 1000  # thousandths
+
+
+class Quotas:
+    def __init__(self) -> None:
+        self.namespaces: dict[str, dict[str, Quota]] = {}  # and their quotas, by name
+        self._seen: dict[str, Tally] = {}  # of the same namespaces
+        self._pods: dict[str, int] = {}
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self.namespaces
+
+    def set(self, key: Key, quota: Quota, pods: Iterable[tuple[Pod, Vector]]) -> None:
+        """`pods` are all there are; looked at where this is the first quota of its namespace."""
+        if key.namespace not in self.namespaces:
+            self.namespaces[key.namespace], self._seen[key.namespace], self._pods[key.namespace] = {}, Tally(), 0
+            for pod, vector in pods:
+                if pod.key.namespace == key.namespace:
+                    self.count(pod, vector, 1)
+        self.namespaces[key.namespace][key.name] = quota
+
+    def remove(self, key: Key) -> None:
+        found = self.namespaces.get(key.namespace, {})
+        found.pop(key.name, None)
+        if not found:
+            for table in (self.namespaces, self._seen, self._pods):
+                table.pop(key.namespace, None)
+
+    def count(self, pod: Pod, vector: Vector, sign: int) -> None:
+        """A pod that has come or gone; one that is over takes nothing."""
+        namespace = pod.key.namespace
+        if namespace in self.namespaces and pod.state not in OVER:
+            self._seen[namespace].add(vector, sign)
+            self._pods[namespace] += sign
+
+    def of(self, namespace: str) -> list[tuple[str, Quota]]:
+        return sorted(self.namespaces.get(namespace, {}).items())
+
+    def taken(self, namespace: str, quota: Quota, resource: str) -> int:
+        seen = self._pods[namespace] * ONE_POD if resource == PODS else self._seen[namespace].amounts.get(resource, 0)
+        return max(quota.used.get(resource, 0), seen)
+
+
+def asked_of_cluster(least: Mapping[str, int] | None) -> Amounts:
+    """What a group asks the nodes for: without the words that only quotas know."""
+    found = {name: amount for name, amount in (least or {}).items() if amount and name != PODS}
+    return {name: amount for name, amount in found.items() if not name.startswith(("requests.", "limits.", "count/"))}
+
+
+def asked_of_namespace(members: Members) -> Amounts:
+    """What the group will ask for beyond the pods it already has, so that it can start."""
+    least = members.group.min_resources
+    if least is None:
+        return {}
+    found: Amounts = {PODS: members.group.min_member * ONE_POD}
+    for name, amount in least.items():
+        if plain := plain_name(name):
+            found[plain] = max(found.get(plain, 0), amount)
+    has = _existing(members)
+    return {name: amount - has.get(name, 0) for name, amount in found.items() if amount > has.get(name, 0)}
+
+
+def _existing(members: Members) -> Amounts:
+    found: Amounts = {}
+    rest = [*members.gated.values(), *members.leaving.values()]
+    for part in (members.held.amounts, members.wanted.amounts, *(pod.requests for pod in rest)):
+        for name, amount in part.items():
+            found[name] = found.get(name, 0) + amount
+    found[PODS] = ONE_POD * (len(rest) + len(members.sitting) + len(members.waiting))
+    return found

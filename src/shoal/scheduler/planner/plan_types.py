@@ -1,0 +1,104 @@
+"""The plan of one pass: which waiting pod goes where, and for each that must wait, the sentence that says why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from shoal.kube.objects import Key
+from shoal.scheduler.planner.gang_types import Group, Phase
+
+
+class Bind(NamedTuple):
+    pod: Key
+    uid: str
+    node: str
+    devices: tuple[int, ...] = ()  # where they are shared
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    pod: Key
+    uid: str
+    sentence: str
+    reason: str = "Unschedulable"  # or Schedulable: it would fit once its gang does; or Queued: its queue's turn
+    too_large: bool = False  # for all nodes there are, were they empty
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    pod: Key
+    uid: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shrink:
+    """An elastic job is asked to give these pods back."""
+
+    group: Key
+    pods: tuple[Key, ...]
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        return f"shrunk by {len(self.pods)}: {self.group.name} gives way, {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Nominate:
+    """The node that is kept for a pod until the pods that leave on its behalf are gone."""
+
+    pod: Key
+    node: str
+
+
+class Verdict(NamedTuple):
+    """What became of one gang, and what is to be remembered of it. `blocked` says what it waits for, '' if nothing."""
+
+    group: Key
+    phase: Phase
+    reason: str
+    sentence: str
+    blocked: Literal["", "capacity", "quota", "queue", "pods", "order"] = ""
+    inqueue_since: float | None = None
+    not_before: float = 0.0
+    timeouts: int = 0
+    ran: bool = False
+    too_large: bool = False  # its minimum, for all nodes there are, were they empty
+
+    def changes(self, group: Group) -> bool:
+        """Whether something is to be remembered that the group does not say yet."""
+        return (
+            self.phase is not group.phase
+            or self.inqueue_since != group.inqueue_since
+            or self.not_before != group.not_before
+            or self.timeouts != group.timeouts
+            or self.ran != group.ran
+        )
+
+    def applied_to(self, group: Group) -> Group:
+        return replace(
+            group,
+            phase=self.phase,
+            inqueue_since=self.inqueue_since,
+            not_before=self.not_before,
+            timeouts=self.timeouts,
+            ran=self.ran,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    binds: tuple[Bind, ...]
+    waits: tuple[Wait, ...]
+    evictions: tuple[Evict, ...] = ()
+    shrinks: tuple[Shrink, ...] = ()
+    nominations: tuple[Nominate, ...] = ()
+    groups: tuple[Verdict, ...] = ()
+    reservations: tuple[tuple[Key, tuple[str, ...]], ...] = ()  # nodes kept for a gang that waited too long
+    warnings: tuple[str, ...] = ()
+    searches: int = 0  # for pods that could give way
+    ways: tuple[str, ...] = ()  # by which room was made, one for each group that gets it: preempt, reclaim, ...
+    wake_at: float | None = None  # plan again then, even if nothing happens
+    again: bool = False  # plan again at once: what this plan decided opens the way for others

@@ -1,0 +1,220 @@
+"""Rules between pods: required (anti-)affinity, spread over domains, host ports.
+
+Each rule is counted per node: how many pods it chooses there, and how many pods there hold it. A pod with such a
+rule, or one that somebody's rule is about, is placed one at a time: the mask of nodes it may use is made from the
+counts as they stand, earlier members of the same gang included. A rule costs its first look at all pods and then only
+the changes, and it is forgotten with the last pod that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.scheduler.planner.node_resources import Room
+from shoal.scheduler.planner.resource_vectors import Ints, Mask
+from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread
+
+
+@dataclass(slots=True)
+class Counts:
+    """One rule: pods it chooses (`chosen`) and pods that keep others of its kind away (`holders`), per node."""
+
+    rule: Neighbours
+    chosen: Ints
+    holders: Ints
+    held: int = 0
+    users: int = 0  # pods that have the rule, wherever they are
+
+
+@dataclass(slots=True)
+class Port:
+    used: Ints
+    users: int = 0
+
+
+class Closed(NamedTuple):
+    """A rule in words, with `{}` where the nodes are named that it closes, and those nodes."""
+
+    words: str
+    nodes: Mask
+
+
+class Neighbourhood:
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._rules: dict[Neighbours, Counts] = {}
+        self._ports: dict[str, Port] = {}
+
+    def learn(self, pod: Pod, placed: Iterable[Pod]) -> None:
+        """Count for the rules of this pod from now on; `placed` are all pods on nodes."""
+        fresh: list[Counts] = []
+        for rule in _rules_of(pod):
+            if rule not in self._rules:
+                self._rules[rule] = Counts(rule, self._zeros(), self._zeros())
+                fresh.append(self._rules[rule])
+            self._rules[rule].users += 1
+        for port in pod.ports:
+            self._ports.setdefault(port, Port(self._zeros())).users += 1
+        if fresh:
+            for other in placed:
+                row = self._room.rows.get(other.node)
+                if row is not None:
+                    self._count(fresh, other, row, 1)
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._rules or self._ports)
+
+    @property
+    def has_holders(self) -> bool:
+        """Whether any pod on a node keeps others away."""
+        return any(counts.held for counts in self._rules.values())
+
+    def unlearn(self, pod: Pod) -> None:
+        for rule in _rules_of(pod):
+            self._rules[rule].users -= 1
+            if not self._rules[rule].users:
+                del self._rules[rule]
+        for port in pod.ports:
+            self._ports[port].users -= 1
+            if not self._ports[port].users:
+                del self._ports[port]
+
+    def add(self, pod: Pod, row: int, sign: int) -> None:
+        """A pod sits on the node, or (sign -1) has left it."""
+        if self._rules:
+            self._count(self._rules.values(), pod, row, sign)
+        for port in pod.ports:
+            found = self._ports[port]
+            found.used = self._sized(found.used)
+            found.used[row] += sign
+
+    def forget_node(self, row: int) -> None:
+        for counts in self._rules.values():
+            if row < len(counts.holders):
+                counts.held -= int(counts.holders[row])
+                counts.chosen[row] = counts.holders[row] = 0
+        for port in self._ports.values():
+            if row < len(port.used):
+                port.used[row] = 0
+
+    def concern(self, pod: Pod) -> bool:
+        """Whether somebody on a node keeps pods like this one away."""
+        return any(counts.held and chooses(counts.rule, pod) for counts in self._rules.values())
+
+    def allowed(self, pod: Pod, able: Mask) -> Mask:
+        """Where the rules let the pod go, of the nodes that are `able` to take it otherwise."""
+        ok = np.ones(len(self._room), dtype=np.bool_)
+        for port in pod.ports:
+            ok &= ~self._taken(port)
+        for counts in self._rules.values():
+            if counts.held and chooses(counts.rule, pod):
+                ok &= self._per_domain(counts.rule.topology_key, counts.holders) == 0
+        for rule in pod.apart:
+            ok &= self._per_domain(rule.topology_key, self._rules[rule].chosen) == 0
+        for rule in pod.together:
+            ok &= self._beside(rule, pod)
+        for spread in pod.spreads:
+            ok &= self._even(spread, able)
+        return ok
+
+    def closed(self, pod: Pod, eligible: Mask, able: Mask) -> list[Closed]:
+        """Each rule that keeps the pod off some of the `able` nodes: `eligible`, and with enough resources for it."""
+        found = [Closed(f"host port {_port(port)} is taken on {{}}", self._taken(port)) for port in sorted(pod.ports)]
+        for counts in self._rules.values():
+            if counts.held and counts.rule not in pod.apart and chooses(counts.rule, pod):
+                words = f"required pod anti-affinity of pods there, per {counts.rule.topology_key}, excludes {{}}"
+                found.append(Closed(words, self._per_domain(counts.rule.topology_key, counts.holders) > 0))
+        for rule in pod.apart:
+            words = f"required pod anti-affinity to {_chosen(rule, pod)}, per {rule.topology_key}, excludes {{}}"
+            found.append(Closed(words, self._per_domain(rule.topology_key, self._rules[rule].chosen) > 0))
+        found += [Closed(self._why_not_beside(rule, pod), ~self._beside(rule, pod)) for rule in pod.together]
+        for spread in pod.spreads:
+            key = spread.neighbours.topology_key
+            words = f"topology spread over {key} with maxSkew {spread.max_skew} allows no more on {{}}"
+            if not (eligible & (self._room.label(key).codes > 0)).any():
+                words = f"topology spread needs the label {key}, which is missing on {{}}"
+            found.append(Closed(words, ~self._even(spread, eligible)))
+        return [Closed(words, nodes & able) for words, nodes in found if (nodes & able).any()]
+
+    def _taken(self, port: str) -> Mask:
+        taken: Mask = self._sized(self._ports[port].used) > 0
+        return taken
+
+    def _why_not_beside(self, rule: Neighbours, pod: Pod) -> str:
+        others, key = _chosen(rule, pod), rule.topology_key
+        if self._rules[rule].chosen.any():
+            return f"required pod affinity: no {others} in the same {key} as {{}}"
+        if chooses(rule, pod):
+            return f"required pod affinity needs the label {key}, which is missing on {{}}"
+        return f"required pod affinity: no {others} is on any node"
+
+    def _beside(self, rule: Neighbours, pod: Pod) -> Mask:
+        counts = self._rules[rule]
+        domains = self._room.label(rule.topology_key).codes
+        if not counts.chosen.any() and chooses(rule, pod):
+            return domains > 0  # the first of them may begin anywhere
+        return (self._per_domain(rule.topology_key, counts.chosen) > 0) & (domains > 0)
+
+    def _even(self, spread: Spread, able: Mask) -> Mask:
+        rule = spread.neighbours
+        domains = self._room.label(rule.topology_key).codes
+        here = self._per_domain(rule.topology_key, self._rules[rule].chosen)
+        open_to_it = able & (domains > 0)
+        if not open_to_it.any():
+            return open_to_it
+        ok: Mask = open_to_it & (here + 1 - here[open_to_it].min() <= spread.max_skew)
+        return ok
+
+    def _per_domain(self, key: str, counts: Ints) -> Ints:
+        """For each node, the sum over its domain. A node without the label is no domain."""
+        codes = self._room.label(key).codes
+        sums = np.bincount(codes, weights=self._sized(counts), minlength=1)
+        sums[0] = 0
+        return sums.astype(np.int64)[codes]
+
+    def _count(self, rules: Iterable[Counts], pod: Pod, row: int, sign: int) -> None:
+        for counts in rules:
+            counts.chosen, counts.holders = self._sized(counts.chosen), self._sized(counts.holders)
+            if chooses(counts.rule, pod):
+                counts.chosen[row] += sign
+            if counts.rule in pod.apart:
+                counts.holders[row] += sign
+                counts.held += sign
+
+    def _zeros(self) -> Ints:
+        return np.zeros(len(self._room), dtype=np.int64)
+
+    def _sized(self, counts: Ints) -> Ints:
+        more = len(self._room) - len(counts)
+        return np.pad(counts, (0, more)) if more else counts
+
+
+def has_rules(pod: Pod) -> bool:
+    return bool(pod.together or pod.apart or pod.spreads or pod.ports)
+
+
+def _rules_of(pod: Pod) -> list[Neighbours]:
+    return [*pod.together, *pod.apart, *(spread.neighbours for spread in pod.spreads)]
+
+
+def _port(port: str) -> str:
+    """`8080`, or `53/UDP`."""
+    protocol, _, number = port.partition("/")
+    return number if protocol == "TCP" else f"{number}/{protocol}"
+
+
+def _chosen(rule: Neighbours, pod: Pod) -> str:
+    """`pod with app=web`, and of which namespaces where those are others."""
+    chosen = f"pod with {rule.selector}" if rule.selector.requirements else "pod"
+    where = "" if rule.namespaces == {pod.key.namespace} else f" of namespace {' or '.join(sorted(rule.namespaces))}"
+    return f"{chosen}{where}"
+
+
+def chooses(rule: Neighbours, pod: Pod) -> bool:
+    """Whether the rule is about the pod."""
+    return pod.key.namespace in rule.namespaces and rule.selector.matches(pod.labels)

@@ -1,0 +1,121 @@
+"""Whether a search for victims could come to anything: would the gang fit if all gave way who may?
+
+A search plays victims through one by one and costs milliseconds; on a full cluster hundreds of gangs would like one and
+most would find too little. What everybody may lose in all is the same for all who ask for the same resources, so it is
+added up once in a plan, and a gang is compared with the sum. It is a bound from above: who passes may still
+fail, who does not pass would surely have failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from shoal.kube.objects import Key
+from shoal.scheduler.planner.cycle_state import Cycle, asked_at_least
+from shoal.scheduler.planner.equivalence_classes import Shape
+from shoal.scheduler.planner.gang import Members
+from shoal.scheduler.planner.preemption_candidates import (
+    Step,
+    has_weaker,
+    held,
+    is_losable,
+    steps_of_queue,
+    steps_within,
+)
+from shoal.scheduler.planner.resource_vectors import Ints, Vector
+from shoal.scheduler.planner.snapshot_types import Pod
+
+
+class Prospects:
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._freed: dict[object, Ints] = {}  # what would become free, per resource and row
+        self._is_weaker: dict[object, bool] = {}  # whether any pod could be preempted, by queue and priority
+        self._most: dict[object, int] = {}  # how many pods of a shape would fit then
+
+    def forget(self) -> None:
+        """Somebody gave way: there is less to be had, and others may have come to hold too much."""
+        self._freed.clear()
+        self._is_weaker.clear()
+        self._most.clear()
+
+    def within(self, members: Members) -> bool:
+        """Whether there would be room with everybody of the same queue gone who is weaker."""
+        shape = self._shape(members)
+        if shape is None:
+            return True
+        of = ("within", members.group.queue, members.group.priority)
+        if of not in self._freed:
+            self._freed[of] = self._sum(pod for step in steps_within(self._cycle, members) for pod in step.pods)
+        return self._could_hold(members, shape, of)
+
+    def has_weaker(self, members: Members) -> bool:
+        """Whether anything at all could be preempted for it."""
+        of = (members.group.queue, members.group.priority)
+        if of not in self._is_weaker:
+            self._is_weaker[of] = has_weaker(self._cycle, members) and bool(steps_within(self._cycle, members))
+        return self._is_weaker[of]
+
+    def beyond(self, members: Members) -> bool:
+        """Whether there would be room with everything gone that other queues hold beyond what they deserve."""
+        shape = self._shape(members)
+        if shape is None:
+            return True
+        wanted = asked_at_least(members, self._cycle.view)
+        of = ("beyond", frozenset(wanted), shape.eligible.tobytes())
+        if of not in self._freed:
+            self._freed[of] = self._sum(self._losable(shape, wanted))
+        return self._could_hold(members, shape, of)
+
+    def _shape(self, members: Members) -> Shape | None:
+        """The one shape of the gang; None where counting what is free does not tell whether it fits."""
+        if self._cycle.view.devices.are_shared or self._cycle.gangs.kind(members) is None:
+            return None
+        shapes = members.minimum().shapes
+        return shapes[0].sync() if shapes else None
+
+    def _could_hold(self, members: Members, shape: Shape, of: object) -> bool:
+        most = self._most.get((id(shape), of))
+        if most is None:
+            most = self._most[id(shape), of] = shape.fits_with(self._freed[of])
+        return most >= members.minimum().total
+
+    def _losable(self, shape: Shape, wanted: Mapping[str, int]) -> Iterable[Pod]:
+        """Each queue's victims in their order for as long as it holds too much: nobody's loss depends on another's."""
+        cycle = self._cycle
+        taken: dict[Key, Pod] = {}
+        mark = cycle.room.mark()
+        for name in list(cycle.view.accounts):
+            if not is_losable(cycle, name, wanted):
+                continue
+            for step in steps_of_queue(cycle, name):
+                if not is_losable(cycle, name, wanted):
+                    break
+                if _is_on(cycle, step, shape) and cycle.shares.may_lose(name, step.held, wanted):
+                    fresh = [pod for pod in step.pods if pod.key not in taken]
+                    taken.update((pod.key, pod) for pod in fresh)
+                    cycle.shares.charge(name, held(cycle, fresh).items(), -1)
+        cycle.room.rollback(mark)
+        return taken.values()
+
+    def _sum(self, pods: Iterable[Pod]) -> Ints:
+        room = self._cycle.room
+        rows: dict[Vector, dict[Key, int]] = {}
+        for pod in pods:
+            row = room.rows.get(pod.node)
+            if row is not None:
+                rows.setdefault(self._cycle.view.vector_of(pod), {})[pod.key] = row
+        freed = np.zeros_like(room.free)
+        for vector, found in rows.items():
+            count = np.bincount(list(found.values()), minlength=len(room))
+            for column, amount in vector.cells:
+                freed[column] += count * amount
+        return freed
+
+
+def _is_on(cycle: Cycle, step: Step, shape: Shape) -> bool:
+    """Whether any pod of the step sits where one of the shape could go."""
+    rows = cycle.room.rows
+    return any(shape.eligible[rows[pod.node]] for pod in step.pods if pod.node in rows)

@@ -1,0 +1,188 @@
+"""Keeps the Queue objects: those that everybody needs, what each holds, and whether it is open.
+
+`root` and `default` are always there. Commands open and close queues by the rules of `shoal.scheduler.planner.queue_state`, and
+are gone once obeyed; one that is refused says why in an Event. A queue that closes is closed when the
+last of its groups has gone. Where groups of one namespace only are seen, orders and what queues hold are left to
+whoever sees all; where somebody else lets groups in, so are the queues themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+from contextlib import suppress
+
+from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, Preconditions
+from shoal.cluster.clock import Clock
+from shoal.cluster.event_recorder import WARNING, Recorder
+from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
+from shoal.scheduler.api.pod_groups import COMMAND, QUEUE
+from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.planner.from_objects import CLOSED_BY_PARENT
+from shoal.scheduler.planner.gang_types import INQUEUE, UNKNOWN, Phase, Queue
+from shoal.scheduler.planner.queue_state import DEFAULT, ROOT, QueueRefused, close, reopen, state
+from shoal.scheduler.scope import Scope
+
+GATHERING_SECONDS = 1.0
+SHORT = (INQUEUE, UNKNOWN)  # phases that groups usually leave again within that time
+_ORDERS = {"OpenQueue": reopen, "CloseQueue": close}
+
+
+async def found_queues(cluster: Cluster) -> None:
+    """Those that are always there, made before anybody asks: where no queue is seen, none can be called missing."""
+    for name in (ROOT, DEFAULT):
+        await found_queue(cluster, name)
+
+
+async def found_queue(cluster: Cluster, name: str, kind: Kind = QUEUE) -> None:
+    queue = {"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": name}, "spec": {}}
+    try:
+        await cluster.create(kind, queue)
+    except ApiError as refused:
+        if refused.reason != "AlreadyExists":
+            raise
+
+
+class QueueKeeper:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queues: Reflector,
+        orders: Reflector,
+        *,
+        feed: Feed,
+        scope: Scope,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._cluster = cluster
+        self._queues = queues
+        self._orders = orders
+        self._feed = feed
+        self._scope = scope
+        self._recorder = recorder
+        self._work = KeyedWork("queues", self._keep, clock=clock, gathering_seconds=GATHERING_SECONDS)
+        self._obeying = KeyedWork("orders to queues", self._obey, clock=clock)
+
+    def begin(self) -> None:
+        if not self._scope.all_groups:
+            return
+        for name in (ROOT, DEFAULT):
+            self._work.add(Key("", name))
+
+    def order_changed(self, change: Change) -> None:
+        is_for_queue = change.new is not None and (change.new.get("target") or {}).get("kind") == QUEUE.kind
+        if is_for_queue and self._scope.keeps_queues:
+            self._obeying.add(change.key)
+
+    def queue_changed(self, change: Change) -> None:
+        if not self._scope.all_groups:
+            return
+        if change.new is None and change.key.name in (ROOT, DEFAULT):
+            self._work.add(change.key)  # whoever deletes one of them shuts every group out that names no other
+        elif change.new is not None:
+            self._work.add_soon(change.key)
+
+    def touch(self, name: str, phase: Phase | None = None) -> None:
+        """What it holds may have changed, or one of its groups has this phase now. A short phase that its status does
+        not count yet is written at once: gathered with the phase after it, it would never be in the status."""
+        if not self._scope.keeps_queues:
+            return
+        key = Key("", name)
+        if phase in SHORT and not at_path(self._queues.objects.get(key) or {}, "status", phase.lower()):
+            self._work.add(key)
+        else:
+            self._work.add_soon(key)
+
+    async def close(self) -> None:
+        await self._work.close()
+        await self._obeying.close()
+
+    # Status
+
+    async def _keep(self, key: Key) -> None:
+        stored = self._queues.objects.get(key)
+        if stored is None:
+            if key.name in (ROOT, DEFAULT):
+                await found_queue(self._cluster, key.name, self._scope.queue_kind)
+            return
+        queue = self._feed.view.queues.get(key.name)
+        if queue is None or not self._scope.keeps_queues:
+            return
+        wanted = self._status(queue)
+        before = stored.get("status") or {}
+        changes = {name: value for name, value in wanted.items() if (before.get(name) or None) != (value or None)}
+        if not changes:
+            return
+        if held := before.get("allocated"):  # a merge keeps what it is not told to drop
+            gone = {name: None for name in held if name not in wanted["allocated"]}
+            changes["allocated"] = {**gone, **wanted["allocated"]}
+        await self._patch_status(key.name, changes)
+
+    def _status(self, queue: Queue) -> Obj:
+        account = self._feed.view.accounts.get(queue.name)
+        groups = [members for members in account.groups.values() if not members.lone] if account else []
+        counts = Counter(members.group.phase.lower() for members in groups if members.known)
+        allocated = {name: amount for name, amount in (account.allocated if account else {}).items() if amount}
+        words = ("pending", "inqueue", "running", "unknown", "completed")
+        return {
+            "state": state(queue, len(groups)),
+            **{word: counts[word] for word in words},
+            "allocated": {name: _quantity(amount) for name, amount in sorted(allocated.items())},
+        }
+
+    async def _patch_status(self, name: str, status: Obj) -> None:
+        await self._unless_gone(
+            self._cluster.patch(self._scope.queue_kind, name, patch={"status": status}, subresource="status")
+        )
+
+    # Orders
+
+    async def _obey(self, key: Key) -> None:
+        order = self._orders.objects.get(key)
+        if order is None:
+            return
+        action, name = str(order.get("action")), str((order.get("target") or {}).get("name"))
+        try:
+            if action not in _ORDERS:
+                known = " and ".join(_ORDERS)
+                raise QueueRefused(f"queue {name} was ordered to {action}, which no queue obeys; orders are {known}")
+            for queue in _ORDERS[action](self._feed.view.queues, name):
+                await self._set(queue)
+        except QueueRefused as refused:
+            await self._refuse(order, name, str(refused))
+        exactly = DeleteOptions(preconditions=Preconditions(uid=uid_of(order)))
+        await self._unless_gone(self._cluster.delete(COMMAND, name_of(order), namespace_of(order), exactly))
+
+    async def _set(self, queue: Queue) -> None:
+        stored = self._queues.objects.get(Key("", queue.name), {})
+        marked = annotations_of(stored).get(CLOSED_BY_PARENT) == "true"
+        if marked != queue.closed_by_parent:
+            note = {CLOSED_BY_PARENT: "true" if queue.closed_by_parent else None}
+            patch = {"metadata": {"annotations": note}}
+            await self._unless_gone(self._cluster.patch(self._scope.queue_kind, queue.name, patch=patch))
+        account = self._feed.view.accounts.get(queue.name)
+        groups = sum(not members.lone for members in account.groups.values()) if account else 0
+        await self._patch_status(queue.name, {"state": state(queue, groups)})
+        self._feed.queue_was_set(queue)
+
+    async def _refuse(self, order: Obj, name: str, why: str) -> None:
+        """About the queue; where there is none of that name, about the order, though it will be gone."""
+        regarding = self._queues.objects.get(Key("", name), order)
+        with suppress(ApiError, OutcomeUnknown):
+            await self._recorder.record(regarding, WARNING, "OrderRefused", why)
+
+    async def _unless_gone(self, request: Awaitable[Obj]) -> None:
+        try:
+            await request
+        except ApiError as refused:
+            if refused.code not in (404, 409):
+                raise
+
+
+def _quantity(milli: int) -> str:
+    return f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"

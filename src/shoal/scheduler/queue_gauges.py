@@ -1,0 +1,135 @@
+"""What each queue holds, asks for and may have, as gauges: worked out when somebody reads the metrics.
+
+A plan makes such accounts for itself; making them once more for a page that is read every few seconds costs less than
+keeping gauges up to date would. Amounts are thousandths of a processor, bytes, and thousandths of anything else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from shoal.scheduler.planner.fair_share import Shares, Standing
+from shoal.scheduler.planner.gang_types import INQUEUE
+
+if TYPE_CHECKING:
+    from shoal.scheduler.planner.cache import ClusterView
+    from shoal.scheduler.planner.gang import Members
+
+PHASES = ("pending", "inqueue", "running", "unknown", "completed")
+AMOUNTS = {
+    "allocated": "that a queue's pods hold",
+    "request": "that a queue's pods hold or ask for",
+    "deserved": "that a queue deserves",
+    "inqueue": "that groups let into a queue will ask for",
+    "capacity": "that a queue is allowed by its own word",
+    "real_capacity": "that a queue may hold in this cluster, its siblings' guarantees left to them",
+}
+_UNITS = {"milli_cpu": "Thousandths of processors", "memory_bytes": "Memory"}
+_COMMON = ("cpu", "memory", "pods")
+
+
+def queue_figures(view: ClusterView) -> Iterator[Metric]:
+    shares = Shares(view)
+    promised = _promised(view, shares)
+    scalars = sorted(name for name in shares.total if name not in _COMMON)
+    for what, words in AMOUNTS.items():
+        found = {name: _amounts(standing, promised, what) for name, standing in sorted(shares.standings.items())}
+        yield from _families(what, words, found, scalars)
+    yield from _shares(view, shares)
+    yield from _phases(view)
+
+
+def _amounts(standing: Standing, promised: Mapping[str, Counter[str]], what: str) -> Mapping[str, float]:
+    match what:
+        case "allocated":
+            return standing.allocated
+        case "request":
+            return Counter(standing.allocated) + Counter(standing.asked)
+        case "deserved":
+            return standing.deserved
+        case "inqueue":
+            return promised[standing.queue.name]
+        case "capacity":
+            return standing.queue.capability
+    return standing.ceiling
+
+
+def _families(
+    what: str, words: str, found: Mapping[str, Mapping[str, float]], scalars: list[str]
+) -> Iterator[GaugeMetricFamily]:
+    """Of a limit only what is limited is shown; of everything else also that there is none of it."""
+    is_limit = what.endswith("capacity")
+    for unit, resource, divisor in (("milli_cpu", "cpu", 1), ("memory_bytes", "memory", 1000)):
+        family = GaugeMetricFamily(
+            f"volcano_queue_{what}_{unit}", f"{_UNITS[unit]} {words}.", labels=["queue_name"]
+        )  # fmt: skip
+        for queue, amounts in found.items():
+            if resource in amounts or not is_limit:
+                family.add_metric([queue], amounts.get(resource, 0) / divisor)
+        yield family
+    family = GaugeMetricFamily(
+        f"volcano_queue_{what}_scalar_resources", f"Other resources {words}, in thousandths.",
+        labels=["queue_name", "resource"],
+    )  # fmt: skip
+    for queue, amounts in found.items():
+        named = [name for name in amounts if name not in _COMMON and name not in scalars]
+        for resource in (*scalars, *sorted(named)):
+            if resource in amounts or not is_limit:
+                family.add_metric([queue, resource], amounts.get(resource, 0))
+    yield family
+
+
+def _shares(view: ClusterView, shares: Shares) -> Iterator[GaugeMetricFamily]:
+    weight = GaugeMetricFamily("volcano_queue_weight", "A queue's weight.", labels=["queue_name"])
+    share = GaugeMetricFamily(
+        "volcano_queue_share", "What a queue holds of what it deserves; 1: all of it.", labels=["queue_name"]
+    )
+    overused = GaugeMetricFamily(
+        "volcano_queue_overused", "Whether a queue holds all it deserves, 1 or 0.", labels=["queue_name"]
+    )
+    largest = GaugeMetricFamily(
+        "volcano_job_share", "The largest share of the cluster that one group of a queue holds.", labels=["queue_name"]
+    )
+    for name, standing in sorted(shares.standings.items()):
+        weight.add_metric([name], standing.queue.weight)
+        share.add_metric([name], shares.share(name))
+        overused.add_metric([name], float(shares.is_overused(name)))
+        largest.add_metric([name], max((shares.dominant(gang.allocated) for gang in _gangs(view, name)), default=0.0))
+    yield from (weight, share, overused, largest)
+
+
+def _phases(view: ClusterView) -> Iterator[GaugeMetricFamily]:
+    families = {
+        phase: GaugeMetricFamily(
+            f"volcano_queue_pod_group_{phase}_count", f"Groups of a queue that are {phase}.", labels=["queue_name"]
+        )
+        for phase in PHASES
+    }
+    for name in sorted(view.queues):
+        counts = Counter(members.group.phase.lower() for members in _gangs(view, name) if members.known)
+        for phase, family in families.items():
+            family.add_metric([name], counts[phase])
+    yield from families.values()
+
+
+def _gangs(view: ClusterView, queue: str) -> Iterator[Members]:
+    account = view.accounts.get(queue)
+    return (members for members in (account.groups.values() if account else ()) if not members.lone)
+
+
+def _promised(view: ClusterView, shares: Shares) -> dict[str, Counter[str]]:
+    """What groups that were let in will ask for beyond what they hold, in their queue and those above it."""
+    found: dict[str, Counter[str]] = {name: Counter() for name in shares.standings}
+    for members in view.unsettled.values():
+        group = members.group
+        if members.lone or group.phase is not INQUEUE or group.queue not in found:
+            continue
+        least = group.min_resources or {}
+        still = {name: max(amount - members.allocated.get(name, 0), 0) for name, amount in least.items()}
+        for above in shares.standings[group.queue].line:
+            found[above.queue.name].update(still)
+    return found

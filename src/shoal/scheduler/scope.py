@@ -1,0 +1,38 @@
+"""What one scheduler answers for: whose pods it places, whose groups it lets in, and where it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Key, Obj, namespace_of
+from shoal.scheduler.api.implicit_pod_groups import group_name_of, lacks_group
+from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    schedulers: frozenset[str] | None = None  # names that pods ask for; None: whatever they ask for
+    namespace: str | None = None  # of pods and groups; None: all
+    gangs: bool = True  # whether the cluster knows PodGroups and Queues
+    hypernodes: bool = False  # and HyperNodes
+    implicit_groups: bool = False  # whether pods of Volcano's scheduler that name no group get one
+    all_groups: bool = True  # or only those that a pod of ours names: somebody else lets the others in
+    group_kind: Kind = POD_GROUP  # as this cluster serves it
+    queue_kind: Kind = QUEUE
+
+    def places(self, pod: Obj) -> bool:
+        if self.namespace is not None and namespace_of(pod) != self.namespace:
+            return False
+        return self.schedulers is None or pod["spec"].get("schedulerName") in self.schedulers
+
+    def implicit_group(self, pod: Obj) -> Key | None:
+        """The group of a pod that names none, whether that group exists already or not."""
+        if not (self.implicit_groups and lacks_group(pod) and self.places(pod)):
+            return None
+        return Key(namespace_of(pod), group_name_of(pod))
+
+    @property
+    def keeps_queues(self) -> bool:
+        """Whoever sees all groups says what queues hold, and obeys orders to them."""
+        return self.all_groups and self.namespace is None

@@ -1,0 +1,370 @@
+"""What waiting pods and groups are told: conditions, phases, Events. Written when it has changed, and only then.
+
+A new reason is told at once, another sentence for the same reason within a moment: figures move with every pod that
+comes and goes, and each sentence is a write. What groups count (running, succeeded, failed) gathers in the same way.
+One Event per sentence, about whom the sentence is: the group of a gang, or the pod that belongs to none. Pods of gangs
+carry the sentence too, and an autoscaler finds only those Unschedulable that more nodes would help. People look at pods
+first, so one pod of each gang has the Event as well; all of them would be thousands that say the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
+from shoal.cluster.clock import Clock
+from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
+from shoal.cluster.informer import Change, Reflector
+from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.kube.conditions import POD_TOO_LARGE, TOO_LARGE, condition_of, is_true, with_condition
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import POD
+from shoal.kube.objects import Key, Obj, key_of, uid_of
+from shoal.kube.times import rfc3339
+from shoal.scheduler.dispatcher import Request
+from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.planner.gang_types import Phase
+from shoal.scheduler.planner.plan_types import Verdict, Wait
+from shoal.scheduler.planner.snapshot_types import State
+from shoal.scheduler.scope import Scope
+
+POD_SECONDS = 5.0  # another sentence for the same reason waits so long for the next
+GROUP_SECONDS = 1.0
+AT_ONCE = 16
+QUOTA = ("quota", "order", "queue")  # not the cluster's fault: nobody needs to worry
+OTHERWISE = "it waits for something else by now"
+
+
+class PodWords:
+    """The condition PodScheduled of pods that wait, and an Event about one of each gang."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pods: Reflector,
+        *,
+        feed: Feed,
+        recorder: Recorder,
+        clock: Clock,
+        at_once: asyncio.Semaphore,
+    ) -> None:
+        self._cluster = cluster
+        self._pods = pods
+        self._feed = feed
+        self._recorder = recorder
+        self._clock = clock
+        self._at_once = at_once
+        self._waits: dict[Key, Wait] = {}
+        self._speakers: dict[Key, Key | None] = {}  # pods whose sentences are Events too, and the gangs they speak for
+        self._voices: dict[Key, Key] = {}  # the same by gang
+        self._owing: set[Key] = set()  # pods that took over and have not spoken yet
+        self._work = KeyedWork("waiting pods", self._tell, clock=clock, gathering_seconds=POD_SECONDS)
+
+    def tell(self, waits: Sequence[Wait]) -> None:
+        """Of a gang, all pods that are to hear the sentence."""
+        self._choose_speakers(waits)
+        for wait in map(self._in_full, waits) if self._feed.unreadable else waits:
+            before = self._waits.get(wait.pod)
+            self._waits[wait.pod] = wait
+            if before is None or _headline(before) != _headline(wait):
+                self._work.add(wait.pod)
+            elif before.sentence != wait.sentence:
+                self._work.add_soon(wait.pod)
+
+    def forget(self, key: Key) -> None:
+        """It has its place, or has gone."""
+        self._waits.pop(key, None)
+        self._owing.discard(key)
+        gang = self._speakers.pop(key, None)
+        if gang is not None:
+            del self._voices[gang]
+            self._choose_heir(gang)
+
+    async def close(self) -> None:
+        await self._work.close()
+
+    def _in_full(self, wait: Wait) -> Wait:
+        """Where a group cannot be read, the planner knows of none; its pods are told what the group is."""
+        pod = self._feed.view.pods.get(wait.pod)
+        why = self._feed.unreadable.get(pod.group) if pod is not None and pod.group is not None else None
+        return wait if why is None else replace(wait, sentence=why)
+
+    def _choose_speakers(self, waits: Sequence[Wait]) -> None:
+        """The first by name of a gang that nobody speaks for yet; whoever comes later does not take over."""
+        first: dict[Key, Key] = {}  # of each gang
+        for wait in waits:
+            pod = self._feed.view.pods.get(wait.pod)
+            if pod is None:
+                continue
+            if pod.group is None:
+                self._speakers[pod.key] = None
+            elif pod.group not in self._voices:
+                first[pod.group] = min(first.get(pod.group, pod.key), pod.key)
+        for gang, key in first.items():
+            self._voices[gang], self._speakers[key] = key, gang
+
+    def _choose_heir(self, gang: Key) -> None:
+        """Whoever spoke for the gang waits no longer; where others go with it, nobody is left to speak in a moment."""
+        members = self._feed.view.groups.get(gang)
+        left = [key for key in members.waiting if key in self._waits] if members is not None else []
+        if left:
+            heir = min(left)
+            self._voices[gang], self._speakers[heir] = heir, gang
+            self._owing.add(heir)
+            self._work.add_soon(heir)
+
+    async def _tell(self, key: Key) -> None:
+        wait, pod = self._waits.get(key), self._pods.objects.get(key)
+        if wait is None or pod is None or uid_of(pod) != wait.uid or pod["spec"].get("nodeName"):
+            return
+        known = condition_of(pod, "PodScheduled") or {}
+        is_known = (known.get("status"), known.get("reason"), known.get("message")) == (
+            "False", wait.reason, wait.sentence,
+        )  # fmt: skip
+        if not is_known or is_true(pod, POD_TOO_LARGE) != wait.too_large:
+            if not await self._write(key, pod, wait, known):
+                return  # gone, or another pod by now
+        elif key not in self._owing:
+            return
+        self._owing.discard(key)
+        if key in self._speakers:
+            with suppress(ApiError, OutcomeUnknown):
+                await self._recorder.record(pod, WARNING, "FailedScheduling", wait.sentence)
+
+    async def _write(self, key: Key, pod: Obj, wait: Wait, known: Obj) -> bool:
+        """Whether it is still there to be told."""
+        moved = known.get("lastTransitionTime") if known.get("status") == "False" else None
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": wait.reason,
+            "message": wait.sentence,
+            "lastTransitionTime": moved or rfc3339(self._clock.now()),
+        }
+        status: Obj = {"conditions": [condition, *self._size(pod, wait)]}
+        if node := self._nominated(key):
+            status["nominatedNodeName"] = node
+        patch = {"metadata": {"uid": wait.uid}, "status": status}
+        try:
+            async with self._at_once:
+                await self._cluster.patch(
+                    POD, key.name, key.namespace, patch=patch, patch_type=PatchType.STRATEGIC, subresource="status"
+                )
+        except ApiError as refused:
+            if refused.code in (404, 409):
+                return False
+            raise
+        return True
+
+    def _size(self, pod: Obj, wait: Wait) -> list[Obj]:
+        """Whether it is too large for all nodes; nothing of one of which that was never said."""
+        known, now = condition_of(pod, POD_TOO_LARGE), rfc3339(self._clock.now())
+        before = [known] if known is not None else []
+        if wait.too_large:
+            why = wait.sentence.removeprefix("waiting: ")
+            return with_condition(before, POD_TOO_LARGE, True, now=now, reason=TOO_LARGE, message=why)
+        if known is None:
+            return []
+        return with_condition(before, POD_TOO_LARGE, "Unknown", now=now, reason="WaitsOtherwise", message=OTHERWISE)
+
+    def _nominated(self, key: Key) -> str:
+        pod = self._feed.view.pods.get(key)
+        return self._feed.view.members_of(pod).nominated.get(key, "") if pod is not None else ""
+
+
+def _headline(wait: Wait) -> tuple[str, str, bool]:
+    """What is told at once where it has changed."""
+    return wait.uid, wait.reason, wait.too_large
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a group was last decided to be."""
+
+    uid: str
+    phase: Phase
+    reason: str
+    sentence: str
+    blocked: str
+    too_large: bool
+    cycle: int = field(compare=False)  # in which that was decided first
+
+
+class GroupWords:
+    """The status of PodGroups."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        groups: Reflector,
+        *,
+        feed: Feed,
+        scope: Scope,
+        recorder: Recorder,
+        clock: Clock,
+        at_once: asyncio.Semaphore,
+        say: Callable[[Request], None],
+    ) -> None:
+        """`say`: sends what only tells of a success, when nobody waits for more."""
+        self._cluster = cluster
+        self._groups = groups
+        self._feed = feed
+        self._scope = scope
+        self._recorder = recorder
+        self._clock = clock
+        self._at_once = at_once
+        self._say = say
+        self._told: dict[Key, Told] = {}
+        self._heard: dict[Key, int] = {}  # how many pods of each waited when they were told
+        self._refused: set[Key] = set()  # written on a version that was no longer the last
+        self._unknown: dict[Key, str] = {}  # groups that we ourselves called Unknown, and their uids
+        self._work = KeyedWork("pod groups", self._write, clock=clock, gathering_seconds=GROUP_SECONDS)
+
+    def causes(self) -> Counter[str]:
+        """What groups wait for, of those that still do: whoever somebody else placed is told no other verdict."""
+        still = self._feed.view.unsettled
+        return Counter(told.blocked for key, told in self._told.items() if told.blocked and key in still)
+
+    def decide(self, verdicts: Iterable[Verdict], cycle: int) -> list[Verdict]:
+        """What a plan says of groups; those whose pods have something new to hear."""
+        return [v for v in verdicts if self._feed.is_ours(v.group) and self._is_news(v, cycle)]
+
+    def _is_news(self, verdict: Verdict, cycle: int) -> bool:
+        key, members = verdict.group, self._feed.view.groups[verdict.group]
+        before = self._told.get(key)
+        fresh = Told(
+            members.group.uid,
+            verdict.phase,
+            verdict.reason,
+            verdict.sentence,
+            verdict.blocked,
+            verdict.too_large,
+            cycle,
+        )
+        heard, self._heard[key] = self._heard.get(key, 0), len(members.waiting)
+        if before == fresh:
+            return heard < len(members.waiting)
+        self._told[key] = fresh
+        same_phase = before is None or before.phase is fresh.phase
+        # Pods of a gang are made one after the other: that some are missing is worth saying if it lasts.
+        fleeting = fresh.blocked == "pods" and same_phase
+        repeats = before is not None and same_phase and (before.uid, before.reason) == (fresh.uid, fresh.reason)
+        (self._work.add_soon if fleeting or repeats else self._work.add)(key)
+        return True
+
+    def pods_changed(self, key: Key) -> None:
+        """Whether that is worth a write is seen in a moment."""
+        if key in self._told or key in self._feed.unreadable:
+            self._work.add_soon(key)
+
+    def started(self, key: Key) -> None:
+        self._work.add(key)
+
+    def group_changed(self, change: Change) -> None:
+        key = change.key
+        if change.new is None or key in self._refused or key in self._feed.unreadable:
+            self._refused.discard(key)
+            self._work.add(key)
+        elif key in self._told:
+            self._work.add_soon(key)
+
+    async def close(self) -> None:
+        await self._work.close()
+
+    async def _write(self, key: Key) -> None:
+        group = self._groups.objects.get(key)
+        if group is None:
+            self._told.pop(key, None)
+            self._heard.pop(key, None)
+            self._unknown.pop(key, None)
+            return
+        wanted = self._wanted(key, group)
+        if wanted is None:
+            return
+        status, told = wanted
+        before = group.get("status") or {}
+        if all(before.get(name) == value or (not value and not before.get(name)) for name, value in status.items()):
+            return
+        # Only on the version that was looked at; where it has changed, the change brings the next look.
+        seen = {"uid": uid_of(group), "resourceVersion": group["metadata"]["resourceVersion"]}
+        patch = {"metadata": seen, "status": status}
+        kind = self._scope.group_kind
+        below = "status" if "status" in kind.subresources else ""
+        try:
+            async with self._at_once:
+                await self._cluster.patch(kind, key.name, key.namespace, patch=patch, subresource=below)
+        except ApiError as refused:
+            if refused.code == 409:
+                self._refused.add(key)
+            if refused.code in (404, 409):
+                return
+            raise
+        if status["conditions"] != (before.get("conditions") or []):
+            await self._announce(group, told)
+
+    def _wanted(self, key: Key, group: Obj) -> tuple[Obj, Told] | None:
+        """The status as it should be; None where nothing was decided of this group yet."""
+        before = group.get("status") or {}
+        if (why := self._feed.unreadable.get(key)) is not None:
+            told = Told(uid_of(group), Phase.PENDING, "Invalid", why, "pods", too_large=False, cycle=0)
+            return {"phase": "Pending", "conditions": self._conditions(before, told)}, told
+        found, members = self._told.get(key), self._feed.view.groups.get(key)
+        if found is None or found.uid != uid_of(group) or members is None or not members.known:
+            return None
+        if self._feed.is_starting(key):
+            return None  # Running is said when its pods are bound, so that another life of ours knows what it finds
+        phase: str = found.phase
+        if before.get("phase") == Phase.UNKNOWN and self._unknown.get(key) != found.uid and phase == Phase.RUNNING:
+            phase = Phase.UNKNOWN  # somebody else's verdict, which the job's policies are about to answer
+        elif phase == Phase.UNKNOWN:
+            self._unknown[key] = found.uid
+        counts = {
+            "running": sum(pod.state is State.RUNNING for pod in members.sitting.values()),
+            "succeeded": members.succeeded,
+            "failed": len(members.finished) - members.succeeded,
+        }
+        return {"phase": str(phase), "conditions": self._conditions(before, found), **counts}, found
+
+    def _conditions(self, before: Obj, told: Told) -> list[Obj]:
+        """One at most: why it waits, or that it has its places."""
+        if told.blocked and told.reason != "Scheduled":
+            claim = "Unschedulable"
+        elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
+            claim = "Scheduled"
+        else:
+            return []
+        message = told.sentence.removeprefix("waiting: ")  # which is what the type says already
+        known: Obj = next((each for each in before.get("conditions") or () if each.get("type") == claim), {})
+        if (known.get("reason"), known.get("message")) == (told.reason, message):
+            return [known]
+        return [
+            {
+                "type": claim,
+                "status": "True",
+                "transitionID": f"{told.cycle}",
+                "reason": told.reason,
+                "message": message,
+                "lastTransitionTime": known.get("lastTransitionTime") or rfc3339(self._clock.now()),
+            }
+        ]
+
+    async def _announce(self, group: Obj, told: Told) -> None:
+        if told.blocked and told.reason != "Scheduled":
+            severity = NORMAL if told.blocked in QUOTA else WARNING
+            await self._record(group, severity, "Unschedulable", told.sentence)
+        elif told.phase in (Phase.RUNNING, Phase.COMPLETED):
+            self._say(partial(self._tell_success, group, told, self._clock.now()))
+
+    async def _tell_success(self, group: Obj, told: Told, at: datetime) -> None:
+        if self._told.get(key_of(group)) == told:  # else there is other news of it by now
+            await self._record(group, NORMAL, "Scheduled", told.sentence, at)
+
+    async def _record(self, group: Obj, severity: str, word: str, sentence: str, at: datetime | None = None) -> None:
+        with suppress(ApiError, OutcomeUnknown):
+            await self._recorder.record(group, severity, word, sentence, at=at)

@@ -1,0 +1,295 @@
+"""Volumes that are chosen or made when the pods of a gang have their nodes: first its claims are bound, then its pods.
+
+`choose` looks a plan through before it is carried out. Where two pods would need the same volume their gang is left out
+of the plan; what was chosen for it stays chosen meanwhile, so that the next plan, made at once, looks elsewhere. Each
+such turn settles one claim more, so there are only so many. `begin` writes what was chosen: the claim into the volume,
+or the node into the claim for whoever makes volumes. The gang's pods are bound when watches have shown every claim
+bound; where that comes to nothing they wait again as before, and no claim stays tied to the node that was chosen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+
+from shoal.cluster.client import Cluster, OutcomeUnknown
+from shoal.cluster.informer import Change, Reflector
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
+from shoal.kube.volume_matching import BY_CONTROLLER, SELECTED_NODE, reference_to
+from shoal.logs import Logger
+from shoal.scheduler.dispatcher import Crew
+from shoal.scheduler.event_handlers import Feed
+from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
+from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.timers import Timers
+from shoal.scheduler.volume_claims import Choice
+
+log = Logger(__name__)
+
+PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 300.0
+CONFLICT = 409  # somebody changed it meanwhile, as a watch will show: another look soon is worth it
+LONGEST_SECONDS = 600.0  # for making a volume; then the pods wait again, and may go elsewhere
+
+
+@dataclass(eq=False, slots=True)
+class Bundle:
+    """The pods of one gang that are bound together, and the claims that have to be bound before."""
+
+    binds: list[Bind]
+    choices: list[Choice]
+    unbound: set[Key] = field(default_factory=set)  # those of the claims that no watch has shown bound
+    is_over: bool = False
+
+    @property
+    def asks_for_making(self) -> bool:
+        """Whether a claim names its node by now, and has to be untied where this comes to nothing."""
+        return any(choice.volume is None for choice in self.choices)
+
+
+class Fastener:
+    def __init__(
+        self,
+        cluster: Cluster,
+        feed: Feed,
+        pods: Reflector,
+        crew: Crew,
+        timers: Timers,
+        *,
+        bind: Callable[[Bind], None],
+        tell: Callable[[Sequence[Wait]], None],
+    ) -> None:
+        self._cluster = cluster
+        self._feed = feed
+        self._pods = pods
+        self._crew = crew
+        self._timers = timers
+        self._bind = bind
+        self._tell = tell
+        self._bundles: dict[Key, list[Bundle]] = {}  # by claim
+        self._failures: Counter[Key] = Counter()  # of claims, one after the other
+        self._pinned: dict[Key, set[Key]] = {}  # gangs that were left out, and the claims something was chosen for
+
+    # Looking a plan through
+
+    def choose(self, made: Plan) -> tuple[Plan, list[Bundle]]:
+        """The plan without gangs for which too few volumes are left, and those whose claims are to be bound first."""
+        claims, bundles, out = self._feed.claims, [], set()
+        if not claims.late and not self._pinned:
+            return made, []
+        for gang, found in groupby(made.binds, key=self._gang):
+            binds = list(found)
+            if not any(bind.pod in claims.late for bind in binds):
+                continue
+            choices = self._choices(binds)
+            if choices is None:
+                out.add(gang)
+                self._pin(gang, binds)
+            else:
+                bundles.append(Bundle(binds, choices))
+        self._unpin(out, bundles)
+        if out:
+            kept = tuple(bind for bind in made.binds if self._gang(bind) not in out)
+            made = replace(made, binds=kept, groups=tuple(v for v in made.groups if v.group not in out))
+        return made, bundles
+
+    def _gang(self, bind: Bind) -> Key:
+        view = self._feed.view
+        return view.members_of(view.pods[bind.pod]).key
+
+    def _choices(self, binds: list[Bind]) -> list[Choice] | None:
+        found: dict[Key, Choice] = {}
+        for bind in binds:
+            choices = self._feed.claims.choose(bind.pod, self._node(bind))
+            if choices is None:
+                return None
+            for choice in choices:
+                found.setdefault(choice.claim, choice)  # pods may share one
+        return list(found.values())
+
+    def _node(self, bind: Bind) -> Node:
+        room = self._feed.view.room
+        node = room.nodes[room.rows[bind.node]]
+        assert node is not None, "a placed pod has a node"
+        return node
+
+    def _pin(self, gang: Key, binds: list[Bind]) -> None:
+        claims = self._feed.claims
+        self._pinned.setdefault(gang, set()).update(claim for bind in binds for claim in claims.of_pod(bind.pod))
+        self._look_again(bind.pod for bind in binds)
+
+    def _unpin(self, out: set[Key], bundles: list[Bundle]) -> None:
+        """What was chosen for a gang that has a place by now is carried out. One that found none begins anew when
+        something happens, and not before: it would only come to the same."""
+        used = {choice.claim for bundle in bundles for choice in bundle.choices}
+        for gang in self._pinned.keys() - out:
+            self._feed.claims.end(self._pinned.pop(gang) - used)
+            members = self._feed.view.groups.get(gang)
+            if members is not None:
+                self._look_again(list(members.waiting), quietly=True)
+
+    def _look_again(self, pods: Iterable[Key], *, quietly: bool = False) -> None:
+        for pod in pods:
+            if (seen := self._pods.objects.get(pod)) is not None:
+                self._feed.look_again(seen, quietly=quietly)
+
+    # Carrying it out
+
+    def begin(self, bundles: Iterable[Bundle]) -> set[Key]:
+        """The pods that are bound later."""
+        held: set[Key] = set()
+        for bundle in bundles:
+            held.update(bind.pod for bind in bundle.binds)
+            self._feed.claims.begin(bundle.choices)
+            bundle.unbound.update(choice.claim for choice in bundle.choices)
+            for choice in bundle.choices:
+                self._bundles.setdefault(choice.claim, []).append(bundle)
+            self._tell(self._words(bundle))
+            for choice in bundle.choices:
+                self._crew.ask(partial(self._write, bundle, choice))
+            self._timers.call_later(LONGEST_SECONDS, partial(self._give_up, bundle, "it took too long"))
+        return held
+
+    def _words(self, bundle: Bundle) -> list[Wait]:
+        names = ", ".join(choice.claim.name for choice in bundle.choices)
+        sentence = f"waiting: it has its node, and the volume of {names} is being prepared"
+        return [Wait(bind.pod, bind.uid, sentence, "Queued") for bind in bundle.binds]
+
+    async def _write(self, bundle: Bundle, choice: Choice) -> None:
+        if bundle.is_over:
+            return
+        try:
+            await (self._take(choice) if choice.volume is not None else self._have_made(choice))
+        except (ApiError, OutcomeUnknown, OSError) as failed:
+            log.info("a claim got no volume", claim=str(choice.claim), error=str(failed))
+            if isinstance(failed, ApiError) and failed.code == CONFLICT and not bundle.asks_for_making:
+                self._timers.call_later(PAUSE_SECONDS, partial(self._fail, bundle, str(failed)))
+            else:
+                self._give_up(bundle, str(failed))
+
+    async def _take(self, choice: Choice) -> None:
+        """The claim is written into the volume; whoever keeps claims and volumes together does the rest."""
+        volume, claim = choice.volume, self._feed.claims.get(choice.claim)
+        if volume is None or claim is None or uid_of(claim) != choice.uid:
+            raise OutcomeUnknown(f"the claim {choice.claim} has gone")
+        if (volume["spec"].get("claimRef") or {}).get("uid") == choice.uid:
+            return
+        seen = {"uid": uid_of(volume), "resourceVersion": volume["metadata"]["resourceVersion"]}
+        patch = {
+            "metadata": {**seen, "annotations": {BY_CONTROLLER: "yes"}},
+            "spec": {"claimRef": reference_to(claim)},
+        }
+        await self._cluster.patch(PERSISTENT_VOLUME, name_of(volume), patch=patch)
+
+    async def _have_made(self, choice: Choice) -> None:
+        patch = {"metadata": {"uid": choice.uid, "annotations": {SELECTED_NODE: choice.node}}}
+        await self._cluster.patch(PERSISTENT_VOLUME_CLAIM, choice.claim.name, choice.claim.namespace, patch=patch)
+
+    # What becomes of it
+
+    def changed(self, change: Change) -> None:
+        """A claim or a volume; what is said of it is known to the claims already."""
+        if change.kind == PERSISTENT_VOLUME_CLAIM:
+            for bundle in list(self._bundles.get(change.key, ())):
+                if change.new is None or _is_given_back(change):
+                    self._give_up(bundle, "whoever makes volumes made none for the node that was chosen")
+                else:
+                    self._look(bundle, change.key)
+            self._untie(change.key)
+            if change.new is None:
+                del self._failures[change.key]
+        elif change.kind == PERSISTENT_VOLUME:
+            for claim in self._feed.claims.bound_to(change.key.name):
+                for bundle in list(self._bundles.get(claim, ())):
+                    self._look(bundle, claim)
+
+    def node_changed(self, change: Change) -> None:
+        """One that came or went; the view has it already."""
+        if change.old is not None and change.new is not None:
+            return
+        name = change.key.name
+        if change.new is None:
+            for bundle in [each for bundles in self._bundles.values() for each in bundles]:
+                if any(bind.node == name for bind in bundle.binds):
+                    self._give_up(bundle, f"the node {name} that was chosen has gone")
+        self._look_again(self._feed.claims.tied_to(name))
+
+    def _look(self, bundle: Bundle, claim: Key) -> None:
+        is_bound = self._feed.claims.is_bound
+        if bundle.is_over or not is_bound(claim):
+            return
+        bundle.unbound.discard(claim)
+        if not bundle.unbound and all(is_bound(choice.claim) for choice in bundle.choices):
+            self._fasten(bundle)
+
+    def _fasten(self, bundle: Bundle) -> None:
+        rows = self._feed.view.room.rows
+        reached = all(
+            bind.node in rows and self._feed.claims.reaches(bind.pod, self._node(bind)) for bind in bundle.binds
+        )
+        if not reached:
+            self._fail(bundle, "a volume was made where one of the pods cannot reach it")
+            return
+        self._end(bundle)
+        for choice in bundle.choices:
+            del self._failures[choice.claim]
+        for bind in bundle.binds:
+            self._bind(bind)
+
+    def _give_up(self, bundle: Bundle, why: str) -> None:
+        """Nobody asks again at once: whoever makes volumes would be asked for the same without end."""
+        if bundle.is_over:
+            return
+        claims = self._feed.claims
+        for claim in (choice.claim for choice in bundle.choices if not claims.is_bound(choice.claim)):
+            claims.rest(claim, why)
+            self._failures[claim] += 1
+            seconds = min(PAUSE_SECONDS * 2 ** self._failures[claim], LONGEST_PAUSE_SECONDS)
+            self._timers.call_later(seconds, partial(self._try_again, claim))
+        self._fail(bundle, why)
+        for choice in bundle.choices:
+            self._untie(choice.claim)
+
+    def _untie(self, claim: Key) -> None:
+        """The next try may choose another node. The version is named: a node that was chosen since then stays."""
+        known = self._feed.claims.get(claim)
+        if known is not None and claim not in self._bundles and self._feed.claims.is_left_behind(claim):
+            seen = {"uid": uid_of(known), "resourceVersion": known["metadata"]["resourceVersion"]}
+            self._crew.ask(partial(self._give_node_back, claim, {**seen, "annotations": {SELECTED_NODE: None}}))
+
+    async def _give_node_back(self, claim: Key, metadata: Obj) -> None:
+        try:
+            await self._cluster.patch(
+                PERSISTENT_VOLUME_CLAIM, claim.name, claim.namespace, patch={"metadata": metadata}
+            )
+        except (ApiError, OutcomeUnknown, OSError) as failed:  # whatever changes the claim brings the next try
+            log.info("a claim still names its node", claim=str(claim), error=str(failed))
+
+    def _try_again(self, claim: Key) -> None:
+        self._look_again(self._feed.claims.try_again(claim))
+
+    def _fail(self, bundle: Bundle, why: str) -> None:
+        if bundle.is_over:
+            return
+        log.info("pods wait again: their volumes did not come", pods=len(bundle.binds), reason=why)
+        self._end(bundle)
+        for bind in bundle.binds:
+            self._feed.not_bound(bind, self._pods.objects.get(bind.pod), for_good=False)
+
+    def _end(self, bundle: Bundle) -> None:
+        bundle.is_over = True
+        for choice in bundle.choices:
+            left = [each for each in self._bundles.pop(choice.claim, ()) if each is not bundle]
+            if left:
+                self._bundles[choice.claim] = left
+        self._feed.claims.end(choice.claim for choice in bundle.choices)
+
+
+def _is_given_back(change: Change) -> bool:
+    """Whoever makes volumes takes the node away where none can be made for it: another node is to be chosen."""
+    return SELECTED_NODE in annotations_of(change.old or {}) and SELECTED_NODE not in annotations_of(change.new or {})

@@ -1,0 +1,278 @@
+"""Volume claims, as far as they say where a pod may go: the volume of a claim may be reachable from some nodes only.
+
+A claim that is missing, or that has no volume and will get one whatever pod comes, keeps its pod waiting: the volume
+could turn out to lie where the pod is not. One whose class waits for the first pod lets the pod go wherever a free
+volume would do or one can be made; which it is, is chosen when the pod has its node, and no volume is chosen twice.
+
+Pods that something may have changed for are only noted; whoever plans reads them again, once, before the next plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from shoal.cluster.informer import Change
+from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
+from shoal.kube.volume_matching import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    Terms,
+    asked_size,
+    class_of,
+    is_for,
+    is_within,
+    made_at,
+    on_node,
+    reach_of,
+    smallest,
+    waits_for_a_pod,
+)
+from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.volume_index import Volumes
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The volume that a claim is to get, or None: one is to be made for the node."""
+
+    claim: Key
+    uid: str
+    node: str
+    volume: Obj | None = None
+
+
+class Claims:
+    """Knows claims, volumes and classes by watches, and which waiting pods ask for which claims."""
+
+    def __init__(self, has_node: Callable[[str], bool]) -> None:
+        self._has_node = has_node
+        self._claims: dict[Key, Obj] = {}
+        self._volumes = Volumes()
+        self._bound_to: dict[str, set[Key]] = {}  # claims that name a volume
+        self._classes: dict[str, Obj] = {}
+        self._waiting: dict[Key, tuple[Key, ...]] = {}  # pods, and their claims
+        self._pods: dict[Key, dict[Key, None]] = {}  # the same by claim
+        self._stale: set[Key] = set()  # pods to be read again
+        self._stale_classes: set[str] = set()  # and so are all with unbound claims of these
+        self.late: set[Key] = set()  # pods with claims that wait for them
+        self._making: dict[Key, str] = {}  # claims that a volume is made for, and the node
+        self._resting: dict[Key, str] = {}  # claims for which none could be made a moment ago, and why
+
+    def changed(self, change: Change) -> None:
+        name = change.key.name
+        if change.kind == STORAGE_CLASS:
+            _put(self._classes, name, change.new)
+            self._stale_classes.add(name)
+        elif change.kind == PERSISTENT_VOLUME:
+            touched = self._volumes.put(name, change.new)
+            self._stale_classes |= touched.classes
+            for claim in touched.claims.union(self.bound_to(name)):
+                self._stale.update(self._pods.get(claim, ()))
+        else:
+            self._claim_changed(change.key, change.new)
+
+    def _claim_changed(self, key: Key, claim: Obj | None) -> None:
+        if before := self._volume_of(key):
+            self._bound_to[before].discard(key)
+            if not self._bound_to[before]:
+                del self._bound_to[before]
+        _put(self._claims, key, claim)
+        if volume := self._volume_of(key):
+            self._bound_to.setdefault(volume, set()).add(key)
+        self._stale.update(self._pods.get(key, ()))
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether somebody waits who may have to be read again."""
+        return bool(self._stale or (self._stale_classes and self._pods))
+
+    def take_stale(self) -> list[Key]:
+        """The pods that something may have changed for since this was asked last."""
+        if self._stale_classes:
+            for claim, pods in self._pods.items():
+                if not self._volume_of(claim) and class_of(self._claims.get(claim, {})) in self._stale_classes:
+                    self._stale.update(pods)
+        found = [pod for pod in self._waiting if pod in self._stale] if self._stale else []
+        self._stale.clear()
+        self._stale_classes.clear()
+        return found
+
+    def bound_to(self, volume: str) -> list[Key]:
+        """The claims that name it."""
+        return list(self._bound_to.get(volume, ()))
+
+    def get(self, claim: Key) -> Obj | None:
+        return self._claims.get(claim)
+
+    def _volume_of(self, claim: Key) -> str:
+        found: str = at_path(self._claims.get(claim, {}), "spec", "volumeName", default="")
+        return found
+
+    def of(self, pod: Obj) -> tuple[str, tuple[Terms, ...]]:
+        """Of a pod without a node: what keeps it waiting, and for each volume where it can be reached."""
+        named = tuple(dict.fromkeys(_named(pod)))
+        if not named:
+            return "", ()
+        if self._waiting.get(key_of(pod)) != named:
+            self._wait(key_of(pod), named)
+        self.late.discard(key_of(pod))
+        terms: list[Terms] = []
+        for key in named:
+            claim = self._claims.get(key)
+            if claim is None:
+                return f"the claim {key.name} does not exist; create it, or take it out of the pod", ()
+            if is_leaving(claim):
+                return f"the claim {key.name} is being deleted", ()
+            why, reach = self._of_bound(key) if self._volume_of(key) else self._of_unbound(key, claim)
+            if why:
+                return why, ()
+            if not self._volume_of(key):
+                self.late.add(key_of(pod))
+            terms += reach
+        return "", tuple(terms)
+
+    def _wait(self, pod: Key, claims: tuple[Key, ...]) -> None:
+        self.forget(pod)
+        self._waiting[pod] = claims
+        for claim in claims:
+            self._pods.setdefault(claim, {})[pod] = None
+
+    def _of_bound(self, key: Key) -> tuple[str, tuple[Terms, ...]]:
+        name = self._volume_of(key)
+        if (volume := self._volumes.get(name)) is None:
+            return f"the volume {name} of the claim {key.name} does not exist", ()
+        return "", reach_of(volume)
+
+    # Claims that wait for their first pod
+
+    def _of_unbound(self, key: Key, claim: Obj) -> tuple[str, tuple[Terms, ...]]:
+        if key in self._resting:
+            return f"the claim {key.name} got no volume, and another try is made soon: {self._resting[key]}", ()
+        storage = self._classes.get(class_of(claim))
+        if storage is None or not waits_for_a_pod(storage):
+            return f"the claim {key.name} has no volume yet", ()
+        node = self._making.get(key) or _selected(claim)
+        if node and self._has_node(node):
+            return "", ((on_node(node),),)
+        return self._anywhere(key, claim, storage)
+
+    def _anywhere(self, key: Key, claim: Obj, storage: Obj) -> tuple[str, tuple[Terms, ...]]:
+        """Wherever one of the volumes that would do can be reached, or one can be made."""
+        reach = self._volumes.reach_for(key, claim)
+        is_made = self._is_made(key, claim, storage)
+        places = made_at(storage)
+        if (is_made and not places) or reach.is_everywhere:
+            return "", ()
+        if not reach.is_any and not is_made:
+            wanted = f"{asked_size(claim)} of class {name_of(storage)}"
+            return f"no volume is free that would do for the claim {key.name} ({wanted}), and nobody makes any", ()
+        return "", ((reach.terms + places) if is_made else reach.terms,)
+
+    def _is_made(self, key: Key, claim: Obj, storage: Obj) -> bool:
+        """Whether somebody makes volumes, and no volume names the claim already."""
+        if storage.get("provisioner") == NO_PROVISIONER:
+            return False
+        return not any(is_for(volume, claim) for volume in self._volumes.kept_for(key, claim))
+
+    def choose(self, pod: Key, node: Node) -> list[Choice] | None:
+        """A volume for each claim of the pod that waits for it, or that one is to be made; None where none is left."""
+        found: list[Choice] = []
+        for key in self._waiting.get(pod, ()):
+            if self._volume_of(key):
+                continue
+            choice = self._choice(key, node)
+            if choice is None:
+                return None
+            found.append(choice)
+        return found
+
+    def _choice(self, key: Key, node: Node) -> Choice | None:
+        claim = self._claims.get(key)
+        storage = self._classes.get(class_of(claim)) if claim is not None else None
+        if claim is None or storage is None:
+            return None
+        volume = self._volume_for(key, claim, node)
+        if volume is not None:
+            self._volumes.choose(volume, key)
+            self._stale_classes.add(class_of(volume))  # for the others it is one less
+            return Choice(key, uid_of(claim), node.name, volume)
+        places = made_at(storage)
+        if not self._is_made(key, claim, storage) or (places and not is_within(node, (places,))):
+            return None
+        return Choice(key, uid_of(claim), node.name)
+
+    def _volume_for(self, key: Key, claim: Obj, node: Node) -> Obj | None:
+        if kept := self._volumes.kept_for(key, claim):
+            return smallest(each for each in kept if is_within(node, reach_of(each)))
+        return next((each for each in self._volumes.open_to(claim) if is_within(node, reach_of(each))), None)
+
+    def begin(self, choices: Iterable[Choice]) -> None:
+        """They are being carried out: whoever asks for the same claims follows them."""
+        self._making.update((choice.claim, choice.node) for choice in choices if choice.volume is None)
+
+    def end(self, claims: Iterable[Key]) -> None:
+        """What was chosen for these is bound, or free again."""
+        for claim in claims:
+            self._stale_classes |= self._volumes.release(claim)
+            self._making.pop(claim, None)
+
+    def rest(self, claim: Key, why: str) -> None:
+        """None could be made: its pods wait for a while."""
+        self._resting[claim] = why
+
+    def is_left_behind(self, claim: Key) -> bool:
+        """Whether it still names a node, although none could be made there and nobody tries now."""
+        return claim in self._resting and not self._volume_of(claim) and bool(_selected(self._claims.get(claim, {})))
+
+    def tied_to(self, node: str) -> list[Key]:
+        """The pods with a claim that is to get its volume there."""
+        tied = (claim for claim in self._pods if _selected(self._claims.get(claim, {})) == node)
+        return [pod for claim in tied for pod in self._pods[claim]]
+
+    def try_again(self, claim: Key) -> list[Key]:
+        """The pods that it may matter to."""
+        self._resting.pop(claim, None)
+        return list(self._pods.get(claim, ()))
+
+    def reaches(self, pod: Key, node: Node) -> bool:
+        """Whether every claim of the pod has a volume that the node reaches."""
+        volumes = [self._volumes.get(self._volume_of(claim)) for claim in self._waiting.get(pod, ())]
+        return all(volume is not None and is_within(node, reach_of(volume)) for volume in volumes)
+
+    def is_bound(self, claim: Key) -> bool:
+        """And its volume is known."""
+        found = self._claims.get(claim, {})
+        return at_path(found, "status", "phase") == "Bound" and self._volume_of(claim) in self._volumes
+
+    def of_pod(self, pod: Key) -> tuple[Key, ...]:
+        return self._waiting.get(pod, ())
+
+    def forget(self, pod: Key) -> None:
+        for claim in self._waiting.pop(pod, ()):
+            del self._pods[claim][pod]
+            if not self._pods[claim]:
+                del self._pods[claim]
+        self.late.discard(pod)
+
+
+def _named(pod: Obj) -> Iterable[Key]:
+    namespace, name = key_of(pod)
+    for volume in pod["spec"].get("volumes") or ():
+        if claim := at_path(volume, "persistentVolumeClaim", "claimName"):
+            yield Key(namespace, claim)
+        elif "ephemeral" in volume:
+            yield Key(namespace, f"{name}-{volume['name']}")
+
+
+def _selected(claim: Obj) -> str:
+    return annotations_of(claim).get(SELECTED_NODE, "")
+
+
+def _put(table: dict[Any, Obj], key: Any, obj: Obj | None) -> None:
+    if obj is None:
+        table.pop(key, None)
+    else:
+        table[key] = obj
