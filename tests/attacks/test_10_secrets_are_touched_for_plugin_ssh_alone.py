@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from kit.volcano_jobs import task, vcjob
-from shoal.cli.operating import Orders, _duties
 from shoal.dialects import NAMES
 from shoal.dialects.dialect import ManifestInvalid
 from shoal.dialects.redaction import without_secrets
 from shoal.dialects.volcano import DIALECT
 from shoal.install.manifests import Options, render
 from shoal.kube.objects import Obj
-from shoal.operator.rights import job_rights
+from shoal.operator.main import Orders, _duties
+from shoal.operator.rbac import job_rights
 
 WITHOUT = without_secrets(DIALECT)
 

@@ -25,7 +25,7 @@ from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.counts import count_in
 from shoal.kube.kinds import POD
 from shoal.kube.quantity import BadQuantity, Quantity
-from shoal.operator.jobs.installing import admit, install
+from shoal.operator.setup import admit, install
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shoal.cli.logging import log_to
 from shoal.dialects.dialect import Snapshot
-from shoal.operator.jobs.telling import to_log
+from shoal.operator.job_events import to_log
 
 # With every letter that a log might want to dress up.
 TASK = {"kind": "Task", "status": {"diagnostics": 'it\'s "over"\nünd ✓ \\ gone'}}

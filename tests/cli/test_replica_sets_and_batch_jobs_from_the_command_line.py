@@ -21,7 +21,7 @@ from shoal.engine import JobState, RoleState, Run, Stage, Stamps
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import JOB, REPLICA_SET, REPLICA_SET_V1BETA1, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.jobs import prepare
+from shoal.operator.embedded import prepare
 
 VOLCANO = load("volcano").kind
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)

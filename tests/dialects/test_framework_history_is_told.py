@@ -11,7 +11,7 @@ import pytest
 from kit.frameworks import UID, FrameworkWorld, framework, pod_of, role, running, stamped
 from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import DIALECT, settings
-from shoal.operator.jobs.telling import to_log
+from shoal.operator.job_events import to_log
 
 API = "frameworkcontroller.microsoft.com/v1"
 

@@ -19,7 +19,7 @@ from kit.frameworks import framework, pod_template, role
 from kit.whole_run import folder_of_the_run
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
-from shoal.operator.jobs import installing
+from shoal.operator import setup
 
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/frameworks.frameworkcontroller.microsoft.com"
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
@@ -36,7 +36,7 @@ def own(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactory) -
     started = stack.enter_context(api_server.serve(tmp_path_factory.mktemp("server")))
     api = Api(started.url, started.token, str(started.ca_file))
     serve(api, DIALECT.crd())
-    installing.admit(started.cluster.machinery, [DIALECT])
+    setup.admit(started.cluster.machinery, [DIALECT])
     return api
 
 

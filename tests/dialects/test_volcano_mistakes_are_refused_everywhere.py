@@ -20,7 +20,7 @@ from kit.whole_run import folder_of_the_run
 from shoal.dialects.volcano import DIALECT, cel_rules, lifecycle_policies
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import is_below
-from shoal.operator.jobs import installing
+from shoal.operator import setup
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
@@ -32,7 +32,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         if request.param == "embedded":
             started = stack.enter_context(api_server.serve(tmp_path_factory.mktemp("server")))
             api = Api(started.url, started.token, str(started.ca_file))
-            installing.admit(started.cluster.machinery, [DIALECT])
+            setup.admit(started.cluster.machinery, [DIALECT])
         else:
             plane = stack.enter_context(control_plane.shared(folder_of_the_run(tmp_path_factory, "control-plane")))
             api = Api(plane.url, plane.token, plane.ca_file)

@@ -11,7 +11,7 @@ from shoal.dialects.crd_schema import definition
 from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, name_of
-from shoal.operator.definitions import established
+from shoal.operator.crd_installer import established
 
 _TEXT: Obj = {"type": "string"}
 _COUNT: Obj = {"type": "integer", "format": "int32", "minimum": 0}

@@ -23,7 +23,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of
 from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rights import Right, job_rights, lease_rights
+from shoal.operator.rbac import Right, job_rights, lease_rights
 
 FRAMEWORK = DIALECT.kind
 

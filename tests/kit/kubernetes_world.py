@@ -30,8 +30,8 @@ from shoal.dialects.framework import settings
 from shoal.kube import kinds
 from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, is_leaving, name_of
-from shoal.operator.jobs import JobLoop
-from shoal.operator.jobs.installing import install
+from shoal.operator.embedded import JobLoop
+from shoal.operator.setup import install
 
 WATCHED = (FRAMEWORK, POD, CONFIG_MAP)
 GIVEN = "kube-root-ca.crt"  # every namespace gets it

@@ -12,7 +12,7 @@ from shoal.cluster.client import WatchEvent
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj, uid_of
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 
 
 def meddle(loop: JobLoop, *, refusal: Callable[[], ApiError | None], hides: Callable[[str], bool]) -> None:

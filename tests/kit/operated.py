@@ -18,7 +18,7 @@ from kit import control_plane
 from kit.control_plane import ControlPlane
 from shoal.dialects import NAMES
 from shoal.install import manifests
-from shoal.operator.definitions import MANAGER
+from shoal.operator.crd_installer import MANAGER
 
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",

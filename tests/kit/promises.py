@@ -20,7 +20,7 @@ from shoal.kube.objects import Obj, annotations_of, uid_of
 
 if TYPE_CHECKING:
     from kit.scenario import World
-    from shoal.operator.jobs import JobLoop
+    from shoal.operator.embedded import JobLoop
 
 OVER = ("AttemptCompleted", "Completed")
 

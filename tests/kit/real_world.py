@@ -21,7 +21,7 @@ from shoal.dialects.framework import settings
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.node.sandbox.interface import Network
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 
 
 class RealWorld(World):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 
 from shoal.kube.objects import Obj
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 
 Objects = Mapping[str, Mapping[str, Obj]]  # by resource and name
 

@@ -32,7 +32,7 @@ from shoal.dialects.framework import DIALECT, settings
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Obj, uid_of
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 
 FRAMEWORK = DIALECT.kind
 NAMESPACE = "default"

@@ -12,7 +12,7 @@ from kit.operators import OperatorProcess, operator
 from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
-from shoal.operator.rights import MUTATING, VALIDATING
+from shoal.operator.rbac import MUTATING, VALIDATING
 
 
 def impossible(name: str) -> Obj:

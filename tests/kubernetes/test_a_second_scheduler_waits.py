@@ -17,7 +17,7 @@ from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Obj, annotations_of
 from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rights import lease_rights, rival_rights, scheduler_rights
+from shoal.operator.rbac import lease_rights, rival_rights, scheduler_rights
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 from shoal.scheduler.scheduler_conflicts import ANSWERS_FOR
 

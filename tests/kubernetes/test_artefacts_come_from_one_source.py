@@ -20,7 +20,7 @@ from shoal.install.manifests import Options, definitions, render
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, name_of, namespace_of
-from shoal.operator.definitions import established
+from shoal.operator.crd_installer import established
 
 CHART = ROOT / "deploy/helm/shoal"
 CHOICES = {

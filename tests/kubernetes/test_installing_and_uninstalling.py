@@ -17,7 +17,7 @@ from shoal.install.manifests import definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
 from shoal.kube.objects import Obj, name_of
-from shoal.operator.definitions import Unserved, ensure
+from shoal.operator.crd_installer import Unserved, ensure
 
 pytestmark = pytest.mark.kubernetes
 

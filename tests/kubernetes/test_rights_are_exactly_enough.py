@@ -26,8 +26,8 @@ from shoal.dialects.framework import DIALECT, settings
 from shoal.install.manifests import render
 from shoal.kube.kinds import EVENT, POD, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.program import Duties, Identity, Operator
-from shoal.operator.rights import Right, job_rights, lease_rights
+from shoal.operator.manager import Duties, Identity, Operator
+from shoal.operator.rbac import Right, job_rights, lease_rights
 
 pytestmark = pytest.mark.kubernetes
 

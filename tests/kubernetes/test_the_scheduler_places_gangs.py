@@ -38,9 +38,9 @@ from shoal.kube.kinds import (
     STORAGE_CLASS,
 )
 from shoal.kube.objects import Obj, at_path, name_of
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rights import Right, lease_rights, scheduler_rights
+from shoal.operator.rbac import Right, lease_rights, scheduler_rights
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
 
 pytestmark = pytest.mark.kubernetes

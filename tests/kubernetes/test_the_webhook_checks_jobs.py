@@ -21,9 +21,9 @@ from shoal.dialects.framework import DIALECT
 from shoal.install.manifests import render
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET, Kind
-from shoal.operator.certifying import Certifier, Pair
 from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rights import MUTATING, VALIDATING, Right, secret_rights, webhook_rights
+from shoal.operator.rbac import MUTATING, VALIDATING, Right, secret_rights, webhook_rights
+from shoal.operator.webhook_certs import Certifier, Pair
 
 pytestmark = pytest.mark.kubernetes
 

@@ -15,7 +15,7 @@ from shoal.cluster.client import PatchType
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Snapshot
 from shoal.dialects.framework import DIALECT
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 
 
 @asynccontextmanager

@@ -16,8 +16,8 @@ from shoal.cluster.clock import VirtualClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import SECRET, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.certifying import LIFETIME, Certifier, Pair, issue
-from shoal.operator.rights import MUTATING, VALIDATING
+from shoal.operator.rbac import MUTATING, VALIDATING
+from shoal.operator.webhook_certs import LIFETIME, Certifier, Pair, issue
 
 NAMES = ("shoal.shoal-system.svc", "127.0.0.1")
 

@@ -17,8 +17,8 @@ from shoal.dialects.framework import DIALECT, crd
 from shoal.install.manifests import marked
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
-from shoal.operator.definitions import Standing, ensure, established, judge, status_model_of, without_status
-from shoal.operator.jobs.loop import JobLoop
+from shoal.operator.crd_installer import Standing, ensure, established, judge, status_model_of, without_status
+from shoal.operator.reconciler import JobLoop
 
 
 async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:

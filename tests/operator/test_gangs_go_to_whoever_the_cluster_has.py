@@ -14,10 +14,10 @@ from shoal.dialects import load
 from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.dialects.gang_backends.delegate import handed
 from shoal.kube.kinds import Kind
-from shoal.operator.definitions import Unserved
-from shoal.operator.gang_schedulers import WISHES, choose
-from shoal.operator.program import Duties, Identity, Operator
-from shoal.operator.rights import Right, job_rights
+from shoal.operator.crd_installer import Unserved
+from shoal.operator.gang_scheduler_detection import WISHES, choose
+from shoal.operator.manager import Duties, Identity, Operator
+from shoal.operator.rbac import Right, job_rights
 
 NEWEST, OLDER = (kueue.workload(version) for version in kueue.VERSIONS)
 NATIVE = native.pod_group("v1beta1")
@@ -125,7 +125,7 @@ async def test_an_operator_hands_over_what_it_serves(monkeypatch: pytest.MonkeyP
 
     async def young_enough(_: object) -> None: ...
 
-    monkeypatch.setattr("shoal.operator.program.check_rights", allowed)
+    monkeypatch.setattr("shoal.operator.manager.check_rights", allowed)
     monkeypatch.setattr(EmbeddedCluster, "require_unserved", young_enough, raising=False)
     cluster = SimulatedCluster().embedded
     await define(cluster, NEWEST)

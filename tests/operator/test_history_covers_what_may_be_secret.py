@@ -8,7 +8,7 @@ import pytest
 
 from shoal.dialects.dialect import Snapshot
 from shoal.kube.objects import Obj
-from shoal.operator.history import covered, to_log_covered
+from shoal.operator.history_redaction import covered, to_log_covered
 
 POD = {
     "metadata": {"name": "a", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "x"}},

@@ -11,7 +11,7 @@ from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import forbidden
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
-from shoal.operator.definitions import Unserved, established, served
+from shoal.operator.crd_installer import Unserved, established, served
 
 NO = forbidden(CUSTOM_RESOURCE_DEFINITION, "any", "not for you")
 GROUPS = "podgroups.scheduling.volcano.sh"

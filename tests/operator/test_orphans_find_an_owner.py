@@ -26,7 +26,7 @@ from shoal.kube.kinds import JOB, POD, REPLICA_SET, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.owners import controller_of
 from shoal.kube.selectors import from_labels
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 
 NS = "default"
 

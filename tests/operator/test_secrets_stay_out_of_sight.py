@@ -20,7 +20,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, POD, SECRET
 from shoal.kube.objects import Obj
 from shoal.logs import JsonLines, KeyValues
-from shoal.operator.history import to_log_covered
+from shoal.operator.history_redaction import to_log_covered
 
 WORDS = ("swordfish", "open-sesame", "902104711902")
 

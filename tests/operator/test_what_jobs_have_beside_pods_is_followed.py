@@ -21,7 +21,7 @@ from shoal.engine import Apply, CompanionRef
 from shoal.engine.writes import Setting
 from shoal.kube.kinds import PERSISTENT_VOLUME_CLAIM, SERVICE, Kind
 from shoal.kube.objects import Key, Obj, uid_of
-from shoal.operator.jobs.kin import InTheWay, KinCopies, KinWriter, Relatives
+from shoal.operator.related_objects import InTheWay, KinCopies, KinWriter, Relatives
 
 PET = Key("default", "pet")
 CLAIM: Obj = {

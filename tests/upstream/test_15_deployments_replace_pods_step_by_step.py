@@ -31,7 +31,7 @@ from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, labels_of, name_of
 from shoal.kube.patching import merge_patch
-from shoal.operator.jobs import JobLoop
+from shoal.operator.embedded import JobLoop
 
 NS = "default"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

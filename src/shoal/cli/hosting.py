@@ -56,7 +56,7 @@ from shoal.node.sandbox.interface import Network
 from shoal.node.sandbox.sandbox_manager import Keepers
 from shoal.node.service_account_tokens import Accounts
 from shoal.node.shared_state import Host
-from shoal.operator.jobs import JobLoop, job_loops, prepare
+from shoal.operator.embedded import JobLoop, job_loops, prepare
 from shoal.scheduler.admission import admit
 from shoal.scheduler.planner.gang_types import Settings as Placing
 from shoal.scheduler.queue_controller import found_queues

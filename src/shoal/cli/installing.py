@@ -53,12 +53,12 @@ def working(
     """Run `work` with the cluster; what goes wrong ends the command with a sentence."""
     import asyncio
 
-    from shoal.cli.operating import Orders, connection_of
     from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import opened
     from shoal.install.apply import NotInstalled
     from shoal.kube.errors import ApiError
-    from shoal.operator.definitions import Unserved
+    from shoal.operator.crd_installer import Unserved
+    from shoal.operator.main import Orders, connection_of
 
     async def run() -> None:
         connection = connection_of(Orders(kubeconfig=kubeconfig, context=context))

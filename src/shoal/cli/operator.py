@@ -13,7 +13,7 @@ from shoal.cli.programs import kubeconfig_options, listening, log_option, option
 _option = option_of("SHOAL_OPERATOR_")
 
 
-# What `shoal.operator.gang_schedulers.WISHES` says, for the same reason as below.
+# What `shoal.operator.gang_scheduler_detection.WISHES` says, for the same reason as below.
 GANG_SCHEDULERS = ("auto", "shoal", "volcano", "coscheduling", "kueue", "native", "none")
 # What `shoal.dialects.UNASKED` says; reading it would load the engine for a help text.
 DIALECTS_HELP = "Job languages served.  [default: framework]"
@@ -100,9 +100,9 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     Runs until SIGTERM or SIGINT. Several may run at once: one leads, the others wait. `shoal install` puts it on the
     cluster together with the rights it needs.
     """
-    from shoal.cli.operating import Orders, log_to_stderr
     from shoal.controller_runtime.health import Address
     from shoal.install.manifests import usual_name
+    from shoal.operator.main import Orders, log_to_stderr
 
     if webhook and said["webhook_address"] is None:
         said["webhook_address"] = Address("", 9443)
@@ -111,7 +111,7 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     orders = Orders(settings=_settings(config), **said)
     log_to_stderr(log_format)
 
-    from shoal.cli.operating import operate
+    from shoal.operator.main import operate
 
     serving(operate(orders))
 

@@ -90,7 +90,7 @@ def serving(work: Coroutine[Any, Any, None]) -> None:
     from shoal.cluster.client import OutcomeUnknown
     from shoal.controller_runtime.health import AddressRefused
     from shoal.kube.errors import ApiError
-    from shoal.operator.definitions import Unserved
+    from shoal.operator.crd_installer import Unserved
     from shoal.operator.preflight import NotFit
 
     tidying.serve()

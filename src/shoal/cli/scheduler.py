@@ -64,7 +64,7 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
     SIGTERM or SIGINT. Several may run at once: one leads, the others wait. `shoal install --scheduler` puts it on the
     cluster together with the rights it needs.
     """
-    from shoal.cli.operating import Orders, log_to_stderr
+    from shoal.operator.main import Orders, log_to_stderr
     from shoal.scheduler.main import schedule
     from shoal.scheduler.manager import Charge
 

@@ -29,7 +29,7 @@ from shoal.kube.objects import Key, Obj
 from shoal.kube.schema_errors import is_below, path_of, without
 from shoal.kube.validation.errors import invalid
 from shoal.node.images import Images
-from shoal.operator.jobs.installing import admit
+from shoal.operator.setup import admit
 from shoal.scheduler.admission import admit as admit_queues_and_groups
 from shoal.scheduler.api.hypernodes import hypernode_definition
 

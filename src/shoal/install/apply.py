@@ -26,8 +26,8 @@ from shoal.install.manifests import (
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
-from shoal.operator.definitions import MANAGER, Discovering, ensure, status_model_of
-from shoal.operator.gang_schedulers import AUTO, choose
+from shoal.operator.crd_installer import MANAGER, Discovering, ensure, status_model_of
+from shoal.operator.gang_scheduler_detection import AUTO, choose
 
 
 class NotInstalled(Exception):

@@ -22,7 +22,7 @@ from shoal.dialects.redaction import without_secrets
 from shoal.install.templates import filled
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
-from shoal.operator.rights import (
+from shoal.operator.rbac import (
     group_rights,
     job_rights,
     lease_rights,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from shoal.cluster.client import Cluster
 from shoal.kube.kinds import Kind
-from shoal.operator.rights import Right
+from shoal.operator.rbac import Right
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from shoal.cli.operating import Orders, connection_of, identity_of, log, pages, until_stopped
 from shoal.cluster.kubeconfig import Connection
 from shoal.cluster.kubernetes import opened
 from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
 from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import NODE, POD
+from shoal.operator.main import Orders, connection_of, identity_of, log, pages, until_stopped
 from shoal.scheduler.manager import Charge, SchedulerProgram
 
 

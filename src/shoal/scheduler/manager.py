@@ -26,11 +26,11 @@ from shoal.kube.kinds import NODE, POD, Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.structural_schema import kinds_of
 from shoal.logs import Logger
-from shoal.operator.definitions import Discovering, Unserved, ensure
-from shoal.operator.gang_schedulers import has_volcano
+from shoal.operator.crd_installer import Discovering, Unserved, ensure
+from shoal.operator.gang_scheduler_detection import has_volcano
+from shoal.operator.manager import Identity, Somebodys
 from shoal.operator.preflight import check_rights
-from shoal.operator.program import Identity, Somebodys
-from shoal.operator.rights import Right, lease_rights, rival_rights, scheduler_rights
+from shoal.operator.rbac import Right, lease_rights, rival_rights, scheduler_rights
 from shoal.scheduler.api import pod_groups
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.metrics import SchedulerMetrics

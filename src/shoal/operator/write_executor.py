@@ -56,8 +56,8 @@ from shoal.kube.errors import ApiError
 from shoal.kube.job_annotations import JOB, JOB_UID, PROJECT, TASK
 from shoal.kube.kinds import CONFIG_MAP, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, key_of, name_of, namespace_of, uid_of
-from shoal.operator.jobs.children import Children
-from shoal.operator.jobs.kin import KinCopies, KinWriter
+from shoal.operator.owned_informers import Children
+from shoal.operator.related_objects import KinCopies, KinWriter
 
 AT_ONCE = 64
 TOUCHING = (ApiError, OutcomeUnknown, OSError)

@@ -47,12 +47,12 @@ from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
-from shoal.operator.jobs.children import BODY, Children
-from shoal.operator.jobs.executing import Carried, Executor, find
-from shoal.operator.jobs.kin import KinCopies
-from shoal.operator.jobs.known import Known, Pauses, Resting, still_news, still_unseen, wishes_of, word_for
-from shoal.operator.jobs.taking import take_orphans
-from shoal.operator.jobs.telling import History, Teller, to_log, withholding
+from shoal.operator.job_cache import Known, Pauses, Resting, still_news, still_unseen, wishes_of, word_for
+from shoal.operator.job_events import History, Teller, to_log, withholding
+from shoal.operator.orphan_adoption import take_orphans
+from shoal.operator.owned_informers import BODY, Children
+from shoal.operator.related_objects import KinCopies
+from shoal.operator.write_executor import Carried, Executor, find
 
 log = Logger(__name__)
 

@@ -35,9 +35,9 @@ from shoal.dialects import load
 from shoal.dialects.redaction import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.logs import JsonLines, KeyValues, Logger
-from shoal.operator.history import dropped, to_log_covered
-from shoal.operator.jobs.telling import History, to_log
-from shoal.operator.program import Duties, Identity, Operator
+from shoal.operator.history_redaction import dropped, to_log_covered
+from shoal.operator.job_events import History, to_log
+from shoal.operator.manager import Duties, Identity, Operator
 
 log = Logger(__name__)
 
@@ -177,8 +177,8 @@ async def _webhook(orders: Orders, cluster: KubernetesCluster, namespace: str) -
     if orders.webhook_address is None:
         yield None
         return
-    from shoal.operator.certifying import Certifier, webhook_served
-    from shoal.operator.gang_schedulers import handed_over
+    from shoal.operator.gang_scheduler_detection import handed_over
+    from shoal.operator.webhook_certs import Certifier, webhook_served
 
     certifier = Certifier(orders.name, namespace)
     dialects = await handed_over(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from shoal.dialects.dialect import Snapshot
-from shoal.operator.jobs.telling import to_log
+from shoal.operator.job_events import to_log
 
 COVERED = "(covered)"
 _ENV, _VALUE = "env", "value"

@@ -16,7 +16,7 @@ from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.dialects.gang_backends.backend import Backend
 from shoal.dialects.gang_backends.delegate import handed, has_gangs
 from shoal.logs import Logger
-from shoal.operator.definitions import Discovering, Unserved
+from shoal.operator.crd_installer import Discovering, Unserved
 
 log = Logger(__name__)
 

@@ -19,7 +19,7 @@ from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupR
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
-from shoal.operator.jobs.children import Children, OwnerOf
+from shoal.operator.owned_informers import Children, OwnerOf
 
 Place = tuple[Kind, Key]
 MANAGER = "shoal"

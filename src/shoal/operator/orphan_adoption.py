@@ -12,7 +12,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, key_of, namespace_of
 from shoal.kube.owners import is_controlled_by
-from shoal.operator.jobs.known import version_of
+from shoal.operator.job_cache import version_of
 
 
 async def take_orphans(cluster: Cluster, dialect: Dialect, manifest: Obj) -> int | None:

@@ -23,7 +23,7 @@ from shoal.engine.state import named
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
 from shoal.kube.objects import Obj
-from shoal.operator.jobs.executing import Carried
+from shoal.operator.write_executor import Carried
 
 LONGEST_QUEUE = 10_000
 # One each per job or task, and no news to anybody: that a run succeeded, and why, is told when it begins to end.

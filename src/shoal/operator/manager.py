@@ -22,12 +22,11 @@ from shoal.dialects.dialect import Dialect
 from shoal.install.manifests import CLASS_LABEL
 from shoal.kube.objects import Key
 from shoal.logs import Logger
-from shoal.operator import gang_schedulers
-from shoal.operator.definitions import Discovering, served
-from shoal.operator.jobs.loop import JobLoop
-from shoal.operator.jobs.telling import History, to_log
+from shoal.operator import gang_scheduler_detection
+from shoal.operator.crd_installer import Discovering, served
+from shoal.operator.job_events import History, to_log
 from shoal.operator.preflight import check_rights
-from shoal.operator.rights import (
+from shoal.operator.rbac import (
     Right,
     job_rights,
     lease_rights,
@@ -36,6 +35,7 @@ from shoal.operator.rights import (
     secret_rights,
     webhook_rights,
 )
+from shoal.operator.reconciler import JobLoop
 from shoal.operator.sharding import Turn, served_by
 
 log = Logger(__name__)
@@ -55,7 +55,7 @@ class Duties:
     job_class: str = ""  # '': jobs without a class
     shards: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)  # of dialects, by name
-    gang_scheduler: str = gang_schedulers.AUTO  # whom gangs are handed to
+    gang_scheduler: str = gang_scheduler_detection.AUTO  # whom gangs are handed to
     scheduler_name: str = ""  # of pods in gangs; '': as that scheduler is usually called
 
     @property
@@ -120,7 +120,7 @@ class Operator:
         """Everything that may be refused for good: raises NotFit, Unserved or ConnectionError with a sentence."""
         await self._cluster.require_unserved()
         duties = self._duties
-        spoken = await gang_schedulers.handed_over(
+        spoken = await gang_scheduler_detection.handed_over(
             self._cluster, duties.dialects, duties.gang_scheduler, scheduler=duties.scheduler_name
         )
         ready = {name: await served(self._cluster, dialect) for name, dialect in spoken.items()}

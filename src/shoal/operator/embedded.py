@@ -24,8 +24,8 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import Loop
 from shoal.dialects import NAMES, NATIVE, load
 from shoal.dialects.dialect import definitions_of
-from shoal.operator.jobs.installing import admit, install
-from shoal.operator.jobs.loop import JobLoop
+from shoal.operator.reconciler import JobLoop
+from shoal.operator.setup import admit, install
 from shoal.scheduler.api.hypernodes import hypernode_definition
 
 __all__ = ["JobLoop", "job_loops", "prepare"]

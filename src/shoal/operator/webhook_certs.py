@@ -33,7 +33,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET
 from shoal.kube.objects import Obj, name_of
 from shoal.logs import Logger
-from shoal.operator.rights import MUTATING, VALIDATING
+from shoal.operator.rbac import MUTATING, VALIDATING
 from shoal.operator.webhook import handlers
 
 log = Logger(__name__)
