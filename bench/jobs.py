@@ -122,9 +122,9 @@ async def writes(folder: Path) -> list[float]:
 if __name__ == "__main__":
     import logging
 
-    from shoal.cli import tidying
+    from shoal.local import gc_tuning
 
     logging.disable(logging.WARNING)
-    tidying.serve()  # as every program of ours
+    gc_tuning.serve()  # as every program of ours
     chosen = {"embedded": embedded, "simulated": simulated, "writes": writes}[sys.argv[1]]
     print(json.dumps(asyncio.run(chosen(*map(Path, sys.argv[2:])))))

@@ -22,8 +22,8 @@ from time import process_time
 
 from harness import ROOT, Metric
 
-from shoal.cli import tidying
 from shoal.kube.objects import Key
+from shoal.local import gc_tuning
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.equivalence_classes import usual
 from shoal.scheduler.planner.gang_types import Group, Phase, Queue, Settings
@@ -137,7 +137,7 @@ class Churning:
 def churn() -> dict[str, float]:
     cluster = Churning(1, nodes=NODES, running=RUNNING, gangs=GANGS)
     gc.collect()
-    tidying.serve()  # as the programs do
+    gc_tuning.serve()  # as the programs do
     for _ in range(5):
         cluster.turn(GANGS)
     taken = [cluster.turn(GANGS) for _ in range(CYCLES)]

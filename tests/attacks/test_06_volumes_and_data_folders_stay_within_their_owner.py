@@ -14,10 +14,10 @@ import pytest
 from kit.pods import config, container, pod, running_agent, stored, wait_for_pod
 from kit.sandboxes import Place, opened
 from kit.shoal_command import shoal
-from shoal.cli.folders import DataFolder, NotUsable
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
+from shoal.local.data_dir import DataFolder, NotUsable
 from shoal.node import volumes
 from shoal.node.checkpoint import PodFolder
 from shoal.node.environment import Surroundings

@@ -10,10 +10,10 @@ import pytest
 
 from kit.pods import config, container, pod, running_agent, wait_for_pod
 from kit.sandboxes import Place, opened
-from shoal.cli.config import load
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
+from shoal.local.config import load
 from shoal.node import host_checks
 from shoal.node.host_checks import Finding
 from shoal.node.sandbox import cgroups

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from shoal.cli.folders import DataFolder
-from shoal.cli.hosting import _stored
-from shoal.cli.loopback import PAIRS, Ranges, RecordUnreadable, pair, taken
 from shoal.kube.kinds import POD, SERVICE
 from shoal.kube.objects import Obj
+from shoal.local.cluster import _stored
+from shoal.local.data_dir import DataFolder
+from shoal.local.loopback_ranges import PAIRS, Ranges, RecordUnreadable, pair, taken
 from shoal.node.sandbox.interface import Network
 
 SHARED = "another cluster uses the same loopback addresses"
@@ -21,7 +21,7 @@ SHARED = "another cluster uses the same loopback addresses"
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a name that nobody else on this machine uses: tests run beside this one, and clusters."""
-    monkeypatch.setattr("shoal.cli.loopback._NAME", f"shoal test {uuid4()}")
+    monkeypatch.setattr("shoal.local.loopback_ranges._NAME", f"shoal test {uuid4()}")
 
 
 def service(name: str) -> Obj:
@@ -133,7 +133,7 @@ def test_a_record_is_written_once_and_all_at_once(tmp_path: Path, monkeypatch: p
 def test_when_all_are_taken_the_first_is_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("shoal.cli.loopback.PAIRS", 1)
+    monkeypatch.setattr("shoal.local.loopback_ranges.PAIRS", 1)
     with taken(tmp_path / "one", is_new=True) as one, taken(tmp_path / "two", is_new=True) as two:
         assert (one, two) == (pair(0), pair(0))
     assert [record.getMessage() for record in caplog.records] == [SHARED]

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kit.certificates import nameless
-from shoal.cli.folders import DataFolder, Running
 from shoal.cli.main import COMMANDS, shoal
+from shoal.local.data_dir import DataFolder, Running
 
 
 def said(*words: str, env: dict[str, str] | None = None) -> Result:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.config import default_file
+from shoal.local.config import default_file
 
 
 @pytest.mark.parametrize(

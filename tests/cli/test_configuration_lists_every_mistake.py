@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from shoal.cli.config import Settings, load
+from shoal.local.config import Settings, load
 
 
 def written(folder: Path, text: str) -> Path:

@@ -11,10 +11,10 @@ import click
 import pytest
 import yaml
 
-from shoal.cli.config import load
 from shoal.cli.main import ALIASES, COMMANDS, shoal
 from shoal.cli.manifests import Manifest
 from shoal.cli.validating import Verdict, judge, judge_room
+from shoal.local.config import load
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "pytorch-elastic" / "README.md"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from shoal.cli.down import afterwards
-from shoal.cli.folders import DataFolder
 from shoal.kube.objects import Obj
+from shoal.local.data_dir import DataFolder
 
 
 def pods(*policies: str, phase: str = "Running") -> list[Obj]:

@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from shoal.cli.logging import log_to
 from shoal.dialects.dialect import Snapshot
+from shoal.local.log_setup import log_to
 from shoal.operator.job_events import to_log
 
 # With every letter that a log might want to dress up.

@@ -6,7 +6,7 @@ import logging
 import re
 from pathlib import Path
 
-from shoal.cli.logging import log_to
+from shoal.local.log_setup import log_to
 from shoal.logs import Logger
 
 

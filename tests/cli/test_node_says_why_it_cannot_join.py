@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from kit.pods import machine
-from shoal.cli.joining import CannotJoin, check_may_join
 from shoal.cli.main import shoal
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import LEASE, NODE
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339_micro
+from shoal.local.node_process import CannotJoin, check_may_join
 from shoal.node.identity import Identity
 from shoal.node.node_object import node_object
 

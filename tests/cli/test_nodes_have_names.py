@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cli.hosting import LONGEST_NODE_NAME, node_name
 from shoal.kube.names import dns_label
+from shoal.local.cluster import LONGEST_NODE_NAME, node_name
 
 HOSTNAMES = [
     pytest.param("laptop", "laptop", id="as it is"),

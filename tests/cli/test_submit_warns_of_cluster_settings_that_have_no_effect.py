@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.config import load
-from shoal.cli.hosting import HostConfig
 from shoal.cli.project import warn_of_settings
+from shoal.local.cluster import HostConfig
+from shoal.local.config import load
 from shoal.node.sandbox.interface import Network
 
 GPUS = {"nvidia.com/gpu": "4"}

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from shoal.cli import scheduler
-from shoal.cli.config import load
+from shoal.local.config import load
 from shoal.scheduler.manager import Charge
 from shoal.scheduler.planner.gang_types import Settings
 

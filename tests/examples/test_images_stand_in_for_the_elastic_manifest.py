@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from kit.elastic_group import EXAMPLE
-from shoal.cli.config import load
+from shoal.local.config import load
 from shoal.node.sandbox.interface import Mount
 
 CONFIG = load(EXAMPLE / "shoal.yaml")

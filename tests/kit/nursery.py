@@ -91,8 +91,8 @@ async def nursery() -> AsyncIterator[Nursery]:
 # What follows runs in the nursery.
 
 WAY = (
-    "shoal.cli.config", "shoal.cli.main", "shoal.operator.main", "shoal.cli.operator", "shoal.cli.reaching",
-    "shoal.cli.tidying", "shoal.dialects.framework", "shoal.operator.crd_installer", "shoal.install.manifests",
+    "shoal.local.config", "shoal.cli.main", "shoal.operator.main", "shoal.cli.operator", "shoal.cli.reaching",
+    "shoal.local.gc_tuning", "shoal.dialects.framework", "shoal.operator.crd_installer", "shoal.install.manifests",
     "shoal.operator.preflight",
 )  # fmt: skip
 

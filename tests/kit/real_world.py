@@ -15,11 +15,11 @@ from typing import Any, Self
 from kit.meddling import meddle
 from kit.resting import rested
 from kit.scenario import NAMESPACE, World
-from shoal.cli.folders import DataFolder
-from shoal.cli.hosting import HostConfig, Hosted, running
 from shoal.dialects.framework import settings
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
+from shoal.local.cluster import HostConfig, Hosted, running
+from shoal.local.data_dir import DataFolder
 from shoal.node.sandbox.interface import Network
 from shoal.operator.embedded import JobLoop
 

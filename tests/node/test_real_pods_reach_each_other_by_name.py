@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kit.pods import container, phase_is, pod, running_agent, wait_for_pod
-from shoal.cli.loopback import taken
 from shoal.cluster.client import LogOptions
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
@@ -20,6 +19,7 @@ from shoal.controllers.controller_manager import standard_loops
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import ENDPOINT_SLICE, POD, SERVICE
 from shoal.kube.objects import Obj
+from shoal.local.loopback_ranges import taken
 from shoal.node.config import NodeConfig
 from shoal.node.sandbox.interface import Network
 from shoal.node.sandbox.sandbox_manager import Keepers

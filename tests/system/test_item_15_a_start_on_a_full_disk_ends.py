@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli import hosting
-from shoal.cli.folders import DataFolder
-from shoal.cli.hosting import HostConfig, StartInterrupted, host
+from shoal.local import cluster
+from shoal.local.cluster import HostConfig, StartInterrupted, host
+from shoal.local.data_dir import DataFolder
 
 pytestmark = pytest.mark.processes
 
@@ -65,7 +65,7 @@ async def test_sigterm_ends_a_start_that_waits(tmp_path: Path, monkeypatch: pyte
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(hosting, "prepare", wait_for_ever)
+    monkeypatch.setattr(cluster, "prepare", wait_for_ever)
     data = DataFolder(tmp_path / "data")
     data.make()
     with pytest.raises(StartInterrupted, match="stopped before the cluster was up"):

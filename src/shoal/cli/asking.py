@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from shoal.cli.folders import DataFolder, Running
+from shoal.local.data_dir import DataFolder, Running
 
 
 class NoAnswer(Exception):

@@ -16,8 +16,8 @@ from shoal.node.log_archive import ArchivedJob, ArchivedLog, archived, in_order,
 from shoal.node.log_reader import read_log
 
 if TYPE_CHECKING:
-    from shoal.cli.folders import DataFolder
     from shoal.cluster.client import Cluster
+    from shoal.local.data_dir import DataFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def archived_jobs(data: Path | None, namespace: str, word: str) -> list[Archived
 
 def jobs_of_stopped(folder: DataFolder, namespace: str, word: str) -> list[ArchivedJob]:
     """Of a cluster that does not run, so that nothing serves the logs that lie with pods: those too."""
-    from shoal.cli.orphans import stored_pods
     from shoal.cluster.store.sqlite import StoreBroken
+    from shoal.local.orphan_cleanup import stored_pods
 
     kind, _, name = word.rpartition("/")
     jobs = {job.uid: job for job in archived_jobs(folder.path, namespace, word)}

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from shoal.cli.asking import NoAnswer, items
-from shoal.cli.folders import DataFolder, Running, data_option
-from shoal.cli.orphans import end_pods, end_throwaways
+from shoal.local.data_dir import DataFolder, Running, data_option
+from shoal.local.orphan_cleanup import end_pods, end_throwaways
 
 
 @click.command("down")

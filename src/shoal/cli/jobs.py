@@ -152,8 +152,8 @@ def _named_before(ctx: click.Context) -> list[Found]:
 def _listed(ctx: click.Context) -> list[Found]:
     from click.core import ParameterSource
 
-    from shoal.cli.folders import default_folder
     from shoal.cli.reaching import Choice, connection_of
+    from shoal.local.data_dir import default_folder
 
     said = ctx.params
     choice = Choice(

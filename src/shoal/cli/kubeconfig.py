@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.folders import DataFolder, data_option
+from shoal.local.data_dir import DataFolder, data_option
 
 
 @click.command("kubeconfig")

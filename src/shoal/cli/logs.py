@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from shoal.cli.folders import DataFolder
 from shoal.cli.jobs import complete_tasks, job_argument
 from shoal.cli.reaching import Choice, cluster_options, connection_of, local_folder, with_cluster
+from shoal.local.data_dir import DataFolder
 
 if TYPE_CHECKING:
     from shoal.cli.attempts import Attempt

@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 
 import click
 
-from shoal.cli.folders import VARIABLE, DataFolder, InUse, default_folder
 from shoal.cli.programs import kubeconfig_options
 from shoal.cli.up import READY, capacity_of
+from shoal.local.data_dir import VARIABLE, DataFolder, InUse, default_folder
 
 if TYPE_CHECKING:
-    from shoal.cli.joining import JoinConfig, Joined
     from shoal.cluster.kubeconfig import Connection
     from shoal.kube.objects import Obj
+    from shoal.local.node_process import JoinConfig, Joined
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -135,10 +135,10 @@ def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int |
 
 def configured(options: dict[str, Any]) -> JoinConfig:
     """The file, then what was said on the command line."""
-    from shoal.cli.config import default_file, load
-    from shoal.cli.joining import JoinConfig
     from shoal.cli.up import certificate_of
     from shoal.kube import names
+    from shoal.local.config import default_file, load
+    from shoal.local.node_process import JoinConfig
 
     loaded = load(options["file"] or default_file())
     problems = names.dns_subdomain(options["name"]) if options["name"] else []
@@ -191,12 +191,12 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
     import asyncio
 
     from shoal.apiserver.server import ServingRefused
-    from shoal.cli.joining import CannotJoin, join
-    from shoal.cli.logging import log_to
     from shoal.cli.reaching import ended, sentence_of
     from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import opened
     from shoal.kube.errors import ApiError
+    from shoal.local.log_setup import log_to
+    from shoal.local.node_process import CannotJoin, join
     from shoal.node.sandbox.sandbox_manager import FolderInUse
     from shoal.node.sandbox.zygote_client import ZygoteFailed
 

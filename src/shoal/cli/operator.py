@@ -117,6 +117,6 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
 
 
 def _settings(config: Path | None) -> Mapping[str, Any]:
-    from shoal.cli.config import load
+    from shoal.local.config import load
 
     return load(config).settings.dialects if config is not None else {}

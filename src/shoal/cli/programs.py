@@ -85,15 +85,15 @@ def serving(work: Coroutine[Any, Any, None]) -> None:
     """Run a program of the cluster until it is stopped; what keeps it from working ends it with a sentence."""
     import asyncio
 
-    from shoal.cli import tidying
     from shoal.cli.reaching import ended, sentence_of
     from shoal.cluster.client import OutcomeUnknown
     from shoal.controller_runtime.health import AddressRefused
     from shoal.kube.errors import ApiError
+    from shoal.local import gc_tuning
     from shoal.operator.crd_installer import Unserved
     from shoal.operator.preflight import NotFit
 
-    tidying.serve()
+    gc_tuning.serve()
     try:
         asyncio.run(work)
     except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:

@@ -14,16 +14,16 @@ import click
 from shoal.kube.job_annotations import PROJECT
 
 if TYPE_CHECKING:
-    from shoal.cli.config import Config
     from shoal.cli.manifests import Manifest
     from shoal.kube.objects import Obj
+    from shoal.local.config import Config
     from shoal.node.images import Images
     from shoal.node.projects import Project
 
 
 def load_config(file: Path | None, beside: Path | None) -> Config:
     """The configuration that holds for a job file, with a warning for what it names and this machine does not have."""
-    from shoal.cli.config import default_file, load
+    from shoal.local.config import default_file, load
 
     config = load(file or default_file(beside))
     warn_of_absent(config.images)

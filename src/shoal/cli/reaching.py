@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from shoal.cli.folders import VARIABLE, DataFolder, data_option
-from shoal.cli.orphans import end_throwaways
 from shoal.cli.programs import kubeconfig_options
+from shoal.local.data_dir import VARIABLE, DataFolder, data_option
+from shoal.local.orphan_cleanup import end_throwaways
 
 if TYPE_CHECKING:
     from shoal.cluster.kubeconfig import Connection

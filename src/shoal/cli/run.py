@@ -14,21 +14,21 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from shoal.cli import tidying
-from shoal.cli.folders import DataFolder
 from shoal.cli.manifests import Manifest, beside, files_argument, load, set_option
-from shoal.cli.orphans import end_throwaways, make_throwaway
 from shoal.cli.terminal import HangupProof, ending_signals
 from shoal.cli.up import capacity_of, configured
 from shoal.kube.objects import uid_of
+from shoal.local import gc_tuning
+from shoal.local.data_dir import DataFolder
+from shoal.local.orphan_cleanup import end_throwaways, make_throwaway
 
 if TYPE_CHECKING:
     from shoal.cli.fitting import Fit
     from shoal.cli.following import Follower
-    from shoal.cli.hosting import HostConfig
     from shoal.cli.jobs import Found
     from shoal.cli.progress import Lines, Screen
     from shoal.cluster.client import Cluster
+    from shoal.local.cluster import HostConfig
 
 INTERRUPTED = 130
 WAY_OUT = (
@@ -142,9 +142,9 @@ def _hosted(
     shown: Lines | Screen,
     output: Output,
 ) -> tuple[int, list[Found]]:
-    from shoal.cli.logging import log_to
     from shoal.cli.reaching import told_in_sentences
     from shoal.cluster.store.sqlite import StoreBroken
+    from shoal.local.log_setup import log_to
     from shoal.node.sandbox.sandbox_manager import NetworkNotToBeHad
 
     data.make()
@@ -202,13 +202,13 @@ async def _run(
     output: Output,
 ) -> tuple[int, list[Found]]:
     from shoal.cli.following import Follower
-    from shoal.cli.hosting import running
     from shoal.cli.reasons import why_at_rest
     from shoal.cli.submitting import submit
+    from shoal.local.cluster import running
 
     _hear_as_interrupts()  # as the event loop does, which ends its tasks in order
     async with running(data, config) as hosted:
-        tidying.serve()
+        gc_tuning.serve()
         if namespace != "default":
             await _make_namespace(hosted.cluster, namespace)
         jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]

@@ -81,7 +81,7 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
 
 def _settings(config: Path | None, chosen: dict[str, Any]) -> Settings:
     """The file's, and over them what was said on the command line or in the environment."""
-    from shoal.cli.config import load
+    from shoal.local.config import load
     from shoal.scheduler.planner.gang_types import Settings
 
     filed = load(config).settings.scheduler if config is not None else None

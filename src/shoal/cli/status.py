@@ -11,8 +11,8 @@ import click
 
 from shoal.cli.asking import NoAnswer, items
 from shoal.cli.down import left_behind
-from shoal.cli.folders import DataFolder, data_option
-from shoal.cli.orphans import end_throwaways
+from shoal.local.data_dir import DataFolder, data_option
+from shoal.local.orphan_cleanup import end_throwaways
 
 
 @click.command("status")

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from shoal.cli import tidying
 from shoal.cli.down import afterwards
-from shoal.cli.folders import DataFolder, Running, data_option
-from shoal.cli.orphans import end_throwaways
+from shoal.local import gc_tuning
+from shoal.local.data_dir import DataFolder, Running, data_option
+from shoal.local.orphan_cleanup import end_throwaways
 
 if TYPE_CHECKING:
     from shoal.apiserver.serving_certificate import Certificate
-    from shoal.cli.hosting import HostConfig, Hosted
     from shoal.kube.objects import Obj
+    from shoal.local.cluster import HostConfig, Hosted
 
 READY = b"ready\n"
 
 
 def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    from shoal.cli.config import wrong_amount
+    from shoal.local.config import wrong_amount
 
     found: dict[str, str] = {}
     for pair in given:
@@ -82,7 +82,7 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
     if ready_fd is None and (running := data.running()) is not None:
         _print_running(data, running)
         return
-    with tidying.starting():
+    with gc_tuning.starting():
         config = configured(options)
     if detach:
         _detached(data, config, began)
@@ -93,9 +93,9 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
 def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostConfig:
     """The file, then what was said on the command line. `beside`: a job file in whose folder one may lie."""
     from shoal.apiserver.server import ServingRefused, is_loopback
-    from shoal.cli.config import default_file, load
-    from shoal.cli.hosting import HostConfig
     from shoal.cli.project import warn_of_absent
+    from shoal.local.cluster import HostConfig
+    from shoal.local.config import default_file, load
     from shoal.node.sandbox.interface import Network
 
     loaded = load(options["file"] or default_file(beside))
@@ -165,9 +165,9 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
     import asyncio
 
     from shoal.apiserver.server import ServingRefused
-    from shoal.cli.hosting import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
-    from shoal.cli.logging import log_to
     from shoal.cluster.store.sqlite import StoreBroken, StoreInUse
+    from shoal.local.cluster import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
+    from shoal.local.log_setup import log_to
     from shoal.node.heartbeat import NodeRefused
     from shoal.node.sandbox.sandbox_manager import FolderInUse, NetworkNotToBeHad, SandboxFailed
 
@@ -176,7 +176,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
 
     def ready(hosted: Hosted) -> None:
         up.append(hosted)
-        tidying.serve()
+        gc_tuning.serve()
         if ready_fd is None:
             _greet(data, hosted, time.monotonic() - began)
         else:

@@ -21,13 +21,13 @@ from typing import Any
 
 from shoal.apiserver.server import ServingRefused
 from shoal.apiserver.serving_certificate import Certificate, ensure
-from shoal.cli.folders import DataFolder
-from shoal.cli.hosting import node_name, own_address
 from shoal.cluster.client import Cluster
 from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE, Kind
 from shoal.kube.objects import Obj, at_path
+from shoal.local.cluster import node_name, own_address
+from shoal.local.data_dir import DataFolder
 from shoal.logs import Logger
 from shoal.node import lease
 from shoal.node.agent import Agent

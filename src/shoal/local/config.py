@@ -148,7 +148,7 @@ def load(path: Path | None) -> Config:
 
 
 def _placing(written: Any) -> tuple[Any, list[str]]:
-    from shoal.cli.scheduler_settings import read
+    from shoal.local.scheduler_settings import read
 
     return (None, []) if written is None else read(written)
 

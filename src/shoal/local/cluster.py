@@ -26,9 +26,6 @@ from shoal.apiserver import kubeconfig_file
 from shoal.apiserver.app import Application, build
 from shoal.apiserver.server import Server, ServingRefused
 from shoal.apiserver.serving_certificate import Certificate, ensure
-from shoal.cli import loopback
-from shoal.cli.folders import ESSENTIAL, DataFolder, Running
-from shoal.cli.pod_api import automounts, certificate_for_pods, publish_service, served_to_pods
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
@@ -43,6 +40,9 @@ from shoal.dialects import dialects
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, SERVICE
 from shoal.kube.objects import Obj, at_path, name_of
+from shoal.local import loopback_ranges
+from shoal.local.data_dir import ESSENTIAL, DataFolder, Running
+from shoal.local.pod_api_endpoint import automounts, certificate_for_pods, publish_service, served_to_pods
 from shoal.logs import Logger
 from shoal.node.agent import Agent
 from shoal.node.api_access import ApiAccess
@@ -197,7 +197,7 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[Emb
         if network is not Network.ISOLATED:
             is_new = not data.store.exists()
             ranges = held.enter_context(
-                loopback.taken(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
+                loopback_ranges.taken(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
             )
             settings, pod_range = Settings(service_network=ranges.services), ranges.pods
         try:

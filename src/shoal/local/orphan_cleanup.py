@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shoal.cli.folders import DataFolder, InUse
+from shoal.local.data_dir import DataFolder, InUse
 
 if TYPE_CHECKING:
     from shoal.kube.objects import Obj
