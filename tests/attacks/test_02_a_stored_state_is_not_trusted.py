@@ -15,8 +15,8 @@ import pytest
 
 from kit.frameworks import framework, role
 from kit.volcano_jobs import task, vcjob
-from shoal.cli.jobs import Found
-from shoal.cli.views import job_row
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import job_row
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
 from shoal.dialects.native import batch_job, replica_set

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kit.frameworks import framework, role
-from shoal.cli.install import command as install
+from shoal.cli.commands.install import command as install
 from shoal.controller_runtime.health import Address, serving
 from shoal.dialects.framework import DIALECT
 from shoal.install.manifests import Options, render

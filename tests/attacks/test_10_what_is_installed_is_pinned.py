@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from kit import image
-from shoal.cli.install import command as install
+from shoal.cli.commands.install import command as install
 from shoal.install.manifests import NO_IMAGE, Options, render
 
 DEPLOY = image.ROOT / "deploy"

@@ -12,9 +12,9 @@ import yaml
 from kit.fates import exits, runs
 from kit.native_world import SimulatedJobs, job
 from kit.scenario import NAMESPACE
-from shoal.cli.jobs import Found
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import JOB_COLUMNS, exit_code_of, job_row
 from shoal.cli.reasons import why_ended
-from shoal.cli.views import JOB_COLUMNS, exit_code_of, job_row
 from shoal.dialects.native.batch_job import DIALECT
 from shoal.kube.kinds import JOB
 from shoal.kube.objects import Obj, name_of

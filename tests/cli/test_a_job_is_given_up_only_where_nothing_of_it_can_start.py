@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shoal.cli.fitting import Fit, Misfit, fit_of_group, fit_of_pod, misfit
+from shoal.cli.feasibility import Fit, Misfit, fit_of_group, fit_of_pod, misfit
 from shoal.engine import Intent, JobState, RoleState, Run, Stage, Stamps, TaskState
 from shoal.kube.objects import Obj
 

@@ -6,8 +6,8 @@ from kit.fates import runs
 from kit.founded import founded
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cli.changing import stop
-from shoal.cli.jobs import job_named
+from shoal.cli.job_actions import stop
+from shoal.cli.job_lookup import job_named
 from shoal.dialects.volcano import DIALECT
 from shoal.dialects.volcano.commands import order
 from shoal.kube.objects import Obj

@@ -14,11 +14,11 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cli.changing import stop
-from shoal.cli.following import Follower, Sight
-from shoal.cli.jobs import Found
+from shoal.cli.follow import Follower, Sight
+from shoal.cli.job_actions import stop
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import tasks_of
 from shoal.cli.progress import Lines, Screen
-from shoal.cli.views import tasks_of
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 

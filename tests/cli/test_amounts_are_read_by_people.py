@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cli.amounts import spoken
+from shoal.cli.node_format import spoken
 
 ROOMS = [
     pytest.param({"cpu": "2", "memory": "24682416Ki"}, "2 cpu, 23.5 GiB memory", id="as measured"),

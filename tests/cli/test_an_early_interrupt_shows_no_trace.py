@@ -49,7 +49,7 @@ def interrupted(module: str, number: str = "SIGINT", *words: str) -> tuple[int, 
     ("module", "ending"),
     [
         pytest.param("shoal.cli.main", (-signal.SIGINT, ""), id="before there is a command"),
-        pytest.param("shoal.cli.status", (130, ""), id="while the command is loaded"),
+        pytest.param("shoal.cli.commands.status", (130, ""), id="while the command is loaded"),
     ],
 )
 def test_an_interrupt_at_the_start_is_quiet(module: str, ending: tuple[int, str]) -> None:

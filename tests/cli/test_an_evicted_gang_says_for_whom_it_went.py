@@ -10,9 +10,9 @@ from kit.fates import exits, runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import CrowdedSimulation
-from shoal.cli.describe import surroundings
-from shoal.cli.jobs import Found
-from shoal.cli.stories import story
+from shoal.cli.commands.describe import surroundings
+from shoal.cli.describe_page import story
+from shoal.cli.job_lookup import Found
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj

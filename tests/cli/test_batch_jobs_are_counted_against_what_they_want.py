@@ -9,10 +9,10 @@ import pytest
 from kit.fates import exits, runs
 from kit.native_world import SimulatedJobs, job
 from kit.scenario import NAMESPACE
-from shoal.cli.describe import surroundings
-from shoal.cli.jobs import Found
-from shoal.cli.stories import story
-from shoal.cli.views import job_row
+from shoal.cli.commands.describe import surroundings
+from shoal.cli.describe_page import story
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import job_row
 from shoal.cluster.client import PatchType
 from shoal.dialects.native.batch_job import DIALECT
 from shoal.kube.kinds import POD

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from shoal.cli.main import ALIASES, COMMANDS, shoal
-from shoal.cli.manifests import Manifest
-from shoal.cli.validating import Verdict, judge, judge_room
+from shoal.cli.manifest_files import Manifest
+from shoal.cli.offline_validation import Verdict, judge, judge_room
 from shoal.local.config import load
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.down import afterwards
+from shoal.cli.commands.down import afterwards
 from shoal.kube.objects import Obj
 from shoal.local.data_dir import DataFolder
 

@@ -9,8 +9,8 @@ import pytest
 
 from kit.other_schedulers import FULL, answer
 from kit.volcano_jobs import task, vcjob
-from shoal.cli.jobs import Found
-from shoal.cli.stories import World, story
+from shoal.cli.describe_page import World, story
+from shoal.cli.job_lookup import Found
 from shoal.dialects.gang_backends import backend
 from shoal.dialects.gang_backends.delegate import as_recorded
 from shoal.dialects.volcano import DIALECT, settings

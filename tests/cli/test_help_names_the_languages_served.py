@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.cli.operator import DIALECTS_HELP
+from shoal.cli.commands.operator import DIALECTS_HELP
 from shoal.dialects import UNASKED
 
 

@@ -14,7 +14,7 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.shoal_command import shoal
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.main import shoal as command
-from shoal.cli.validating import without_command
+from shoal.cli.offline_validation import without_command
 from shoal.kube.objects import Obj
 from shoal.node.images import Images
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from shoal.cli.folding import Moment, folded
+from shoal.cli.event_grouping import Moment, folded
 
 BEGIN = datetime(2030, 1, 1, 2, 56, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cli.describe import wrapped
+from shoal.cli.commands.describe import wrapped
 
 PAGE = """Framework pet in namespace default (worker x 4) is pending for 12s.
 

@@ -10,8 +10,8 @@ import pytest
 
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from kit.watched_jobs import Unwatchable, running, spoil
-from shoal.cli.following import Follower
-from shoal.cli.jobs import Found
+from shoal.cli.follow import Follower
+from shoal.cli.job_lookup import Found
 from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.framework import DIALECT

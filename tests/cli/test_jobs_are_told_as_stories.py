@@ -10,10 +10,10 @@ import pytest
 from kit.fates import Fate, exits, runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cli.describe import surroundings
-from shoal.cli.jobs import Found
-from shoal.cli.stories import story
-from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
+from shoal.cli.commands.describe import surroundings
+from shoal.cli.describe_page import story
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import exit_code_of, job_row, job_word, tasks_of
 from shoal.cluster.client import PatchType
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import EVENT, POD

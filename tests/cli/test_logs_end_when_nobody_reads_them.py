@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from shoal.cli.listeners import Unheard, while_heard
+from shoal.cli.pipes import Unheard, while_heard
 
 
 async def for_ever() -> None:

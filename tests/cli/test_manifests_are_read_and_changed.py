@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from shoal.cli.manifests import Manifest, changed, load
+from shoal.cli.manifest_files import Manifest, changed, load
 
 JOB = """\
 apiVersion: frameworkcontroller.microsoft.com/v1

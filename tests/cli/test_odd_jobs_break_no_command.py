@@ -10,13 +10,13 @@ import click
 import pytest
 
 from kit.frameworks import framework, pod_of, role
-from shoal.cli.jobs import Found
+from shoal.cli.commands.logs import Archive, Wanted, _print
+from shoal.cli.commands.run import Interruption, _make_namespace
+from shoal.cli.context import told_in_sentences
+from shoal.cli.describe_page import World, story
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import job_row
 from shoal.cli.line_filter import LineFilter
-from shoal.cli.logs import Archive, Wanted, _print
-from shoal.cli.reaching import told_in_sentences
-from shoal.cli.run import Interruption, _make_namespace
-from shoal.cli.stories import World, story
-from shoal.cli.views import job_row
 from shoal.cluster.client import LogOptions, OutcomeUnknown, Page
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.framework import DIALECT

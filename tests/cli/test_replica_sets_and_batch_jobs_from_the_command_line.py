@@ -9,9 +9,9 @@ import click
 import pytest
 
 from kit.native_world import job, replica_set
-from shoal.cli.changing import start, stop, unstoppable
-from shoal.cli.following import head_of, task_of
-from shoal.cli.jobs import Found, job_named, jobs_in
+from shoal.cli.follow import head_of, task_of
+from shoal.cli.job_actions import start, stop, unstoppable
+from shoal.cli.job_lookup import Found, job_named, jobs_in
 from shoal.cli.progress import Board
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects import load, state_annotation

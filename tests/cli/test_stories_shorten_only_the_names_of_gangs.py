@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kit.frameworks_of_scenarios import fw, role
-from shoal.cli.jobs import Found
-from shoal.cli.stories import World, story
+from shoal.cli.describe_page import World, story
+from shoal.cli.job_lookup import Found
 from shoal.dialects.framework import DIALECT
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -7,11 +7,11 @@ import pytest
 from kit.fates import runs
 from kit.frameworks_of_scenarios import fw, role
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.cli.changing import stop
-from shoal.cli.jobs import Found
+from shoal.cli.describe_page import headline
+from shoal.cli.job_actions import stop
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import exit_code_of, job_word
 from shoal.cli.reasons import last_words, why_ended
-from shoal.cli.stories import headline
-from shoal.cli.views import exit_code_of, job_word
 from shoal.dialects.framework import DIALECT
 from shoal.engine import (
     AttemptState,

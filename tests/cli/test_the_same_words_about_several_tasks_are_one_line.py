@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shoal.cli.folding import folded
+from shoal.cli.event_grouping import folded
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from shoal.cli import scheduler
+from shoal.cli.commands import scheduler
 from shoal.local.config import load
 from shoal.scheduler.manager import Charge
 from shoal.scheduler.planner.gang_types import Settings

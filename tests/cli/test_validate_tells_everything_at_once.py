@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from kit.frameworks_of_scenarios import fw, role
 from shoal.cli.main import shoal
-from shoal.cli.manifests import Manifest
-from shoal.cli.validating import Verdict, judge, judge_room
+from shoal.cli.manifest_files import Manifest
+from shoal.cli.offline_validation import Verdict, judge, judge_room
 from shoal.kube.objects import Obj
 
 POD = "spec.taskRoles[0].task.pod"

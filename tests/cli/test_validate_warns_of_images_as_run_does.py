@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from kit.frameworks_of_scenarios import fw, role
-from shoal.cli.validate import command
+from shoal.cli.commands.validate import command
 
 
 @pytest.mark.parametrize(("words", "code"), [((), 0), (("--strict",), 1)])

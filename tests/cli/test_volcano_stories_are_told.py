@@ -13,13 +13,13 @@ from kit.fates import exits, runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cli.describe import surroundings
-from shoal.cli.following import Follower, Sight
-from shoal.cli.jobs import Found
+from shoal.cli.commands.describe import surroundings
+from shoal.cli.commands.run import is_over
+from shoal.cli.describe_page import headline, story
+from shoal.cli.follow import Follower, Sight
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import exit_code_of, job_row, job_word, tasks_of
 from shoal.cli.progress import Lines, Screen
-from shoal.cli.run import is_over
-from shoal.cli.stories import headline, story
-from shoal.cli.views import exit_code_of, job_row, job_word, tasks_of
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, uid_of

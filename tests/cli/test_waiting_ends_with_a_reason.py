@@ -9,8 +9,8 @@ import pytest
 
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from kit.watched_jobs import Unwatchable, running, spoil
-from shoal.cli.jobs import Found
-from shoal.cli.waiting import until
+from shoal.cli.job_lookup import Found
+from shoal.cli.wait_for import until
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.framework import DIALECT
 from shoal.kube.errors import ApiError

@@ -9,10 +9,10 @@ from kit.native_world import SimulatedJobs, job
 from kit.scenario import NAMESPACE, SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
-from shoal.cli.changing import start, stop
-from shoal.cli.jobs import Found
-from shoal.cli.views import exit_code_of
-from shoal.cli.wait import is_aborted, reached, told
+from shoal.cli.commands.wait import is_aborted, reached, told
+from shoal.cli.job_actions import start, stop
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import exit_code_of
 
 ABORTED = (
     "Job a is held: worker-0 ended with code 7. `shoal start a` resumes it, what has succeeded is not run again; "

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kit.frameworks import framework, pet, pod_template, role
-from shoal.cli.manifests import Manifest
-from shoal.cli.validating import judge, judge_room
+from shoal.cli.manifest_files import Manifest
+from shoal.cli.offline_validation import judge, judge_room
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.dialects.dialect import ManifestInvalid

@@ -91,7 +91,7 @@ async def nursery() -> AsyncIterator[Nursery]:
 # What follows runs in the nursery.
 
 WAY = (
-    "shoal.local.config", "shoal.cli.main", "shoal.operator.main", "shoal.cli.operator", "shoal.cli.reaching",
+    "shoal.local.config", "shoal.cli.main", "shoal.operator.main", "shoal.cli.commands.operator", "shoal.cli.context",
     "shoal.local.gc_tuning", "shoal.dialects.framework", "shoal.operator.crd_installer", "shoal.install.manifests",
     "shoal.operator.preflight",
 )  # fmt: skip

@@ -28,9 +28,9 @@ from kit.operators import OperatorProcess, operator, user_of
 from kit.other_schedulers import FULL, Admitter, Copies, conditions
 from kit.volcano_jobs import policy, task, vcjob
 from kit.whole_run import folder_of_the_run, needs_a_control_plane
-from shoal.cli.describe import surroundings
-from shoal.cli.jobs import job_named
-from shoal.cli.stories import story
+from shoal.cli.commands.describe import surroundings
+from shoal.cli.describe_page import story
+from shoal.cli.job_lookup import job_named
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened

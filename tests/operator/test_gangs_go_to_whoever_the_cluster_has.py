@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from kit.gang_apis import NUMA, define
-from shoal.cli.operator import GANG_SCHEDULERS
+from shoal.cli.commands.operator import GANG_SCHEDULERS
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.metrics import Metrics

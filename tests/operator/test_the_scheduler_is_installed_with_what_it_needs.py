@@ -6,7 +6,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from shoal.cli.install import command
+from shoal.cli.commands.install import command
 from shoal.dialects import NAMES
 from shoal.install.manifests import Options, render
 from shoal.kube.objects import Obj, at_path, labels_of, name_of

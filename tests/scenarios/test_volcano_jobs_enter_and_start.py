@@ -5,9 +5,9 @@ from __future__ import annotations
 from kit.fates import runs
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano, VolcanoWorld, scenario
-from shoal.cli.jobs import Found
-from shoal.cli.stories import World as Surroundings
-from shoal.cli.stories import story
+from shoal.cli.describe_page import World as Surroundings
+from shoal.cli.describe_page import story
+from shoal.cli.job_lookup import Found
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 
 NO_ROOM = "needs 3 cpu, and the cluster lets in 2 at once, so make it smaller or add nodes"

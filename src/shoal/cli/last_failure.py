@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from shoal.cli.attempts import Attempt, archived_jobs
+from shoal.cli.attempt_logs import Attempt, archived_jobs
+from shoal.cli.job_table import tasks_of
 from shoal.cli.reasons import LAST_LINES, last_words
-from shoal.cli.views import tasks_of
 from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.engine import JobState, TaskRef
@@ -24,7 +24,7 @@ from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, name_of, uid_of
 
 if TYPE_CHECKING:
-    from shoal.cli.jobs import Found
+    from shoal.cli.job_lookup import Found
     from shoal.cluster.client import Cluster
 
 _MOST_TRIED = 3  # attempts, where the log of the last one is empty or goes while it is read

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from shoal.cli.following import Sight, Voice
-from shoal.cli.jobs import Found
-from shoal.cli.members import grouped_tasks, urgency
+from shoal.cli.follow import Sight, Voice
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import STYLES, TaskView, job_word, span, tasks_of
 from shoal.cli.reasons import why_at_rest, word_with
-from shoal.cli.views import STYLES, TaskView, job_word, span, tasks_of
+from shoal.cli.task_table import grouped_tasks, urgency
 from shoal.kube.objects import uid_of
 from shoal.log_signals import Pace, pace_in, plain
 

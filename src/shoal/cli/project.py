@@ -14,7 +14,7 @@ import click
 from shoal.kube.job_annotations import PROJECT
 
 if TYPE_CHECKING:
-    from shoal.cli.manifests import Manifest
+    from shoal.cli.manifest_files import Manifest
     from shoal.kube.objects import Obj
     from shoal.local.config import Config
     from shoal.node.images import Images

@@ -21,7 +21,7 @@ from shoal.node.log_archive import METRICS, ArchivedLog, LogArchive, archived
 from shoal.node.log_reader import LogTrail, Wording
 
 if TYPE_CHECKING:
-    from shoal.cli.jobs import Found
+    from shoal.cli.job_lookup import Found
 
 OBJECT, STORY = "job.yaml", "story.txt"
 

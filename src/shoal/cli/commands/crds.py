@@ -1,0 +1,29 @@
+"""`shoal crds`: the definitions of the job languages, for a cluster that does not know them yet."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("crds")
+@click.argument("names", nargs=-1, metavar="[LANGUAGE]...")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), default="yaml", show_default=True)
+def command(names: tuple[str, ...], output: str) -> None:
+    """Print the definitions of job languages.
+
+    \b
+    shoal crds | kubectl apply -f -
+    """
+    from shoal.cli.job_table import printed
+    from shoal.dialects import NAMES, load
+    from shoal.dialects.dialect import definitions_of
+
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        raise click.UsageError(f"there is no job language {unknown[0]!r}; there are: {', '.join(NAMES)}.")
+    definitions = [each for name in names or NAMES for each in definitions_of(load(name))]
+    if output == "name":
+        for definition in definitions:
+            click.echo(definition["metadata"]["name"])
+        return
+    click.echo(printed(definitions, "documents" if output == "yaml" else output))

@@ -1,0 +1,54 @@
+"""`shoal get`: the jobs of a cluster, a line each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.context import Choice, cluster_options, with_cluster
+from shoal.cli.job_lookup import complete_jobs
+
+if TYPE_CHECKING:
+    from shoal.cli.job_lookup import Found
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+
+@click.command("get")
+@click.argument("names", nargs=-1, metavar="[JOB]...", shell_complete=complete_jobs)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces.")
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "yaml", "json", "name"]), default="table", show_default=True
+)
+@cluster_options
+def command(choice: Choice, names: tuple[str, ...], all_namespaces: bool, output: str) -> None:
+    """List jobs, whatever language they are written in."""
+    from shoal.cli.job_lookup import job_named, jobs_in
+    from shoal.cli.job_table import printed
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> list[Found]:
+        if names:
+            return [await job_named(cluster, name, namespace) for name in names]
+        return await jobs_in(cluster, None if all_namespaces else namespace)
+
+    found = with_cluster(choice, work)
+    if output in ("yaml", "json"):
+        click.echo(printed([job.manifest for job in found], output))
+    elif output == "name":
+        for job in found:
+            click.echo(f"{job.dialect.kind.kind.lower()}/{job.name}")
+    elif not found:
+        click.echo("There are no jobs. `shoal submit FILE` brings one.", err=True)
+    else:
+        click.echo(_table(found, with_namespace=all_namespaces))
+
+
+def _table(found: list[Found], *, with_namespace: bool) -> str:
+    from shoal.cli.job_table import JOB_COLUMNS, columns, job_row
+
+    now = datetime.now(UTC)
+    rows = [job_row(job, now) for job in found]
+    if not with_namespace:
+        return columns(rows, JOB_COLUMNS)
+    return columns([[job.namespace, *row] for job, row in zip(found, rows, strict=True)], ("NAMESPACE", *JOB_COLUMNS))

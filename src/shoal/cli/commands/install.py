@@ -1,0 +1,142 @@
+"""`shoal install`: put the operator on a Kubernetes cluster, or upgrade it in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shoal.cli.commands.operator import GANG_SCHEDULERS
+from shoal.cli.install_options import installation_options, printed, progress, working
+
+
+def _ranges(_: click.Context, parameter: click.Parameter, said: tuple[str, ...]) -> tuple[str, ...]:
+    """As Kubernetes writes them; an address alone is a range of one."""
+    from ipaddress import ip_network
+
+    try:
+        return tuple(str(ip_network(text)) for text in said)
+    except ValueError as wrong:
+        raise click.BadParameter(f"{wrong}; for example 10.0.0.0/24", param=parameter) from None
+
+
+@click.command("install")
+@installation_options
+@click.option(
+    "--image", metavar="IMAGE", required=True, envvar="SHOAL_IMAGE", show_envvar=True,
+    help="Image of the operator, in a registry of yours.",
+)  # fmt: skip
+@click.option("--replicas", type=click.IntRange(1), help="How many operators; one leads.  [default: 2]")
+@click.option("--shards", type=click.IntRange(1, 64), help="Share jobs out over the replicas.  [default: 1]")
+@click.option("--watch-namespace", metavar="NAME", help="Serve this namespace alone.  [default: all]")
+@click.option("--class", "job_class", metavar="NAME", help="Serve jobs with the label shoal.dev/class=NAME.")
+@click.option("--webhook", is_flag=True, help="Check and complete jobs as they are written.")
+@click.option("--failure-policy", type=click.Choice(["Ignore", "Fail"]), help="Of the webhook.  [default: Ignore]")
+@click.option(
+    "--api-server", "api_servers", multiple=True, metavar="CIDR", callback=_ranges,
+    help="From where the API server calls the webhook; others may not. May be repeated.  [default: anywhere]",
+)  # fmt: skip
+@click.option(
+    "--gang-scheduler",
+    type=click.Choice(GANG_SCHEDULERS),
+    help="Who places gangs; auto: who is there.",
+)
+@click.option("--gang-scheduler-name", metavar="NAME", help="schedulerName of pods in gangs.")
+@click.option("--ssh-plugin", is_flag=True, help="Serve plugin ssh of Volcano Jobs: grants a right to Secrets.")
+@click.option("--service-monitor", is_flag=True, help="For the Prometheus operator.")
+@click.option("--scheduler", is_flag=True, help="Shoal's own gang scheduler too.")
+@click.option(
+    "--scheduler-sharing",
+    type=click.Choice(["proportion", "capacity"]),
+    help="How its queues share.  [default: proportion]",
+)
+@click.option("--scheduler-tiers", metavar="LABEL,...", help="Node labels that name racks, zones, ... for it.")
+@click.option(
+    "--scheduler-volcano",
+    type=click.Choice(["auto", "yes", "no"]),
+    help="Whether it answers for Volcano's.  [default: auto]",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Ask the cluster and change nothing; with -o print what would be applied."
+)
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the objects; needs --dry-run.")
+def command(kubeconfig: Path | None, context: str, dry_run: bool, output: str | None, **said: Any) -> None:
+    """Put the operator on a Kubernetes cluster, or upgrade it.
+
+    \b
+    export SHOAL_IMAGE=registry.example.com/shoal:VERSION
+    shoal install                            # the current context of your kubeconfig
+    shoal install --webhook --replicas 3
+    shoal install --dry-run -o yaml | less   # without a cluster
+
+    There is no public image: build it from deploy/Dockerfile and push it to a registry of yours.
+
+    Applies the kinds of jobs, a service account with the rights the operator needs and no others, and the operator
+    itself. Running it again upgrades in place: jobs go on. Kinds that somebody else defined stay as they are.
+
+    An installation is called shoal, or shoal-NAMESPACE-CLASS where it serves those alone; --name calls it otherwise.
+    """
+    options = _options(said)
+    if output:
+        if not dry_run:
+            raise click.UsageError("-o prints instead of applying: add --dry-run.")
+        options = _settled(options)
+        click.echo(printed(options, output))
+        return
+
+    from shoal.install.apply import install
+
+    working(
+        kubeconfig, context, lambda cluster: install(cluster, options, progress, dry_run=dry_run), is_change=not dry_run
+    )
+    if dry_run:
+        click.echo("Nothing was changed.")
+    else:
+        click.echo(f"Installed. `kubectl -n {options.namespace} get pods` shows the operator start.")
+
+
+def _settled(options: Any) -> Any:
+    """Where no cluster is asked, whoever places gangs there has to be said; what is assumed without it is said too."""
+    from dataclasses import replace
+
+    from shoal.dialects import load
+    from shoal.dialects.gang_backends.delegate import has_gangs
+
+    if options.gangScheduler != "auto":
+        return options
+    if any(has_gangs(load(name)) for name in options.dialects):
+        click.echo(
+            "No cluster was asked who places gangs; these objects are for --gang-scheduler shoal. "
+            "Name another if the cluster has one.",
+            err=True,
+        )
+    return replace(options, gangScheduler="shoal")
+
+
+def _options(said: dict[str, Any]) -> Any:
+    from shoal.install.manifests import Options, usual_name
+
+    if said["api_servers"] and not said["webhook"]:
+        raise click.UsageError("--api-server is for the webhook: add --webhook.")
+    for name in ("sharing", "tiers", "volcano"):
+        if said[f"scheduler_{name}"] is not None and not said["scheduler"]:
+            raise click.UsageError(f"--scheduler-{name} is for Shoal's own scheduler: add --scheduler.")
+    if (tiers := said["scheduler_tiers"]) is not None:
+        said["scheduler_tiers"] = tuple(word.strip() for word in tiers.split(",") if word.strip())
+    said["gang_scheduler"] = said["gang_scheduler"] or "auto"
+    said["name"] = said["name"] or usual_name(said["watch_namespace"] or "", said["job_class"] or "")
+    spelled = {
+        "watch_namespace": "watchNamespace",
+        "job_class": "jobClass",
+        "failure_policy": "failurePolicy",
+        "api_servers": "apiServers",
+        "service_monitor": "serviceMonitor",
+        "ssh_plugin": "sshPlugin",
+        "scheduler_sharing": "schedulerSharing",
+        "scheduler_tiers": "schedulerTiers",
+        "scheduler_volcano": "schedulerVolcano",
+        "gang_scheduler": "gangScheduler",
+        "gang_scheduler_name": "gangSchedulerName",
+    }
+    return Options(**{spelled.get(name, name): value for name, value in said.items() if value is not None})

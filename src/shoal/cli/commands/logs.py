@@ -1,0 +1,478 @@
+"""`shoal logs`: what the tasks of a job print, each line behind its task's name."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from shoal.cli.context import Choice, cluster_options, connection_of, local_folder, with_cluster
+from shoal.cli.job_lookup import complete_tasks, job_argument
+from shoal.local.data_dir import DataFolder
+
+if TYPE_CHECKING:
+    from shoal.cli.attempt_logs import Attempt
+    from shoal.cli.follow import LogLine, Sight
+    from shoal.cli.job_lookup import Found
+    from shoal.cli.line_filter import LineFilter
+    from shoal.cluster.client import LogOptions
+    from shoal.cluster.kubernetes import KubernetesCluster
+    from shoal.engine import TaskRef
+    from shoal.kube.objects import Obj
+    from shoal.node.log_archive import ArchivedJob
+
+
+@click.command("logs")
+@job_argument
+@click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends, with tasks and attempts to come.")
+@click.option("--tail", type=click.IntRange(0), metavar="LINES", help="Only the last lines of each task.")
+@click.option("--since", metavar="TIME", help="Only lines newer than a duration such as 5m or 1h30m, or a time.")
+@click.option("--grep", metavar="PATTERN", help="Only lines that contain this regular expression.")
+@click.option("-c", "--container", default="", metavar="NAME", help="Another container than the first.")
+@click.option("--previous", is_flag=True, help="Of the attempt before the last one.")
+@click.option("--all-attempts", is_flag=True, help="Of every attempt that is kept, oldest first.")
+@click.option("--timestamps", is_flag=True, help="With the time of each line.")
+@click.option(
+    "--prefix/--no-prefix",
+    default=True,
+    show_default=True,
+    help="The task's name before each line, where there are several.",
+)
+@cluster_options
+def command(
+    choice: Choice,
+    name: str,
+    tasks: tuple[str, ...],
+    follow: bool,
+    tail: int | None,
+    since: str | None,
+    grep: str | None,
+    container: str,
+    previous: bool,
+    all_attempts: bool,
+    timestamps: bool,
+    prefix: bool,
+) -> None:
+    """Print the logs of a job's tasks.
+
+    TASK is a role (worker) or one of its tasks (worker-0); without one, all of them. Lines of several tasks stand
+    behind the task's name, those of a single one alone. A cluster on this machine keeps the logs of pods that are
+    gone, also of jobs that were deleted, within the budget under `logs:` in shoal.yaml; on Kubernetes logs go with
+    their pods.
+    """
+    from shoal.cli.job_lookup import NoSuchJob, job_named
+    from shoal.cli.line_filter import LineFilter
+    from shoal.cli.pipes import Unheard, leave_unheard, while_heard
+    from shoal.cluster.client import LogOptions
+
+    if follow and previous:
+        raise click.UsageError("--follow and --previous do not go together: the previous attempt is over.")
+    if previous and all_attempts:
+        raise click.UsageError("--previous and --all-attempts do not go together: the one is among the others.")
+    seconds, moment = _since(since)
+    options = LogOptions(
+        container, follow, tail_lines=tail, since_seconds=seconds, since_time=moment, timestamps=timestamps
+    )
+    wanted = Wanted(tasks, options, LineFilter(grep), prefix=prefix, is_previous=previous, is_all=all_attempts)
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> None:
+        folder = local_folder(choice)
+        archive = Archive(folder.path if folder is not None else None, namespace, name)
+        try:
+            job = await job_named(cluster, name, namespace)
+        except NoSuchJob:
+            if not archive.jobs():
+                raise
+            await while_heard(_print_archived(archive, wanted))
+            return
+        is_followed = follow and not job.state.is_ended
+        kept = archive.of(job)
+        heads = {log.task for log in kept.logs} if kept is not None else set()
+        unknown = [word for word in tasks if not any(word in (head, head.rpartition("-")[0]) for head in heads)]
+        _check(job, tuple(unknown), is_followed=is_followed)
+        if not is_followed or all_attempts:
+            await while_heard(_print(cluster, job, archive, wanted, is_followed=is_followed))
+        if is_followed:
+            await while_heard(_follow(cluster, job, wanted))
+
+    try:
+        if (stopped := _stopped(choice, name)) is not None:
+            asyncio.run(while_heard(_print_archived(stopped, wanted)))
+        else:
+            with_cluster(choice, work)
+    except Unheard:
+        raise leave_unheard() from None
+
+
+def _stopped(choice: Choice, name: str) -> Archive | None:
+    """What the cluster of the data folder has kept of the job, where that is the one chosen and it does not run."""
+    try:
+        connection_of(choice)
+    except click.ClickException:
+        is_there = False
+    else:
+        is_there = True
+    if is_there or choice.kubeconfig is not None or choice.context:
+        return None
+    folder, namespace = DataFolder(choice.folder), choice.namespace or "default"
+    if not folder.store.exists() or folder.running() is not None:
+        return None
+    from shoal.cli.attempt_logs import jobs_of_stopped
+
+    jobs = jobs_of_stopped(folder, namespace, name)
+    if not jobs:
+        return None
+    click.echo(f"(no cluster runs in {folder.path}: these are the logs that it kept)", err=True)
+    return Archive(folder.path, namespace, name, jobs)
+
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def _since(text: str | None) -> tuple[int | None, str | None]:
+    """Seconds, or a time as the API takes it."""
+    from shoal.kube.times import parse
+
+    if text is None:
+        return None, None
+    parts = _DURATION.fullmatch(text)
+    if text and parts is not None:
+        days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds, None
+    try:
+        parse(text)
+    except ValueError:
+        example = "write a duration such as 30s, 5m or 1h30m, or a time such as 2026-11-18T21:00:00Z"
+        raise click.BadParameter(f"--since: {text!r} is neither; {example}") from None
+    return None, text
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which lines of which tasks, and how."""
+
+    tasks: tuple[str, ...]
+    options: LogOptions
+    lines: LineFilter
+    prefix: bool
+    is_previous: bool
+    is_all: bool
+
+    def means(self, task: str) -> bool:
+        return not self.tasks or task in self.tasks or task.rpartition("-")[0] in self.tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """The kept logs of jobs with one name; none where the cluster runs elsewhere."""
+
+    data: Path | None
+    namespace: str
+    word: str
+    of_stopped: Sequence[ArchivedJob] = ()  # all there are, of a cluster that does not run
+
+    def jobs(self) -> Sequence[ArchivedJob]:
+        from shoal.cli.attempt_logs import archived_jobs
+
+        return self.of_stopped or archived_jobs(self.data, self.namespace, self.word)
+
+    def of(self, job: Found) -> ArchivedJob | None:
+        from shoal.kube.objects import uid_of
+
+        return next((each for each in self.jobs() if each.uid == uid_of(job.manifest)), None)
+
+
+def _roles(job: Found) -> list[str]:
+    """As the manifest names them; a role that was taken out of it may still have pods."""
+    read = job.job
+    named = [role.name for role in read.roles] if read is not None else []
+    return list(dict.fromkeys([*named, *(role.name for role in job.state.roles)]))
+
+
+def _check(job: Found, tasks: tuple[str, ...], *, is_followed: bool) -> None:
+    """Raise for a task that cannot be meant; of a job that is followed, it may be still to come."""
+    roles = _roles(job)
+    for word in tasks:
+        if word not in roles and word.rpartition("-")[0] not in roles:
+            example = f"{roles[0]} or {roles[0]}-0" if roles else "none: it has no roles"
+            raise click.ClickException(f"{job} has no task {word!r}. Its roles: {', '.join(roles)}; say {example}.")
+        there = _tasks(job)
+        if word not in roles and word not in there and not is_followed:
+            raise click.ClickException(f"{job} has no task {word!r}. Its tasks: {', '.join(there) or 'none yet'}.")
+
+
+def _tasks(job: Found) -> list[str]:
+    """Those that are there, and those that the manifest asks for."""
+    from shoal.cli.job_table import tasks_of
+
+    asked = job.job.roles if job.job is not None else ()
+    named = [f"{role.name}-{index}" for role in asked for index in range(role.size or 0)]
+    return list(dict.fromkeys([*named, *(view.name for view in tasks_of(job.state))]))
+
+
+async def _follow(cluster: KubernetesCluster, job: Found, wanted: Wanted) -> None:
+    """Every task that is meant, as it comes, until the job has ended."""
+    from shoal.cli.follow import Follower
+
+    tasks = wanted.tasks
+    alone = len(tasks) == 1 and tasks[0] not in _roles(job)
+    printer = Printer(wanted.lines, prefix=wanted.prefix and not alone)
+    waits = _Waits(tasks)
+    follower = Follower(
+        cluster, [job],
+        on_change=waits.change,
+        on_pod=waits.pod,
+        on_gang=waits.gang,
+        on_line=lambda _, voice, line: printer.line(voice.head, line),
+        on_progress=lambda _, voice, text: printer.progress(voice.head, text),
+        on_trouble=lambda who, why: printer.trouble(who, why),
+        hears=lambda ref: _is_meant(ref, tasks),
+        options=wanted.options,
+    )  # fmt: skip
+    await follower.run()
+
+
+class Printer:
+    """Log lines on standard output. A progress bar moves in the last row of a terminal; elsewhere it is a line a
+    second at most."""
+
+    def __init__(self, lines: LineFilter, *, prefix: bool) -> None:
+        from shoal.cli.progress import Pacer
+
+        self._lines = lines
+        self._prefix = prefix
+        self._width = 0
+        self._is_terminal = sys.stdout.isatty()
+        self._has_bar = False  # in the row of the cursor
+        self._pacer = Pacer()
+
+    def line(self, who: str, text: str) -> None:
+        self._clear()
+        if self._pacer.is_news(who, text) and self._lines.takes(text):
+            click.echo(f"{self._head(who)}{text}")
+
+    def progress(self, who: str, text: str) -> None:
+        from shoal.log_signals import plain
+
+        if not self._lines.takes(text):
+            return
+        if self._is_terminal:
+            self._clear()
+            row = f"{self._head(who)}{plain(text)}"[: shutil.get_terminal_size().columns - 1]
+            click.echo(row, nl=False)
+            self._has_bar = True
+        elif self._pacer.is_due(who, text, time.monotonic()):
+            click.echo(f"{self._head(who)}{plain(text)}")
+
+    def trouble(self, who: str, why: str) -> None:
+        self._clear()
+        click.echo(f"{self._head(who)}({why})", err=True)
+
+    def _clear(self) -> None:
+        if self._has_bar:
+            click.echo("\r\x1b[K", nl=False)
+            self._has_bar = False
+
+    def _head(self, who: str) -> str:
+        self._width = max(self._width, len(who))
+        return f"{who.ljust(self._width)} | " if self._prefix else ""
+
+
+class _Waits:
+    """Tells, once each, why a task that is meant says nothing."""
+
+    def __init__(self, tasks: tuple[str, ...]) -> None:
+        from shoal.cli.progress import Board
+
+        self._tasks = tasks
+        self._board = Board()
+        self._told: set[tuple[str, str]] = set()
+        self._reasons: set[str] = set()  # of tasks
+
+    def change(self, found: Found) -> None:
+        self._board.put(found)
+        if why := self._board.why(found):
+            self._say(found.name, why)
+        self._tell()
+
+    def pod(self, found: Found, task: str, pod: Sight) -> None:
+        self._board.see(found, task, pod)
+        self._tell()
+
+    def gang(self, found: Found, why: str) -> None:
+        from shoal.kube.objects import uid_of
+
+        self._board.gangs[uid_of(found.manifest)] = why
+        self.change(found)
+
+    def _tell(self) -> None:
+        """One line per reason, with the tasks that wait for it now."""
+        from shoal.cli.task_table import grouped_tasks
+
+        waiting: dict[str, list[str]] = {}
+        for _, view, _, why in self._board.rows():
+            is_meant = not self._tasks or view.name in self._tasks or view.role in self._tasks
+            if why and is_meant and view.role:
+                waiting.setdefault(why, []).append(view.name)
+        for why, names in waiting.items():
+            if why not in self._reasons:
+                self._reasons.add(why)
+                verb = "waits" if len(names) == 1 else "wait"
+                click.echo(f"{', '.join(name for name, _ in grouped_tasks(names))} {verb}: {why}", err=True)
+
+    def _say(self, who: str, why: str) -> None:
+        if (who, why) not in self._told:
+            self._told.add((who, why))
+            click.echo(f"{who} waits: {why}", err=True)
+
+
+async def _print(
+    cluster: KubernetesCluster, job: Found, archive: Archive, wanted: Wanted, *, is_followed: bool
+) -> None:
+    """What is there now; with `is_followed`, what is over: the rest is followed."""
+    from shoal.cli.attempt_logs import archived_file, attempts_of
+    from shoal.cli.follow import restarts_of
+
+    container = wanted.options.container
+    pods = await _pods(cluster, job, wanted.tasks)
+    by_task = attempts_of(pods, archive.of(job), container, restarts_of)
+    by_task = {task: several for task, several in by_task.items() if wanted.means(task) or task in pods}
+    if not by_task and not is_followed:
+        raise click.ClickException(_why_nothing(job, archive, wanted))
+
+    def gone(attempt: Attempt) -> Path | None:
+        if attempt.pod is None:
+            return None
+        return archived_file(archive.jobs(), attempt.pod, container, is_previous=attempt.is_previous)
+
+    shown = _chosen(by_task, wanted)
+    if is_followed:
+        shown = [each for each in shown if each.pod is None or each.is_previous]
+    await _print_attempts(cluster, shown, wanted, gone)
+
+
+def _why_nothing(job: Found, archive: Archive, wanted: Wanted) -> str:
+    which = f" for {', '.join(wanted.tasks)}" if wanted.tasks else ""
+    if not job.state.is_ended:
+        return f"{job} has no pods{which} now; `shoal logs -f` waits for them."
+    if archive.data is None:
+        return f"{job} has no pods{which} now; on Kubernetes logs go with their pods. Its log system may have them."
+    return f"no logs of {job} are kept{which}: none of its pods ran, or the budget under `logs:` removed them."
+
+
+def _chosen(by_task: Mapping[str, Sequence[Attempt]], wanted: Wanted) -> list[Attempt]:
+    if wanted.is_all:
+        return [attempt for several in by_task.values() for attempt in several]
+    if not wanted.is_previous:
+        return [several[-1] for several in by_task.values()]
+    previous = [several[-2] for several in by_task.values() if len(several) > 1]
+    if not previous:
+        raise click.ClickException("no earlier attempt is kept: there was one only, or the budget removed the others.")
+    return previous
+
+
+async def _print_archived(archive: Archive, wanted: Wanted) -> None:
+    """Of a job that is no longer there."""
+    from shoal.cli.attempt_logs import attempts_of
+
+    kept = archive.jobs()[0]
+    by_task = attempts_of({}, kept, wanted.options.container, lambda *_: 0)
+    meant = {task: several for task, several in by_task.items() if wanted.means(task)}
+    if not meant:
+        known = ", ".join(by_task) or "none"
+        raise click.ClickException(f"{archive.word} has no logs for {', '.join(wanted.tasks)}. Its tasks: {known}.")
+    await _print_attempts(None, _chosen(meant, wanted), wanted, lambda _: None)
+
+
+async def _print_attempts(
+    cluster: KubernetesCluster | None,
+    attempts: Sequence[Attempt],
+    wanted: Wanted,
+    gone: Callable[[Attempt], Path | None],
+) -> None:
+    """Of a task one after the other; those of different pods at once, since each may be far away."""
+    names = {id(each): f"{each.task} #{each.number}" if wanted.is_all else each.task for each in attempts}
+    width = max(map(len, names.values()), default=0)
+
+    async def one(attempt: Attempt) -> None:
+        name = names[id(attempt)]
+        is_last = attempt.pod is not None and not attempt.is_previous
+        # A container that prepares the others may have output; it is read with --container.
+        if is_last and not wanted.options.container and _is_waiting(attempt.task, attempt.pod or {}):
+            return
+        head = f"{name.ljust(width)} | " if wanted.prefix and len(attempts) > 1 else ""
+        await _one(cluster, attempt, wanted, head, gone)
+
+    if wanted.is_all:
+        for attempt in attempts:
+            await one(attempt)
+        return
+    for broken in await asyncio.gather(*map(one, attempts), return_exceptions=True):
+        if broken is not None:
+            raise broken  # when all the others were printed
+
+
+def _is_waiting(task: str, pod: Obj) -> bool:
+    """A pod that has said nothing yet; the reader is told so."""
+    from shoal.cli.reasons import why_waiting
+
+    if (pod.get("status") or {}).get("phase", "Pending") != "Pending":
+        return False
+    click.echo(f"{task} waits: {why_waiting(pod) or 'its pod is being prepared'}", err=True)
+    return True
+
+
+async def _pods(cluster: KubernetesCluster, job: Found, tasks: tuple[str, ...]) -> dict[str, Obj]:
+    from shoal.cli.follow import head_of, task_of
+    from shoal.kube.kinds import POD
+
+    found = {}
+    for pod in (await cluster.list(POD, job.namespace)).items:
+        ref = task_of(job, pod)
+        if ref is not None and _is_meant(ref, tasks):
+            found[ref, head_of(job, ref, pod)] = pod
+    return {head: found[ref, head] for ref, head in sorted(found)}
+
+
+def _is_meant(ref: TaskRef, tasks: tuple[str, ...]) -> bool:
+    return not tasks or str(ref) in tasks or ref.role in tasks
+
+
+async def _one(
+    cluster: KubernetesCluster | None,
+    attempt: Attempt,
+    wanted: Wanted,
+    head: str,
+    gone: Callable[[Attempt], Path | None],
+) -> None:
+    from shoal.cli.attempt_logs import read_file
+    from shoal.cli.follow import lines
+    from shoal.kube.errors import ApiError
+
+    options = replace(wanted.options, follow=False)
+    try:
+        # Closed here also where the output cannot be written, not by the event loop at its end.
+        async with aclosing(cast("AsyncGenerator[bytes]", attempt.read(cluster, options))) as chunks:
+            await _echo(lines(chunks, options), wanted, head)
+    except ApiError as refused:
+        file = gone(attempt) if refused.code == 404 else None
+        if file is None:
+            click.echo(f"{head}({refused.message})", err=True)
+        else:
+            await _echo(lines(read_file(file, options), options), wanted, head)
+
+
+async def _echo(read: AsyncIterator[LogLine], wanted: Wanted, head: str) -> None:
+    async for line in read:
+        if line.is_whole and wanted.lines.takes(line.text):
+            click.echo(f"{head}{line.stamped}")

@@ -1,0 +1,249 @@
+"""`shoal node`: this machine as a node of a Kubernetes cluster, whose pods run here as processes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from shoal.cli.commands.up import READY, capacity_of
+from shoal.cli.server_options import kubeconfig_options
+from shoal.local.data_dir import VARIABLE, DataFolder, InUse, default_folder
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubeconfig import Connection
+    from shoal.kube.objects import Obj
+    from shoal.local.node_process import JoinConfig, Joined
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def labels_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    from shoal.kube import names
+
+    found: dict[str, str] = {}
+    for pair in given:
+        name, separator, value = pair.partition("=")
+        problems = [*names.qualified_name(name), *names.label_value(value)]
+        if not separator or problems:
+            raise click.BadParameter(f"{pair!r} should be NAME=VALUE, for example zone=lab{_because(problems)}")
+        found[name] = value
+    return found
+
+
+def taints_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[Obj, ...]:
+    return tuple(_taint(text) for text in given)
+
+
+def _taint(text: str) -> Obj:
+    from shoal.kube import names
+
+    found = re.fullmatch(r"([^=:]+)(?:=([^:]*))?:(\w+)", text)
+    if found is None or found[3] not in EFFECTS:
+        raise click.BadParameter(
+            f"{text!r} should be NAME=VALUE:EFFECT, for example lab=true:NoSchedule; effects are {', '.join(EFFECTS)}"
+        )
+    problems = [*names.qualified_name(found[1]), *names.label_value(found[2] or "")]
+    if problems:
+        raise click.BadParameter(f"{text!r} is no taint{_because(problems)}")
+    return {"key": found[1], "effect": found[3], **({"value": found[2]} if found[2] else {})}
+
+
+def namespaces_of(_: click.Context, __: click.Parameter, given: str | None) -> frozenset[str]:
+    from shoal.kube import names
+
+    # An empty name is a mistake, not every namespace: it may come from a variable that is not set.
+    found = [] if given is None else [name.strip() for name in given.split(",")]
+    for name in found:
+        if problems := names.dns_label(name):
+            raise click.BadParameter(f"{name!r} cannot be the name of a namespace{_because(problems)}")
+    return frozenset(found)
+
+
+def _because(problems: list[str]) -> str:
+    return f": {problems[0]}" if problems else ""
+
+
+@click.command("node")
+@kubeconfig_options("The cluster to join, with the node's credentials.  [default: KUBECONFIG, then ~/.kube/config]")
+@click.option("--name", default="", metavar="NAME", help="Name of the node.  [default: the one of the credentials]")
+@click.option(
+    "--data", "folder", type=click.Path(file_okay=False, path_type=Path),
+    default=lambda: default_folder().with_name("node"), show_default="~/.local/share/shoal/node",
+    help="The node's folder: pods, logs, its certificate.",
+)  # fmt: skip
+@click.option(
+    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
+    help="Declare a resource of the node, instead of what was found: --capacity nvidia.com/gpu=4",
+)  # fmt: skip
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", callback=labels_of, help="Label of the node.")
+@click.option(
+    "--taint", "taints", multiple=True, metavar="NAME=VALUE:EFFECT", callback=taints_of,
+    help="Taint of the node, set when it is registered for the first time: --taint lab=true:NoSchedule",
+)  # fmt: skip
+@click.option(
+    "--namespaces", metavar="NAME,...", callback=namespaces_of,
+    help="Run the pods of these namespaces only and fail others.  [default: all]",
+)  # fmt: skip
+@click.option(
+    "--allow-root", is_flag=True,
+    help="Where root starts the node: run pods as root unless they say otherwise, and as any user they name. "
+    "[default: as a user per namespace, and as no account of this machine]",
+)  # fmt: skip
+@click.option(
+    "--address", default="", metavar="ADDRESS",
+    help="Where the API server reaches this machine, for logs and commands.  [default: the one of its default route]",
+)  # fmt: skip
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port for that.  [default: 10250, or any where that is taken]"
+)
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file, for images.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
+@click.option("--ready-fd", type=int, hidden=True)
+def command(kubeconfig: Path | None, context: str, folder: Path, ready_fd: int | None, **options: Any) -> None:
+    """Join a Kubernetes cluster as a node whose pods are processes of this machine.
+
+    Runs in this terminal. SIGTERM leaves the pods running for the next start in the same folder, as the restart of a
+    kubelet does; Ctrl-C stops them first, each with its grace period. The kubeconfig holds credentials of the node
+    itself, user system:node:NAME in group system:nodes; docs/node.md shows how to make them. Pods run without
+    containers: everyone who may create pods in the cluster, or in --namespaces, can run programs here. Started by root
+    they run as users of their own, otherwise as you. A --taint does not keep away pods that tolerate every taint.
+
+    \b
+    shoal node --kubeconfig node.kubeconfig --namespaces team-a --taint lab=true:NoSchedule
+    kubectl get nodes -l shoal.dev/process-node=true
+    """
+    if os.environ.get(VARIABLE) and DataFolder(folder).path == DataFolder(Path(os.environ[VARIABLE])).path:
+        raise click.UsageError(f"--data is the folder of the cluster that {VARIABLE} names; a node needs its own.")
+    data = DataFolder(folder)
+    data.make()
+    connection = _connection(kubeconfig, context)
+    config = replace(configured(options), api=_place_of(connection), hidden=_secret_files(connection, options))
+    _run(data, connection, config, ready_fd)
+
+
+def configured(options: dict[str, Any]) -> JoinConfig:
+    """The file, then what was said on the command line."""
+    from shoal.cli.commands.up import certificate_of
+    from shoal.kube import names
+    from shoal.local.config import default_file, load
+    from shoal.local.node_process import JoinConfig
+
+    loaded = load(options["file"] or default_file())
+    problems = names.dns_subdomain(options["name"]) if options["name"] else []
+    if problems:
+        raise click.UsageError(f"--name {options['name']!r} cannot be the name of a node{_because(problems)}")
+    return JoinConfig(
+        name=options["name"],
+        address=options["address"],
+        port=options["port"],
+        capacity={**loaded.settings.capacity, **options["capacity"]},
+        labels=options["labels"],
+        taints=options["taints"],
+        namespaces=options["namespaces"],
+        allow_root=options["allow_root"],
+        certificate=certificate_of(options["tls_cert"], options["tls_key"]),
+        images=loaded.images,
+        pod_pids_limit=loaded.settings.pod_pids_limit,
+    )
+
+
+def _connection(kubeconfig: Path | None, context: str) -> Connection:
+    from shoal.cli.context import ended
+    from shoal.cluster.kubeconfig import NoConnection, from_kubeconfig, usual_files
+
+    files = [kubeconfig] if kubeconfig is not None else usual_files(os.environ)
+    if not files:
+        raise click.ClickException(
+            "there is no cluster to join: neither KUBECONFIG nor ~/.kube/config names one. Name one with --kubeconfig."
+        )
+    try:
+        return from_kubeconfig(files, context=context)
+    except NoConnection as problem:
+        raise click.ClickException(ended(problem)) from None
+
+
+def _secret_files(connection: Connection, options: dict[str, Any]) -> tuple[Path, ...]:
+    files = [*connection.files, *(path for path in (options["tls_key"],) if path is not None)]
+    return tuple(dict.fromkeys(path.resolve() for path in files))
+
+
+def _place_of(connection: Connection) -> tuple[str, int] | None:
+    """Where the API is; None where only a proxy can say."""
+    place = urlsplit(connection.url)
+    if connection.proxy or not place.hostname:
+        return None
+    return place.hostname, place.port or (443 if place.scheme == "https" else 80)
+
+
+def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd: int | None) -> None:
+    import asyncio
+
+    from shoal.apiserver.server import ServingRefused
+    from shoal.cli.context import ended, sentence_of
+    from shoal.cluster.client import OutcomeUnknown
+    from shoal.cluster.kubernetes import opened
+    from shoal.kube.errors import ApiError
+    from shoal.local.log_setup import log_to
+    from shoal.local.node_process import CannotJoin, join
+    from shoal.node.sandbox.sandbox_manager import FolderInUse
+    from shoal.node.sandbox.zygote_client import ZygoteFailed
+
+    def ready(joined: Joined) -> None:
+        if ready_fd is None:
+            _greet(data, joined, connection)
+        else:
+            os.write(ready_fd, READY)
+            os.close(ready_fd)
+
+    async def run() -> bool:
+        async with opened(connection) as cluster:
+            return await join(data, cluster, config, on_ready=ready, on_stop=_say_stopping)
+
+    with _held(data), log_to(data.log):
+        try:
+            has_stopped_pods = asyncio.run(run())
+        except (CannotJoin, ServingRefused, FolderInUse, ZygoteFailed) as refused:
+            raise click.ClickException(str(refused)) from None
+        except ApiError as refused:
+            raise click.ClickException(ended(sentence_of(refused))) from None
+        except (OutcomeUnknown, OSError) as broken:
+            raise click.ClickException(ended(broken)) from None
+    if ready_fd is None:
+        click.echo("Stopped." if has_stopped_pods else "Left. The pods go on; the next start here finds them.")
+
+
+@contextmanager
+def _held(data: DataFolder) -> Iterator[None]:
+    try:
+        with data.held():
+            yield
+    except InUse:
+        raise click.ClickException(
+            f"a node already runs in {data.path}. Stop it with Ctrl-C in its terminal, or choose another --data DIR."
+        ) from None
+
+
+def _greet(data: DataFolder, joined: Joined, connection: Connection) -> None:
+    node, room = joined.config, joined.config.allocatable
+    gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
+    click.echo(f"{click.style(f'Node {node.name} has joined', fg='green')} {connection.url}")
+    click.echo(f"  room: {room['cpu']} cpu, {room['memory']} memory{gpus}")
+    click.echo(f"  what is kept: {data.path}")
+    click.echo(f"  logs and commands: {node.machine.host_ip} port {node.kubelet_port}")
+    click.echo("Ctrl-C stops it and its pods; SIGTERM leaves the pods running.")
+
+
+def _say_stopping() -> None:
+    click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...", err=True)

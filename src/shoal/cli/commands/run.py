@@ -1,0 +1,398 @@
+"""`shoal run`: a cluster for as long as a job takes, and nothing left of either afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import click
+
+from shoal.cli.commands.up import capacity_of, configured
+from shoal.cli.manifest_files import Manifest, beside, files_argument, load, set_option
+from shoal.cli.signals import HangupProof, ending_signals
+from shoal.kube.objects import uid_of
+from shoal.local import gc_tuning
+from shoal.local.data_dir import DataFolder
+from shoal.local.orphan_cleanup import end_throwaways, make_throwaway
+
+if TYPE_CHECKING:
+    from shoal.cli.feasibility import Fit
+    from shoal.cli.follow import Follower
+    from shoal.cli.job_lookup import Found
+    from shoal.cli.progress import Lines, Screen
+    from shoal.cluster.client import Cluster
+    from shoal.local.cluster import HostConfig
+
+INTERRUPTED = 130
+WAY_OUT = (
+    "Nobody can add nodes to the cluster of `shoal run`: let the job ask for less, or give the cluster more with "
+    "--capacity or --nodes."
+)
+WAY_OUT_OF_REST = (
+    "The cluster of `shoal run` ends with its jobs, so nothing can change that here: change the file, or submit it to "
+    "a cluster that stays (`shoal up`)."
+)
+_FIXED = {"bind": "127.0.0.1", "port": 0, "tls_cert": None, "tls_key": None}
+
+
+@click.command("run")
+@files_argument
+@set_option
+@click.option("--plain", is_flag=True, help="Lines instead of a table, also on a terminal.")
+@click.option("--logs/--no-logs", default=True, show_default=True, help="Show what the tasks print.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print the job as it ended, to stdout.")
+@click.option("--nodes", type=click.IntRange(1, 64), help="Split the machine into this many nodes.  [default: 1]")
+@click.option(
+    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
+    help="Declare a resource of each node, for trying things out: --capacity nvidia.com/gpu=4",
+)  # fmt: skip
+@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file.  [default: ./shoal.yaml, then shoal.yaml beside the first FILE, then "
+    "~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
+@click.option("-n", "--namespace", default="default", show_default=True, metavar="NAME")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIRECTORY",
+    envvar="SHOAL_OUT", show_envvar=True,
+    help="Where the folder of each job is made: logs, final object, story, metrics.  [default: ./shoal-out]",
+)  # fmt: skip
+@click.option("--no-out", is_flag=True, help="Keep no output.")
+@click.option("--keep", is_flag=True, help="Keep the cluster's folder; `shoal up --data` looks into it afterwards.")
+def command(
+    files: tuple[Path, ...],
+    changes: tuple[str, ...],
+    plain: bool,
+    logs: bool,
+    output: str | None,
+    namespace: str,
+    out: Path | None,
+    no_out: bool,
+    keep: bool,
+    **options: Any,
+) -> None:
+    """Run jobs on a throw-away cluster and wait for them.
+
+    Ends with the job's own exit code: 0 where it succeeded, the code of the task that made it fail where a process
+    can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
+    one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). This cluster ends
+    with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
+    has none, its start, the opening of a queue, a command for an image) is stopped with that reason, and the code is 1;
+    as long as another part of it has a place, it goes on. Mistakes that `shoal validate` reports end the command before
+    anything starts. What tasks print goes to stdout (with -o, to stderr), the table and all that is said about jobs to
+    stderr. What is left of each job is a folder ./shoal-out/JOB-TIME with a log per task and attempt, the job as it
+    ended, its story and its metrics.
+
+    \b
+    shoal run pet.yaml
+    shoal run job.yaml --set spec.taskRoles[worker].taskNumber=2 --capacity nvidia.com/gpu=4
+    """
+    _hear_as_interrupts()
+    from rich.console import Console
+
+    from shoal.cli.job_table import printed
+    from shoal.cli.offline_validation import refuse_mistakes
+    from shoal.cli.progress import face
+    from shoal.cli.project import warn_of_images
+
+    manifests = load(files, changes)
+    refuse_mistakes(manifests)
+    config = configured({**options, **_FIXED}, beside=beside(files))
+    config = replace(config, images=replace(config.images, again="run the job again"))
+    warn_of_images(manifests, config.images)
+    console = Console(file=cast("IO[str]", HangupProof(sys.stderr)))
+    # With -o standard output holds the job alone.
+    printed_lines = console if output else Console(file=cast("IO[str]", HangupProof(sys.stdout)))
+    shown = face(console, printed_lines, plain=plain, logs=logs)
+    end_throwaways()
+    data = make_throwaway(is_kept=keep)
+    try:
+        parent = None if no_out else out or Path("shoal-out")
+        code, ended = _hosted(data, config, manifests, namespace, shown, Output(parent))
+        if output is not None:
+            click.echo(printed([job.manifest for job in ended], output))
+    finally:
+        if keep:
+            click.echo(f"The cluster's folder is kept: {data.path}", err=True)
+        else:
+            shutil.rmtree(data.path, ignore_errors=True)
+    raise SystemExit(code)
+
+
+def _hear_as_interrupts() -> None:
+    """SIGTERM and SIGHUP too: whatever asks for the end before the job is there or after it, all is put away."""
+    handler = signal.getsignal(signal.SIGINT)
+    for number in ending_signals():
+        signal.signal(number, handler if callable(handler) else signal.default_int_handler)
+
+
+def _hosted(
+    data: DataFolder,
+    config: HostConfig,
+    manifests: Sequence[Manifest],
+    namespace: str,
+    shown: Lines | Screen,
+    output: Output,
+) -> tuple[int, list[Found]]:
+    from shoal.cli.context import told_in_sentences
+    from shoal.cluster.store.sqlite import StoreBroken
+    from shoal.local.log_setup import log_to
+    from shoal.node.sandbox.sandbox_manager import NetworkNotToBeHad
+
+    data.make()
+    with data.held(), log_to(data.log), told_in_sentences():
+        try:
+            return asyncio.run(_run(data, config, manifests, namespace, shown, output))
+        except (NetworkNotToBeHad, StoreBroken) as refused:
+            raise click.ClickException(str(refused)) from None
+        finally:
+            output.write(data)
+
+
+@dataclass(slots=True)
+class Output:
+    """The folders that a run leaves, and what goes into them."""
+
+    parent: Path | None  # None: nothing is kept
+    folders: dict[str, Path] = field(default_factory=dict)  # by uid of the job
+    jobs: list[Found] = field(default_factory=list)
+    stories: dict[str, str] = field(default_factory=dict)
+
+    def begin(self, jobs: Sequence[Found], shown: Lines | Screen) -> None:
+        from shoal.cli.run_output import new_folder
+
+        self.jobs = list(jobs)
+        for job in jobs if self.parent is not None else ():
+            folder = new_folder(self.parent or Path(), job, datetime.now(UTC))
+            if folder is None:
+                return
+            self.folders[uid_of(job.manifest)] = folder
+            shown.note(f"Logs and results of {job.name} are kept in {folder}.")
+
+    async def tell(self, cluster: Cluster, jobs: Sequence[Found]) -> None:
+        """Take the jobs as they ended, and their stories while there is a cluster that knows them."""
+        from shoal.cli.commands.describe import surroundings
+        from shoal.cli.describe_page import story
+
+        self.jobs = list(jobs)
+        for job in jobs if self.folders else ():
+            self.stories[uid_of(job.manifest)] = story(job, await surroundings(cluster, job))
+
+    def write(self, data: DataFolder) -> None:
+        from shoal.cli import run_output
+
+        if self.folders:
+            run_output.write(self.folders, data.path, self.jobs, self.stories)
+
+
+async def _run(
+    data: DataFolder,
+    config: HostConfig,
+    manifests: Sequence[Manifest],
+    namespace: str,
+    shown: Lines | Screen,
+    output: Output,
+) -> tuple[int, list[Found]]:
+    from shoal.cli.follow import Follower
+    from shoal.cli.reasons import why_at_rest
+    from shoal.cli.submit_client import submit
+    from shoal.local.cluster import running
+
+    _hear_as_interrupts()  # as the event loop does, which ends its tasks in order
+    async with running(data, config) as hosted:
+        gc_tuning.serve()
+        if namespace != "default":
+            await _make_namespace(hosted.cluster, namespace)
+        jobs = [found for _, found in await submit(hosted.cluster, manifests, namespace) if found is not None]
+        if not jobs:
+            raise click.ClickException(f"there is no job in {', '.join(dict.fromkeys(m.where for m in manifests))}.")
+        output.begin(jobs, shown)
+        some_end = not all(job.dialect.endless for job in jobs)
+        misfits = Misfits(hosted.cluster, shown)
+
+        def changed(job: Found) -> None:
+            shown.change(job)
+            if (why := why_at_rest(job.job, job.state)) and not (some_end and job.dialect.endless):
+                misfits.dismiss(job, why, WAY_OUT_OF_REST)
+            misfits.look(job)
+
+        follower = Follower(
+            hosted.cluster, jobs,
+            on_change=changed, on_line=shown.line, on_progress=shown.progress, on_trouble=shown.trouble,
+            on_pod=shown.pod, on_gang=shown.gang, on_hindrance=shown.hindrance, on_fit=misfits.fit,
+            is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
+        )  # fmt: skip
+        interruption = Interruption(hosted.cluster, follower, shown)
+        with shown.shown(), interruption.heard():
+            following = asyncio.create_task(follower.run())
+            hurry = asyncio.create_task(interruption.hurry.wait())
+            await asyncio.wait((following, hurry, hosted.broken), return_when=asyncio.FIRST_COMPLETED)
+            if hosted.broken.done():
+                hosted.broken.result()
+        if following.done():
+            following.result()
+            await hosted.stop_pods()
+        for task in (following, hurry):
+            task.cancel()
+        ended = list(follower.jobs.values())
+        await output.tell(hosted.cluster, ended)
+        _tell_failures([job for job in ended if not misfits.has(job)], shown)
+        # Servers that were there for the others have done their work when the others have ended.
+        return _code(ended, interrupted=interruption.count > 0) or (1 if misfits.dismissed else 0), ended
+
+
+def is_over(job: Found) -> bool:
+    """Also of a job that is held and has let everything go: nobody else reaches this cluster to resume it."""
+    from shoal.engine import Stage
+
+    return job.state.is_ended or (job.state.is_held and job.state.run.stage is Stage.OVER)
+
+
+def _tell_failures(ended: Sequence[Found], shown: Lines | Screen) -> None:
+    """Why, in a sentence; the cluster that could tell the whole story is about to go."""
+    from shoal.cli.describe_page import headline, last_lines, resumed
+    from shoal.cli.job_table import exit_code_of
+
+    for job in ended:
+        if is_over(job) and exit_code_of(job.state):
+            shown.note(headline(job, job.state, datetime.now(UTC)))
+            if said := last_lines(job.state):
+                shown.note(said)
+            if job.state.is_held:
+                shown.note(f"`shoal run` ends here. On a cluster that stays (`shoal up`), {resumed(job)}.")
+
+
+def _code(ended: Sequence[Found], *, interrupted: bool) -> int:
+    from shoal.cli.job_table import exit_code_of
+
+    if interrupted:
+        return INTERRUPTED
+    return next((code for code in (exit_code_of(job.state) for job in ended if not job.dialect.endless) if code), 0)
+
+
+async def _make_namespace(cluster: Cluster, name: str) -> None:
+    from shoal.kube.errors import ApiError
+    from shoal.kube.kinds import NAMESPACE
+
+    try:
+        await cluster.create(NAMESPACE, {"metadata": {"name": name}})
+    except ApiError as refused:
+        if refused.code != 409:  # else it is one that every cluster has
+            raise
+
+
+class Interruption:
+    """Ctrl-C, once and twice; SIGTERM as well. A lost terminal is heard once: it may be told twice by two."""
+
+    def __init__(self, cluster: Cluster, follower: Follower, shown: Lines | Screen) -> None:
+        self._cluster = cluster
+        self._follower = follower
+        self._shown = shown
+        self._stopping: asyncio.Task[None] | None = None
+        self.hurry = asyncio.Event()
+        self.count = 0
+
+    def heard(self) -> Any:
+        from contextlib import contextmanager
+
+        @contextmanager
+        def listening() -> Any:
+            loop = asyncio.get_running_loop()
+            before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ending_signals())}
+            for number in before:
+                loop.add_signal_handler(number, self._interrupt, number)
+            try:
+                yield
+            finally:
+                for number, handler in before.items():
+                    loop.remove_signal_handler(number)
+                    signal.signal(number, signal.SIG_IGN if number is signal.SIGHUP and self.count else handler)
+
+        return listening()
+
+    def _interrupt(self, number: signal.Signals) -> None:
+        if self.count and number is signal.SIGHUP:
+            return
+        self.count += 1
+        if self.count == 1:
+            self._shown.note("Stopping; Ctrl-C again ends everything at once.")
+            self._stopping = asyncio.get_running_loop().create_task(self._stop())
+        else:
+            self.hurry.set()
+
+    async def _stop(self) -> None:
+        """Every job that has not ended."""
+        for job in list(self._follower.jobs.values()):
+            if not job.state.is_ended:
+                await _stopped(self._cluster, job, self._shown, "Ctrl-C again ends everything at once.")
+
+
+class Misfits:
+    """Jobs of which a part can never start here: told once, and stopped where nothing else is left of them. The others
+    go on."""
+
+    def __init__(self, cluster: Cluster, shown: Lines | Screen) -> None:
+        self._cluster = cluster
+        self._shown = shown
+        self._fits: dict[str, dict[str, Fit]] = {}  # by uid of the job, then by pod or group
+        self._told: set[str] = set()  # jobs that go on in part
+        self.dismissed: dict[str, asyncio.Task[None]] = {}  # by uid; a task that nobody holds may vanish
+
+    def has(self, job: Found) -> bool:
+        return uid_of(job.manifest) in self.dismissed
+
+    def fit(self, job: Found, which: str, fit: Fit | None) -> None:
+        """How a pod or group of the job fits; None when it wants no place any more."""
+        fits = self._fits.setdefault(uid_of(job.manifest), {})
+        if fit is None:
+            fits.pop(which, None)
+        else:
+            fits[which] = fit
+        self.look(job)
+
+    def dismiss(self, job: Found, why: str, way_out: str) -> None:
+        """Stop a job that waits for something that cannot happen here; once."""
+        if self.has(job):
+            return
+        what = str(job) if job.state.stamps.ran is None else f"What is left of {job}"
+        self._shown.note(f"{what} can never start here, and is stopped: {why.rstrip('.')}. {way_out}".rstrip())
+        self.dismissed[uid_of(job.manifest)] = asyncio.get_running_loop().create_task(
+            _stopped(self._cluster, job, self._shown, "Ctrl-C stops everything.")
+        )
+
+    def look(self, job: Found) -> None:
+        """Whether the job can still come to its end."""
+        from shoal.cli.feasibility import misfit
+
+        uid = uid_of(job.manifest)
+        found = None if self.has(job) else misfit(job.state, self._fits.get(uid, {}).values())
+        if found is None:
+            return
+        way_out = WAY_OUT if found.is_size else ""
+        why = f"{found.why.rstrip('.')}. {way_out}".rstrip()
+        if found.is_all:
+            self.dismiss(job, found.why, way_out)
+        elif uid not in self._told:
+            self._told.add(uid)
+            self._shown.note(f"{job} goes on, but {found.task or 'one of its gangs'} can never start here: {why}")
+
+
+async def _stopped(cluster: Cluster, job: Found, shown: Lines | Screen, way_out: str) -> None:
+    """Nobody waits for whoever stops a job, so it is told here what could not be done."""
+    from shoal.cli.job_actions import stop
+    from shoal.cluster.client import OutcomeUnknown
+    from shoal.kube.errors import ApiError
+
+    try:
+        await stop(cluster, job)
+    except (ApiError, OutcomeUnknown, OSError) as refused:
+        why = refused.message if isinstance(refused, ApiError) else refused
+        shown.note(f"{job} was not stopped: {why}. {way_out}")

@@ -1,0 +1,53 @@
+"""`shoal scale`: more or fewer tasks, in the one patch the job's language wants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.context import Choice, cluster_options, with_cluster
+from shoal.cli.job_lookup import complete_sizes, job_argument
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+
+@click.command("scale")
+@job_argument
+@click.argument("sizes", nargs=-1, required=True, metavar="ROLE=NUMBER...", shell_complete=complete_sizes)
+@cluster_options
+def command(choice: Choice, name: str, sizes: tuple[str, ...]) -> None:
+    """Change the number of tasks of a role.
+
+    What depends on the number changes with it, in one step: a Framework that asked for all of its workers to succeed
+    asks for all of the new number, a Job whose minAvailable meant all of its pods for all of the new ones. A minimum
+    that is more than there are pods comes back with them.
+
+    \b
+    shoal scale pet worker=2
+    """
+    from shoal.cli.job_actions import scale
+    from shoal.cli.job_lookup import job_named
+
+    wanted = dict(_size(pair) for pair in sizes)
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> str:
+        job = await job_named(cluster, name, namespace)
+        if job.state.is_ended:
+            raise click.ClickException(
+                f"{job} has ended: another size would change nothing. "
+                f"To run it again, `shoal delete {job.name}` and submit it again."
+            )
+        is_new = await scale(cluster, job, wanted)
+        sizes = ", ".join(f"{number} x {role}" for role, number in wanted.items())
+        return f"{job} now asks for {sizes}." if is_new else f"{job} asks for {sizes} already: nothing was changed."
+
+    click.echo(with_cluster(choice, work, is_change=True))
+
+
+def _size(pair: str) -> tuple[str, int]:
+    role, separator, number = pair.partition("=")
+    if not separator or not role or not number.isascii() or not number.isdigit():
+        raise click.UsageError(f"{pair!r} should be ROLE=NUMBER, for example worker=2.")
+    return role, int(number)

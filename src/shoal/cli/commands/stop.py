@@ -1,0 +1,41 @@
+"""`shoal stop`: end a job for good, or suspend it where its language can; what it left stays to be looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.context import Choice, cluster_options, with_cluster
+from shoal.cli.job_lookup import job_argument
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+
+@click.command("stop")
+@job_argument
+@cluster_options
+def command(choice: Choice, name: str) -> None:
+    """Stop a job; the object stays.
+
+    Its pods end with their grace periods. A stopped job does not run again: delete it and submit it anew for that. A
+    batch Job is suspended instead: it keeps its successes, and `shoal start` lets it go on. A ReplicaSet has no end and
+    cannot be stopped: scale it to 0, or delete it.
+    """
+    from shoal.cli.job_actions import stop, unstoppable
+    from shoal.cli.job_lookup import job_named
+    from shoal.cli.job_table import job_word
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> str:
+        job = await job_named(cluster, name, namespace)
+        if job.state.is_ended:
+            return f"{job} has ended already: {job_word(job.state)}."
+        if (why := unstoppable(job)) is not None:
+            raise click.ClickException(why)
+        is_new = await stop(cluster, job)
+        if job.dialect.stop_holds:
+            return f"{job} is {'' if is_new else 'already '}suspended. `shoal start {job.name}` lets it go on."
+        return f"{job} {'stops' if is_new else 'is stopping already'}. `shoal wait {job.name}` waits until it has."
+
+    click.echo(with_cluster(choice, work, is_change=True))

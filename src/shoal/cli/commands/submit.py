@@ -1,0 +1,68 @@
+"""`shoal submit`: hand jobs to a cluster and leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.context import Choice, cluster_options, local_folder, with_cluster
+from shoal.cli.manifest_files import beside, files_argument, load, set_option
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubernetes import KubernetesCluster
+    from shoal.kube.objects import Obj
+
+
+@click.command("submit")
+@files_argument
+@set_option
+@click.option("--dry-run", is_flag=True, help="Let the cluster judge everything and keep nothing.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file with the `images:` of these jobs, on a cluster of this machine.  [default: ./shoal.yaml, "
+    "then shoal.yaml beside the first FILE, then ~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), help="Print what the cluster stored.")
+@cluster_options
+def command(
+    choice: Choice,
+    files: tuple[Path, ...],
+    changes: tuple[str, ...],
+    dry_run: bool,
+    file: Path | None,
+    output: str | None,
+) -> None:
+    """Submit jobs to a cluster.
+
+    Jobs are created; other objects in the files (Services, ConfigMaps) are brought to what the files say. Stops at
+    the first object that is refused, with every mistake in it. On a cluster of this machine jobs run as with
+    `shoal run`: in the folder this command is called in, with its PATH and Python environment, and with the `images:`
+    of the shoal.yaml found from here; one without `images:` leaves the cluster's own in force. Its `capacity:`,
+    `network:` and `pod_pids_limit:` take effect only when a cluster starts: a warning names those that differ.
+    """
+    from shoal.cli.job_table import printed
+    from shoal.cli.project import load_config, project_here, warn_of_images, warn_of_settings, with_project
+    from shoal.cli.submit_client import submit
+    from shoal.node.projects import Projects
+
+    manifests = load(files, changes)
+    if (folder := local_folder(choice)) is not None:
+        config, running = load_config(file, beside(files)), folder.running()
+        images = config.images
+        warn_of_settings(config, running.settings if running is not None else None)
+        warn_of_images(manifests, images)
+        if not dry_run:
+            manifests = with_project(manifests, Projects(folder.path).store(project_here(images)))
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> list[Obj]:
+        return [stored for stored, _ in await submit(cluster, manifests, namespace, dry_run=dry_run)]
+
+    stored = with_cluster(choice, work, is_change=not dry_run)
+    if output is not None:
+        click.echo(printed(stored, output))
+        return
+    for obj in stored:
+        done = "would be stored" if dry_run else "stored"
+        click.echo(f"{obj['kind']} {obj['metadata']['name']} {done}.")

@@ -1,0 +1,76 @@
+"""`shoal top`: what the tasks of jobs use now, the busiest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.context import Choice, cluster_options, with_cluster
+from shoal.cli.job_lookup import complete_jobs
+
+if TYPE_CHECKING:
+    from shoal.cluster.kubernetes import KubernetesCluster
+    from shoal.kube.objects import Obj
+
+COLUMNS = ("JOB", "TASK", "CPU", "MEMORY", "NODE")
+
+
+@click.command("top")
+@click.argument("name", required=False, metavar="[JOB]", shell_complete=complete_jobs)
+@cluster_options
+def command(choice: Choice, name: str | None) -> None:
+    """Show the processor time and memory that the tasks of jobs use now.
+
+    Of all jobs in the namespace, or of one; the busiest task first. CPU is in thousandths of a core, MEMORY in MiB,
+    as in `kubectl top`.
+    """
+    from shoal.cli.job_table import columns
+
+    rows = with_cluster(choice, lambda cluster, namespace: _rows(cluster, namespace, name))
+    if not rows:
+        click.echo("No task runs that is measured yet.", err=True)
+        return
+    shown = [[job, task, f"{cpu}m", f"{memory >> 20}Mi", node] for cpu, memory, job, task, node in rows]
+    click.echo(columns(shown, COLUMNS))
+
+
+async def _rows(cluster: KubernetesCluster, namespace: str, name: str | None) -> list[tuple[int, int, str, str, str]]:
+    from shoal.cli.follow import head_of, task_of
+    from shoal.cli.job_lookup import job_named, jobs_in
+    from shoal.kube.kinds import POD
+    from shoal.kube.objects import name_of
+
+    jobs = [await job_named(cluster, name, namespace)] if name is not None else await jobs_in(cluster, namespace)
+    used = {name_of(each): _sum(each) for each in await _metrics(cluster, namespace)}
+    rows = []
+    for pod in (await cluster.list(POD, namespace)).items:
+        for job in jobs:
+            ref = task_of(job, pod)
+            if ref is not None and name_of(pod) in used:
+                node = str(pod["spec"].get("nodeName") or "")
+                rows.append((*used[name_of(pod)], job.name, head_of(job, ref, pod), node))
+    return sorted(rows, key=lambda row: (-row[0], -row[1], *row[2:]))
+
+
+async def _metrics(cluster: KubernetesCluster, namespace: str) -> list[Obj]:
+    from shoal.kube.errors import ApiError
+    from shoal.kube.kinds import Kind
+
+    try:
+        return (await cluster.list(Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", True), namespace)).items
+    except ApiError as refused:
+        if refused.code not in (404, 503):
+            raise
+        raise click.ClickException(
+            "this cluster measures nothing: it does not serve metrics.k8s.io. On Kubernetes install metrics-server."
+        ) from None
+
+
+def _sum(metrics: Obj) -> tuple[int, int]:
+    """Thousandths of a core, and bytes, of all containers."""
+    from shoal.kube.quantity import Quantity
+
+    used = [container["usage"] for container in metrics["containers"]]
+    cpu = sum(Quantity.parse(str(each["cpu"])).milli() for each in used)
+    return cpu, sum(Quantity.parse(str(each["memory"])).value() for each in used)

@@ -1,0 +1,43 @@
+"""`shoal uninstall`: take the operator off a cluster again. Kinds and jobs stay unless they are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from shoal.cli.install_options import installation_options, progress, working
+
+
+@click.command("uninstall")
+@installation_options
+@click.option("--crds", is_flag=True, help="Delete the kinds too, and with them every job of every namespace.")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted and change nothing.")
+def command(
+    kubeconfig: Path | None,
+    context: str,
+    name: str,
+    namespace: str,
+    dialects: tuple[str, ...],
+    crds: bool,
+    dry_run: bool,
+) -> None:
+    """Take the operator off a cluster; kinds and jobs stay.
+
+    \b
+    shoal uninstall
+    shoal uninstall --crds      # and every job with them
+
+    Pods of running jobs go on; nobody looks after them until an operator is there again.
+    """
+    from shoal.install.apply import uninstall
+    from shoal.install.manifests import Options
+
+    options = Options(name=name or "shoal", namespace=namespace, dialects=dialects)
+    working(
+        kubeconfig, context, lambda cluster: uninstall(cluster, options, progress, crds=crds, dry_run=dry_run),
+        is_change=not dry_run,
+    )  # fmt: skip
+    click.echo(
+        "Nothing was changed." if dry_run else "Uninstalled." if crds else "Uninstalled; kinds and jobs are kept."
+    )

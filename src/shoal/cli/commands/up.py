@@ -1,0 +1,274 @@
+"""`shoal up`: a cluster on this machine, in this terminal or behind it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from shoal.cli.commands.down import afterwards
+from shoal.local import gc_tuning
+from shoal.local.data_dir import DataFolder, Running, data_option
+from shoal.local.orphan_cleanup import end_throwaways
+
+if TYPE_CHECKING:
+    from shoal.apiserver.serving_certificate import Certificate
+    from shoal.kube.objects import Obj
+    from shoal.local.cluster import HostConfig, Hosted
+
+READY = b"ready\n"
+
+
+def capacity_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    from shoal.local.config import wrong_amount
+
+    found: dict[str, str] = {}
+    for pair in given:
+        name, separator, amount = pair.partition("=")
+        if not separator or not name:
+            raise click.BadParameter(f"{pair!r} should be NAME=AMOUNT, for example nvidia.com/gpu=4")
+        if mistake := wrong_amount(name, amount):
+            raise click.BadParameter(mistake)
+        found[name] = amount
+    return found
+
+
+@click.command("up")
+@data_option
+@click.option("--detach", "-d", is_flag=True, help="Return once the cluster is ready; it goes on in the background.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 64),
+    help="Split the machine into this many nodes.  [default: as the last time, else 1]",
+)
+@click.option(
+    "--capacity", multiple=True, metavar="NAME=AMOUNT", callback=capacity_of,
+    help="Declare a resource of each node, for trying things out: --capacity nvidia.com/gpu=4",
+)  # fmt: skip
+@click.option("--network", type=click.Choice(["auto", "isolated", "loopback"]), help="How pods get their addresses.")
+@click.option("--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where the API listens.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: that of the last time, or any]"
+)
+@click.option("--tls-cert", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Certificate to serve.")
+@click.option("--tls-key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Its key.")
+@click.option(
+    "--config", "file", type=click.Path(dir_okay=False, path_type=Path), envvar="SHOAL_CONFIG", show_envvar=True,
+    help="Configuration file.  [default: ./shoal.yaml, then ~/.config/shoal/shoal.yaml]",
+)  # fmt: skip
+@click.option("--ready-fd", type=int, hidden=True)
+def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) -> None:
+    """Start a cluster on this machine.
+
+    It speaks the Kubernetes API and runs pods as processes. What it stores stays in the folder: a cluster that was
+    stopped or killed goes on where it was. Where it runs already, that is said, and the command succeeds.
+
+    \b
+    shoal up --detach
+    export KUBECONFIG=$(shoal kubeconfig --path)
+    kubectl get nodes
+    """
+    began = time.monotonic()
+    data = DataFolder(folder)
+    data.make()
+    end_throwaways()
+    if ready_fd is None and (running := data.running()) is not None:
+        _print_running(data, running)
+        return
+    with gc_tuning.starting():
+        config = configured(options)
+    if detach:
+        _detached(data, config, began)
+    else:
+        _foreground(data, config, ready_fd, began)
+
+
+def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostConfig:
+    """The file, then what was said on the command line. `beside`: a job file in whose folder one may lie."""
+    from shoal.apiserver.server import ServingRefused, is_loopback
+    from shoal.cli.project import warn_of_absent
+    from shoal.local.cluster import HostConfig
+    from shoal.local.config import default_file, load
+    from shoal.node.sandbox.interface import Network
+
+    loaded = load(options["file"] or default_file(beside))
+    settings = loaded.settings
+    warn_of_absent(loaded.images)
+    network = options["network"] or settings.network
+    certificate = certificate_of(options["tls_cert"], options["tls_key"])
+    if certificate is not None:
+        _check_names(certificate, options["bind"])
+    try:
+        open_to_others = not is_loopback(options["bind"])
+    except ServingRefused as refused:
+        raise click.UsageError(f"--bind: {refused}") from None
+    if open_to_others and not certificate:
+        raise click.UsageError(
+            f"--bind {options['bind']} can be reached from other machines. Give --tls-cert and --tls-key, so that they "
+            "can tell this server from another, or leave --bind out."
+        )
+    return HostConfig(
+        nodes=options["nodes"] or settings.nodes,
+        capacity={**settings.capacity, **options["capacity"]},
+        network=None if network == "auto" else Network(network),
+        pod_pids_limit=settings.pod_pids_limit,
+        host=options["bind"],
+        port=settings.port if options["port"] is None else options["port"],
+        certificate=certificate,
+        images=loaded.images,
+        dialects=settings.dialects,
+        scheduler=settings.scheduler,
+        logs=settings.logs.budget,
+    )
+
+
+def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | None:
+    from shoal.apiserver.server import ServingRefused
+    from shoal.apiserver.serving_certificate import Certificate
+
+    if bool(certificate) != bool(key):
+        raise click.UsageError("--tls-cert and --tls-key go together.")
+    if certificate is None or key is None:
+        return None
+    given = Certificate(certificate, key)
+    try:
+        given.context()
+    except ServingRefused as refused:
+        raise click.UsageError(str(refused)) from None
+    return given
+
+
+def _check_names(certificate: Certificate, host: str) -> None:
+    """A certificate no client would take is refused; one that the kubeconfig's readers will not is warned of."""
+    from shoal.apiserver.server import ServingRefused
+
+    try:
+        is_for_us = certificate.is_for(host)
+    except ServingRefused as refused:
+        raise click.UsageError(str(refused)) from None
+    if not is_for_us:
+        click.echo(
+            f"Warning: the certificate {certificate.certificate} is for {', '.join(certificate.names())} and not for "
+            f"{host}, which the kubeconfig will name: clients refuse it until `server` in theirs is one of those.",
+            err=True,
+        )
+
+
+def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, began: float) -> None:
+    import asyncio
+
+    from shoal.apiserver.server import ServingRefused
+    from shoal.cluster.store.sqlite import StoreBroken, StoreInUse
+    from shoal.local.cluster import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
+    from shoal.local.log_setup import log_to
+    from shoal.node.heartbeat import NodeRefused
+    from shoal.node.sandbox.sandbox_manager import FolderInUse, NetworkNotToBeHad, SandboxFailed
+
+    up: list[Hosted] = []
+    stopped: list[Obj] = []
+
+    def ready(hosted: Hosted) -> None:
+        up.append(hosted)
+        gc_tuning.serve()
+        if ready_fd is None:
+            _greet(data, hosted, time.monotonic() - began)
+        else:
+            os.write(ready_fd, READY)
+            os.close(ready_fd)
+
+    def stopping() -> None:
+        stopped.extend(up[0].pods())
+        if ready_fd is None:
+            click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...")
+
+    refusals = (
+        ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, SandboxFailed, NodeRefused,
+        NodesWouldBeLost, FolderRemoved, StartInterrupted,
+    )  # fmt: skip
+    with data.held(), log_to(data.log):
+        try:
+            has_stopped_pods = asyncio.run(host(data, config, on_ready=ready, on_stop=stopping))
+        except refusals as refused:
+            raise click.ClickException(str(refused)) from None
+    if ready_fd is None:
+        still = f"Its pods still run. `{data.command('up')}` starts it again where it was."
+        click.echo(f"Stopped. {afterwards(data, stopped) if has_stopped_pods else still}")
+
+
+def _print_running(data: DataFolder, running: Running) -> None:
+    """The second `shoal up` has what it wants. Options for another cluster than the one that runs are not applied."""
+    click.echo(f"The cluster in {data.path} is up already at {running.url} (pid {running.pid})")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
+    click.echo(f"Stop it with `{data.command('down')}`.")
+    context = click.get_current_context()
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in ("folder", "detach")
+        and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        click.echo(
+            f"Warning: {', '.join(given)} has no effect on a cluster that runs. Stop it first, and start it with that.",
+            err=True,
+        )
+
+
+def _greet(data: DataFolder, hosted: Hosted, seconds: float) -> None:
+    from shoal.cli.node_format import spoken
+
+    click.echo(f"{click.style('Cluster is up', fg='green')} at {hosted.url} after {seconds:.1f} s")
+    for node in hosted.nodes:
+        click.echo(f"  node {node.name}: {spoken(node.allocatable)}")
+    click.echo(f"  pods: {hosted.network} network; what is kept: {data.path}")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
+    click.echo(f"Stop it with Ctrl-C or `{data.command('down')}`.")
+
+
+def _detached(data: DataFolder, config: HostConfig, began: float) -> None:
+    """Go on in a process of its own, and wait here for its word or its end."""
+    click.echo(f"Starting a cluster in {data.path} ...", err=True)
+    with data.held():
+        pass  # another cluster there is reported before a process is made
+    reading, writing = os.pipe()
+    cluster = os.fork()
+    if cluster == 0:
+        try:
+            _leave_the_terminal(data.log, keep=writing)
+            _foreground(data, config, writing, began)
+        except (click.ClickException, OSError) as failed:
+            why = failed.format_message() if isinstance(failed, click.ClickException) else str(failed)
+            with suppress(OSError):  # it is closed once the cluster was ready
+                os.write(writing, why.encode())
+            raise
+        return
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read()
+    if answer != READY:
+        status = os.waitpid(cluster, 0)[1]
+        click.echo(f"Error: {answer.decode() or f'the cluster did not start. Its log is {data.log}.'}", err=True)
+        sys.exit(os.waitstatus_to_exitcode(status))
+    running = data.running()
+    where = running.url if running else "its address"
+    click.echo(f"{click.style('Cluster is up', fg='green')} at {where} after {time.monotonic() - began:.1f} s")
+    click.echo(f"  export KUBECONFIG={shlex.quote(str(data.kubeconfig))}")
+    click.echo(f"Stop it with `{data.command('down')}`.")
+
+
+def _leave_the_terminal(log: Path, *, keep: int) -> None:
+    """A session of its own, output to the log, and nothing held open that a caller may wait to see closed."""
+    os.setsid()
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    for number, place in enumerate((nothing, said, said)):
+        os.dup2(place, number)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))

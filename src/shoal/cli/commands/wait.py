@@ -1,0 +1,108 @@
+"""`shoal wait`: until a job has got somewhere; the exit code says where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from shoal.cli.context import Choice, cluster_options, with_cluster
+from shoal.cli.job_lookup import job_argument
+
+if TYPE_CHECKING:
+    from shoal.cli.job_lookup import Found
+    from shoal.cluster.client import Cluster
+    from shoal.cluster.kubernetes import KubernetesCluster
+
+TIMED_OUT = 124
+
+
+@click.command("wait")
+@job_argument
+@click.option(
+    "--for", "goal", type=click.Choice(["completed", "running", "deleted"]), default="completed", show_default=True
+)
+@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="How long at most.  [default: for ever]")
+@cluster_options
+def command(choice: Choice, name: str, goal: str, timeout: float | None) -> None:
+    """Wait until a job has ended, runs, or is gone.
+
+    Ends with the job's own exit code when waiting for its end (0 where it succeeded, the failed task's where a process
+    can have that code, else 1), with 1 where the goal cannot be reached any more, and with 124 when time is up. A
+    Volcano Job that was aborted counts as ended until somebody resumes it.
+    """
+    from shoal.cli.job_lookup import NoSuchJob, job_named
+    from shoal.cli.job_table import exit_code_of
+
+    async def work(cluster: KubernetesCluster, namespace: str) -> tuple[str, int]:
+        try:
+            job = await job_named(cluster, name, namespace)
+        except NoSuchJob:
+            if goal != "deleted":
+                raise
+            return f"There is no job {name} in namespace {namespace}: it is gone.", 0
+        try:
+            async with asyncio.timeout(timeout):
+                found = await reached(cluster, job, goal)
+        except TimeoutError:
+            return f"{job} is not {goal} after {timeout:g} s.", TIMED_OUT
+        if found is None:
+            return f"{job} is gone.", 0 if goal == "deleted" else 1
+        code = exit_code_of(found.state) if goal == "completed" else int(found.state.is_ended)
+        return told(found), code
+
+    sentence, code = with_cluster(choice, work)
+    click.echo(sentence)
+    raise SystemExit(code)
+
+
+async def reached(cluster: Cluster, job: Found, goal: str) -> Found | None:
+    """The job at its goal, or where it cannot come to it by itself; None for one that is gone."""
+    from shoal.cli.job_actions import is_going_on
+    from shoal.cli.wait_for import until
+
+    while True:
+        found = await until(cluster, job, _is_at(goal))
+        if found is None or not is_aborted(found) or not await is_going_on(cluster, found):
+            return found
+        await until(cluster, job, lambda seen: seen is None or not is_aborted(seen))
+
+
+def is_aborted(found: Found) -> bool:
+    """Held with a verdict, and at rest; a job whose file asks for a pause has no verdict, and is waited for."""
+    from shoal.engine import Stage
+
+    state = found.state
+    return state.is_held and state.run.outcome is not None and state.run.stage is Stage.OVER
+
+
+def told(found: Found) -> str:
+    """How the job stands; of one that failed or is held, also why, and what can be done."""
+    from shoal.cli.describe_page import resumed
+    from shoal.cli.job_table import job_word
+    from shoal.cli.reasons import why_ended
+
+    state, word = found.state, job_word(found.state)
+    verb = "is" if not state.is_ended else "was" if word == "stopped" else "has"
+    outcome = state.run.outcome
+    is_told = word in ("failed", "held") or (word == "stopped" and outcome is not None and outcome.trigger is not None)
+    why = f": {why_ended(state, outcome)}" if is_told and outcome is not None else ""
+    way_out = f" {resumed(found)}." if word == "held" else ""
+    return f"{found} {verb} {word}{why}.{way_out}"
+
+
+def _is_at(goal: str) -> Callable[[Found | None], bool]:
+    from shoal.cli.job_table import job_word
+
+    def is_so(found: Found | None) -> bool:
+        if found is None:
+            return True
+        if goal == "deleted":
+            return False
+        if goal == "running" and job_word(found.state) == "running":
+            return True
+        return found.state.is_ended or (goal == "completed" and is_aborted(found))
+
+    return is_so

@@ -1,0 +1,245 @@
+"""The story of a job in sentences: what it is, what happened and why, how its tasks are, and what comes next.
+
+Made from the ledger, the pods and the Events; what comes next is what the engine itself would say if it looked now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shoal.cli.event_grouping import Moment, folded
+from shoal.cli.job_lookup import Found
+from shoal.cli.job_table import job_word, span
+from shoal.cli.last_failure import FailedAttempt
+from shoal.cli.policy_summary import answers, endings
+from shoal.cli.reasons import last_words, why_at_rest, why_ended
+from shoal.cli.task_table import bodies_of, members
+from shoal.dialects.children import opened, relatives
+from shoal.dialects.dialect import Counts, LedgerUnreadable
+from shoal.dialects.gang_backends.delegate import left_out
+from shoal.engine import Anchor, JobState, Observed
+from shoal.engine.advance import advance
+from shoal.kube import times
+from shoal.kube.objects import Obj, name_of
+
+# A group is called after its job and the uid of that. Whoever made way for it may be told long after it has gone, so it
+# is known by what a scheduler says of groups and of nobody else; volumes and claims have uids in their names too.
+_UID_OF_GROUP = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?=(?:-\d+)?(?: gives way,| in queue ))")
+_WRITE = "write some into its spec"
+# Reasons of Events whose fact another line states: the headline, or the Event about what the action did.
+_STATED_ELSEWHERE = frozenset({"Running", "Succeeded", "Failed", "Stopped", "ExecuteAction"})
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is there besides the job."""
+
+    pods: list[Obj]
+    events: list[Obj]
+    anchor: Obj | None
+    now: datetime
+    kin: tuple[Obj, ...] = ()  # groups, companions, and whatever else the job may wait for
+    failure: FailedAttempt | None = None  # the last one, of a job that goes on
+
+
+def story(found: Found, world: World) -> str:
+    """The whole page; of a job whose status nobody can read, that and what happened."""
+    try:
+        state = found.state
+    except LedgerUnreadable as problem:
+        head = f"{found} in namespace {found.namespace} ({_roles(found)}) is unreadable: {problem}"
+        return "\n\n".join((head, _section("What happened", _history(found, JobState(), world))))
+    parts = [
+        headline(found, state, world.now),
+        last_lines(state),
+        _lines_of_failure(world.failure),
+        _section("What happened", _history(found, state, world)),
+        _section("Tasks", members(found, state, world.pods)),
+        _section("What is next", _next(found, state, world)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    listed = [f"  {line}" for line in lines]
+    return "\n".join([f"{title}:", *listed]) if listed else ""
+
+
+def headline(found: Found, state: JobState, now: datetime) -> str:
+    """The job in one sentence: what it is, how it stands, and why."""
+    run, roles = state.run, _roles(found)
+    word = job_word(state)
+    since = f" for {span((now - run.since).total_seconds())}" if run.since is not None and not state.is_ended else ""
+    what = f"{found} in namespace {found.namespace} ({roles}) is {word}{since}"
+    if state.is_ended and run.outcome is not None:
+        why = f": {why_ended(state, run.outcome)}" if word != "stopped" or run.outcome.trigger else ""
+        what = f"{found} in namespace {found.namespace} ({roles}) {_verb(word)}{_took(state)}{why}"
+    elif state.is_held and run.outcome is not None:
+        what += f": {why_ended(state, run.outcome)}"
+    if run.number:  # a resumed job has runs that did nothing wrong
+        after = f", after {run.number} that did not do" if state.stamps.held is None else ""
+        what += f"; this is run {run.number}{after}"
+    return f"{what}."
+
+
+def _roles(found: Found) -> str:
+    job = found.job
+    if job is None:
+        return "unreadable"
+    counts = _counts(found)
+    if counts is not None:
+        pace = f", {counts.at_once} at a time" if counts.at_once < counts.wanted else ""
+        return f"{job.roles[0].name} x {counts.wanted}{pace}"
+    return ", ".join(f"{role.name} x {role.size}" for role in job.roles)
+
+
+def _counts(found: Found) -> Counts | None:
+    """Nothing where nobody can read how far it is."""
+    try:
+        return found.counts
+    except LedgerUnreadable:
+        return None
+
+
+def _verb(word: str) -> str:
+    """Of a job that has ended."""
+    return "was stopped" if word == "stopped" else word
+
+
+def _took(state: JobState) -> str:
+    stamps = state.stamps
+    if stamps.started is None or stamps.ended is None:
+        return ""
+    return f" after {span((stamps.ended - stamps.started).total_seconds())}"
+
+
+def resumed(found: Found) -> str:
+    """What becomes of a job that is held, and how."""
+    name, end = found.name, "delete" if found.dialect.stop_holds else "stop"
+    return f"`shoal start {name}` resumes it, what has succeeded is not run again; `shoal {end} {name}` ends it"
+
+
+def last_lines(state: JobState) -> str:
+    """What the task that made the job fail said last; nothing where it left no message."""
+    is_over = state.is_ended or state.is_held
+    said = last_words(state, state.run.outcome) if is_over and state.run.outcome is not None else []
+    return _section("The last it said", said)
+
+
+def _lines_of_failure(failure: FailedAttempt | None) -> str:
+    """The last log lines of the attempt that failed last, also while the job retries it."""
+    if failure is None:
+        return ""
+    return _section(f"Last log lines of {failure.task}, which failed with code {failure.code}", failure.lines)
+
+
+# --- what happened -------------------------------------------------------------------------------------------------
+
+
+def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
+    moments: list[Moment] = []
+    created = found.manifest["metadata"].get("creationTimestamp")
+    if created:
+        moments.append((times.parse(created), "It was submitted."))
+    stamps = state.stamps
+    if stamps.ran is not None:
+        moments.append((stamps.ran, "Its first task started."))
+    for event in sorted(world.events, key=_number):
+        when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
+        if when and event.get("reason") not in _STATED_ELSEWHERE:
+            count = event.get("count") or 1
+            often = f" ({count} times)" if count > 1 else ""
+            said = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
+            moments.append((times.parse(when), f"{said}{often}."))
+    if stamps.ended is not None:
+        moments.append((stamps.ended, f"It {_verb(job_word(state))}."))
+    for moment, sentence in folded(moments):
+        ago = span((world.now - moment).total_seconds())
+        yield f"{moment.astimezone():%H:%M:%S} ({ago} ago)  {sentence}"
+
+
+def _number(event: Obj) -> int:
+    """Where an Event stands among those of its second: a server numbers what it is told."""
+    number = str(event["metadata"].get("resourceVersion"))
+    return int(number) if number.isdecimal() else 0
+
+
+# --- what is next --------------------------------------------------------------------------------------------------
+
+
+def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
+    job = found.job
+    if job is None:
+        return
+    if state.is_ended:
+        ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
+        kept = f" It is kept until {_day(ended + timedelta(seconds=ttl))}." if ttl is not None and ended else ""
+        yield f"Nothing: it has ended.{kept} {_left(found, world)}"
+        return
+    if job.deleting:
+        yield "It is being deleted: it vanishes when the last of its pods is gone."
+        return
+    why = why_at_rest(job, state)
+    rests = bool(why) and not any(role.size for role in job.roles)
+    if rests:
+        way_out = f"`shoal scale {found.name} {job.roles[0].name}=1` gives it one" if job.roles else _WRITE
+        yield f"It waits because {why}: {way_out}."
+    if state.is_held:
+        yield f"It is held: {resumed(found)}."
+        return
+    step = advance(job, found.dialect.restore(found.manifest), _observed(found, world), world.now)
+    yield from dict.fromkeys(door.sentence.rstrip(".") + "." for door in step.doors if door.sentence)
+    yield from _why_groups_wait(found, world)
+    if state.run.delay_seconds is not None and state.run.since is not None:
+        due = state.run.since + timedelta(seconds=state.run.delay_seconds)
+        yield f"It is tried again at {due.astimezone():%H:%M:%S} as run {state.run.number + 1}."
+    elif step.wake_at is not None and step.wake_at - world.now < timedelta(days=1):
+        yield f"It is looked at again at {step.wake_at.astimezone():%H:%M:%S}, unless something happens before."
+    if state.run.is_open and not rests:
+        yield from answers(job, state)
+        yield from endings(job)
+
+
+def _left(found: Found, world: World) -> str:
+    """Where to look afterwards: some languages take the pods away with the end, others leave them."""
+    count = sum(body.owned for _, body in bodies_of(found, world.pods))  # several may have had one place
+    if not count:
+        return f"Its pods are gone; `shoal get {found.name} -o yaml` shows what it left."
+    there = "Its pod is" if count == 1 else f"{count} of its pods are"
+    return f"{there} still there; `shoal logs {found.name}` shows what was printed."
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _observed(found: Found, world: World) -> Observed:
+    dialect, manifest, kin = found.dialect, found.manifest, found.dialect.kin
+    bodies = tuple(body for pod in world.pods if (body := dialect.body(pod, manifest)) is not None)
+    anchor: Anchor | None = None
+    if world.anchor is not None and dialect.anchor is not None:
+        anchor = dialect.anchor(world.anchor, manifest)
+    if kin is None:
+        return Observed(bodies=bodies, anchor=anchor, nonce=name_of(manifest))
+    groups, companions = relatives(kin, world.kin, manifest)
+    there = {(obj.get("kind"), name_of(obj)) for obj in world.kin}
+    gates = opened(kin.awaits(manifest), lambda kind, name: (kind.kind, name) in there)
+    return Observed(bodies=bodies, anchor=anchor, groups=groups, companions=companions, opened=gates)
+
+
+def _why_groups_wait(found: Found, world: World) -> Iterator[str]:
+    """In the words of whoever places the pods."""
+    kin = found.dialect.kin
+    if kin is None:
+        return
+    groups = (obj for obj in world.kin if obj.get("kind") == kin.group.kind)
+    for group in groups:
+        if kin.recognise(group, found.manifest) is None:
+            continue
+        if why := kin.waits(group):
+            yield f"{kin.group.kind} {name_of(group)} waits: {why}."
+        if unsaid := left_out(group):
+            yield f"Whoever places its pods cannot be told {unsaid}."

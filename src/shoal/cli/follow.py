@@ -1,0 +1,429 @@
+"""Following jobs until they end: every change of the job, and what its processes say meanwhile.
+
+Copies are kept by watches that resume by themselves; a log is followed from the moment its container runs, so that a
+pod that is removed right after its end has still been heard to the last line. A log that breaks off is asked for again
+from the last line that was told. Whoever may not watch is told so, as is one whose job has a status nobody can read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, cast
+
+from shoal.cli.feasibility import Fit, fit_of_group, fit_of_pod
+from shoal.cli.job_lookup import Found
+from shoal.cli.reasons import why_taken, why_waiting
+from shoal.cli.wait_for import MOST_FAILURES, NOT_ALLOWED
+from shoal.cluster.client import Cluster, LogOptions, OutcomeUnknown
+from shoal.cluster.clock import Clock, SystemClock
+from shoal.cluster.informer import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
+from shoal.dialects.dialect import Kin, LedgerUnreadable
+from shoal.engine import CompanionRef, GroupRef, TaskRef
+from shoal.engine.policies import Gate, WishGate
+from shoal.kube.errors import ApiError
+from shoal.kube.kinds import EVENT, POD
+from shoal.kube.objects import Key, Obj, uid_of
+from shoal.log_signals import visible
+
+OnChange = Callable[[Found], None]
+OnTrouble = Callable[[str, str], None]  # who does not speak, and why its log is not to be had
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Whose line it is: the task such as worker-0, and what stands before its lines."""
+
+    task: str
+    head: str
+
+
+OnLine = Callable[[Found, Voice, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the pod of a task shows of it: where it is, and why it does not run; '' when it does."""
+
+    pod_uid: str
+    node: str = ""
+    why: str = ""
+
+
+OnPod = Callable[[Found, str, Sight], None]  # the job, the task, its pod
+OnGang = Callable[[Found, str], None]  # the job, and why its gang is not let in; '' when it is
+OnFit = Callable[[Found, str, Fit | None], None]  # the job, which of its pods and groups; None: it wants no place
+OnHindrance = Callable[[Found, str], None]  # the job, and why something it needs cannot be made; each reason once
+
+_REFUSED = "FailedCreate"  # what the engine calls a pod that the cluster did not take
+_SPEAKING = ("Running", "Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """How far a pod has been heard: the time of the last line, and how many lines of that time were told."""
+
+    stamp: str = ""
+    lines: int = 0
+
+    def after(self, stamp: str) -> _Mark:
+        return _Mark(stamp, self.lines + 1 if stamp == self.stamp else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """Why a log is not heard to its end, and whether asking again is of no use."""
+
+    sentence: str
+    is_refusal: bool = False
+    is_final: bool = False
+
+
+class Follower:
+    """Follows several jobs. `run` returns them as they were last seen: ended, or gone."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        jobs: Iterable[Found],
+        *,
+        on_change: OnChange = lambda _: None,
+        on_line: OnLine | None = None,
+        on_progress: OnLine = lambda *_: None,
+        on_trouble: OnTrouble = lambda *_: None,
+        on_pod: OnPod = lambda *_: None,
+        on_gang: OnGang = lambda *_: None,
+        on_hindrance: OnHindrance | None = None,
+        on_fit: OnFit = lambda *_: None,
+        is_over: Callable[[Found], bool] = lambda found: found.state.is_ended,
+        hears: Callable[[TaskRef], bool] = lambda _: True,
+        options: LogOptions | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`on_progress` gets the states of a line that is not whole yet: a progress bar that moves.
+        `hears` says whose logs are followed, `options` how; pods that come later are heard from their first line.
+        `is_over` says which jobs nobody waits for any more."""
+        self._cluster = cluster
+        self._on_change = on_change
+        self._on_line = on_line
+        self._on_progress = on_progress
+        self._on_trouble = on_trouble
+        self._on_pod = on_pod
+        self._on_gang = on_gang
+        self._on_hindrance = on_hindrance
+        self._on_fit = on_fit
+        self._hindrances: set[tuple[str, str]] = set()  # told, by job
+        self._is_over = is_over
+        self._hears = hears
+        self._options = replace(options or LogOptions(), follow=True)
+        self.jobs = {uid_of(job.manifest): job for job in jobs}
+        self._open = set(self.jobs)
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._clock = clock or SystemClock()
+        self._logs: dict[tuple[str, int], asyncio.Task[None]] = {}  # by pod and restarts of its container
+        self._endless: set[tuple[str, int]] = set()  # logs that have no last line
+        self._heard: dict[str, _Mark] = {}  # by pod
+
+    async def run(self) -> list[Found]:
+        places = {(id(job.dialect), job.namespace): job for job in self.jobs.values()}
+        tasks = [self._kept(self._keep_jobs(job)) for job in places.values()]
+        if self._on_line is not None:
+            namespaces = {job.namespace for job in self.jobs.values()}
+            tasks += [self._kept(self._pods_of(name).run()) for name in namespaces]
+            tasks += [asyncio.create_task(self._keep_groups(job)) for job in places.values()]
+        if self._on_hindrance is not None:
+            tasks += [asyncio.create_task(self._hear_of_hindrances(job)) for job in self.jobs.values()]
+        try:
+            await self._over
+            last_lines = [log for life, log in self._logs.items() if life not in self._endless]
+            await asyncio.gather(*last_lines, return_exceptions=True)
+        finally:
+            for task in (*tasks, *self._logs.values()):
+                task.cancel()
+            await asyncio.gather(*tasks, *self._logs.values(), return_exceptions=True)
+        return list(self.jobs.values())
+
+    def _kept(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A part without which nothing is followed any more: what it raises ends the whole."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (broken := task.exception()) is not None:
+                self._break(broken)
+
+        task = asyncio.create_task(work)
+        task.add_done_callback(ended)
+        return task
+
+    def _break(self, broken: BaseException) -> None:
+        if not self._over.done():
+            self._over.set_exception(broken)
+
+    async def _keep_jobs(self, like: Found) -> None:
+        """The jobs of one kind in one namespace. One that went before anybody looked is in no copy: it is over."""
+        copy = Reflector(
+            self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, gives_up_on=NOT_ALLOWED,
+            most_failures=MOST_FAILURES,
+        )  # fmt: skip
+        running = self._kept(copy.run())
+        try:
+            await copy.synced.wait()
+            there = {uid_of(each) for each in copy.objects.values()}
+            for uid, job in self.jobs.items():
+                if job.dialect is like.dialect and job.namespace == like.namespace and uid not in there:
+                    self._end(uid)
+            await running
+        finally:
+            running.cancel()
+
+    def _job_changed(self, change: Change) -> None:
+        seen = change.new or change.old or {}
+        known = self.jobs.get(uid_of(seen))
+        if known is None:
+            return
+        if change.new is not None:
+            known = self.jobs[uid_of(seen)] = Found(change.new, known.dialect)
+            try:
+                is_over = self._is_over(known)
+            except LedgerUnreadable as problem:
+                self._break(problem)
+                return
+            self._on_change(known)
+        if change.new is None or is_over:
+            self._end(uid_of(seen))
+
+    def _end(self, uid: str) -> None:
+        self._open.discard(uid)
+        if not self._open and not self._over.done():
+            self._over.set_result(None)
+
+    async def _keep_groups(self, like: Found) -> None:
+        """The groups of the jobs of one kind in one namespace; who may not see them does without."""
+        kin = like.dialect.kin
+        if kin is None:
+            return
+
+        def changed(change: Change) -> None:
+            group = change.new
+            for job in self.jobs.values():
+                known = kin.recognise(group or change.old or {}, job.manifest)
+                if known is None:
+                    continue
+                fit = fit_of_group(group, _roles_before(kin, job.manifest, known[0])) if group is not None else None
+                self._on_fit(job, f"group {change.key.name}", fit)
+                if group is not None:
+                    self._on_gang(job, kin.waits(group))
+
+        copy = Reflector(self._cluster, kin.group, like.namespace, on_change=changed, gives_up_on=(*NOT_ALLOWED, 404))
+        with suppress(ApiError):
+            await copy.run()
+
+    async def _hear_of_hindrances(self, job: Found) -> None:
+        """The Events about one job that say why its pods are not made: these have no object that could say so."""
+        uid = uid_of(job.manifest)
+        reasons = {_REFUSED, *(gate.reason for gate in _gates(job) if isinstance(gate, WishGate) and gate.reason)}
+
+        def changed(change: Change) -> None:
+            event = change.new or {}
+            told = uid, str(event.get("message") or "")
+            if event.get("reason") in reasons and told not in self._hindrances and self._on_hindrance is not None:
+                self._hindrances.add(told)
+                self._on_hindrance(job, told[1])
+
+        fields = f"involvedObject.uid={uid}"
+        copy = Reflector(self._cluster, EVENT, job.namespace, fields=fields, on_change=changed, gives_up_on=NOT_ALLOWED)
+        with suppress(ApiError):
+            await copy.run()
+
+    def _pods_of(self, namespace: str) -> Reflector:
+        def changed(change: Change) -> None:
+            self._pod_changed(change, is_late=copy.synced.is_set())
+
+        copy = Reflector(
+            self._cluster, POD, namespace, on_change=changed, gives_up_on=NOT_ALLOWED, most_failures=MOST_FAILURES
+        )
+        return copy
+
+    def _pod_changed(self, change: Change, *, is_late: bool) -> None:
+        pod, seen = change.new, change.new or change.old or {}
+        self._tell_of_another(seen, is_there=pod is not None)
+        job, ref = self._task_of(seen)
+        if job is None or ref is None:
+            return
+        head = head_of(job, ref, seen)
+        self._on_fit(job, f"pod {change.key.name}", fit_of_pod(pod, head) if pod is not None else None)
+        if pod is None:
+            return
+        self._on_pod(job, str(ref), Sight(uid_of(pod), pod["spec"].get("nodeName") or "", why_waiting(pod)))
+        life = (uid_of(pod), restarts_of(pod, self._options.container))
+        is_silent = (pod.get("status") or {}).get("phase") not in _SPEAKING
+        if is_silent or life in self._logs or not self._hears(ref):
+            return
+        options = replace(self._options, tail_lines=None) if is_late else self._options
+        if job.dialect.endless:
+            self._endless.add(life)
+        voice = Voice(str(ref), head)
+        self._logs[life] = asyncio.create_task(self._listen(job, voice, change.key, life, options))
+
+    def _tell_of_another(self, pod: Obj, *, is_there: bool) -> None:
+        """A pod of somebody else under the name of a task's, and when it has gone."""
+        for job in self.jobs.values():
+            body = job.dialect.body(pod, job.manifest)
+            if body is not None and not body.owned:
+                task = str(TaskRef(body.role, body.index or 0))
+                self._on_pod(job, task, Sight("", why=why_taken(pod) if is_there else ""))
+
+    def _task_of(self, pod: Obj) -> tuple[Found, TaskRef] | tuple[None, None]:
+        for job in self.jobs.values():
+            ref = task_of(job, pod)
+            if ref is not None:
+                return job, ref
+        return None, None
+
+    async def _listen(self, job: Found, voice: Voice, key: Key, life: tuple[str, int], options: LogOptions) -> None:
+        before = [heard for (uid, number), heard in self._logs.items() if uid == life[0] and number < life[1]]
+        await asyncio.gather(*before)
+        seconds, told = FIRST_PAUSE_SECONDS, ""
+        while True:
+            mark = self._heard.get(life[0])
+            trouble = await self._trouble_hearing(job, voice, key, life[0], options)
+            if trouble is None:
+                return
+            if trouble.sentence != told and (trouble.is_final or trouble.is_refusal):
+                told = trouble.sentence
+                self._on_trouble(voice.head, told)
+            if trouble.is_final:
+                return
+            heard = self._heard.get(life[0])
+            if heard is not None:
+                options = replace(options, since_time=heard.stamp, since_seconds=None, tail_lines=None)
+            if heard != mark:
+                seconds = FIRST_PAUSE_SECONDS
+            elif self._over.done():  # nobody says anything any more, and asking did not help
+                self._on_trouble(voice.head, trouble.sentence)
+                return
+            await self._pause(seconds)
+            seconds = min(seconds * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _trouble_hearing(
+        self, job: Found, voice: Voice, key: Key, uid: str, options: LogOptions
+    ) -> _Trouble | None:
+        """Why the log ended before its end, if it did; None also for a pod that has gone, and its words with it."""
+        try:
+            await self._hear(job, voice, key, uid, options)
+        except ApiError as refused:
+            passes = refused.code == 429 or refused.code >= 500
+            return None if refused.code == 404 else _Trouble(refused.message, is_refusal=True, is_final=not passes)
+        except (OutcomeUnknown, OSError) as broken:
+            return _Trouble(str(broken))
+        return None
+
+    async def _pause(self, seconds: float) -> None:
+        """Not longer than until the jobs are over: what is to be heard then is soon gone."""
+        due: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_later(seconds, lambda: None if due.done() else due.set_result(None))
+        try:
+            await asyncio.wait((due, self._over), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+
+    async def _hear(self, job: Found, voice: Voice, key: Key, uid: str, options: LogOptions) -> None:
+        """Line by line. Whoever asks late may have got the log of the next start already, and whoever asks again gets
+        the last lines again: nothing is told twice."""
+        assert self._on_line is not None
+        mark = self._heard.get(uid, _Mark())
+        known = mark.lines
+        stamped = replace(options, timestamps=True)
+        logs = cast("AsyncGenerator[bytes]", self._cluster.logs(key.name, key.namespace, stamped))
+        async with aclosing(logs) as chunks:
+            async for line in lines(chunks, stamped):
+                if line.stamp < mark.stamp:
+                    continue
+                if line.stamp == mark.stamp and known:
+                    known -= line.is_whole
+                    continue
+                text = line.stamped if options.timestamps else line.text
+                try:
+                    if not line.is_whole:
+                        self._on_progress(job, voice, text)
+                        continue
+                    self._heard[uid] = self._heard.get(uid, _Mark()).after(line.stamp)
+                    self._on_line(job, voice, text)
+                except OSError as unwritable:  # of the output, not of the log: asking again would not help
+                    self._break(unwritable)
+                    return
+
+
+def _gates(found: Found) -> tuple[Gate, ...]:
+    return found.job.policies.gates if found.job is not None else ()
+
+
+def _roles_before(kin: Kin, manifest: Obj, group: GroupRef | CompanionRef) -> frozenset[str]:
+    """The roles of the gangs that come before this one: gangs are told in the order in which they start."""
+    if kin.gangs is None or not isinstance(group, GroupRef):
+        return frozenset()
+    gangs = takewhile(lambda each: each[0] != group.key, kin.gangs(manifest).items())
+    return frozenset(part.role for _, gang in gangs for part in gang.parts)
+
+
+def task_of(job: Found, pod: Obj) -> TaskRef | None:
+    """The task whose pod this is, if it is one of the job's."""
+    owner = job.dialect.owner(pod)
+    if owner is None or owner.uid != uid_of(job.manifest):
+        return None
+    body = job.dialect.body(pod, job.manifest)
+    return TaskRef(body.role, body.index or 0) if body is not None and body.owned else None
+
+
+def head_of(job: Found, ref: TaskRef, pod: Obj) -> str:
+    """What stands before the lines of a pod: its task, or what tells it from others where its number does not."""
+    called = job.dialect.called
+    return (called(pod, job.manifest) if called is not None else "") or str(ref)
+
+
+def restarts_of(pod: Obj, container: str) -> int:
+    """How often the container was started again in its pod; without a name, the first one."""
+    name = container or pod["spec"]["containers"][0]["name"]
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return next((int(each.get("restartCount") or 0) for each in statuses if each.get("name") == name), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log as a terminal would show it; not yet whole where a progress bar still moves in it."""
+
+    text: str
+    stamp: str = ""  # where timestamps were asked for
+    is_whole: bool = True
+
+    @property
+    def stamped(self) -> str:
+        return f"{self.stamp} {self.text}" if self.stamp else self.text
+
+
+async def lines(chunks: AsyncIterator[bytes], options: LogOptions) -> AsyncIterator[LogLine]:
+    """A log line by line, without their ends, and every progress bar as it moves."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield _log_line(line, options)
+        if b"\r" in rest:
+            yield (moving := replace(_log_line(rest, options), is_whole=False))
+            rest = _shortened(rest, moving)
+    if rest:
+        yield _log_line(rest, options)
+
+
+def _log_line(line: bytes, options: LogOptions) -> LogLine:
+    stamp, _, text = line.partition(b" ") if options.timestamps else (b"", b"", line)
+    return LogLine(visible(text.decode(errors="replace").rstrip("\r")), stamp.decode(errors="replace"))
+
+
+def _shortened(rest: bytes, moving: LogLine) -> bytes:
+    """An unfinished line without the states of its progress bar that were overwritten: it may go on for days."""
+    before, _, last = rest.rpartition(b"\r")
+    stamp = before.partition(b" ")[0] + b" " if moving.stamp else b""
+    return stamp + b"\r" + (last if last.strip() else moving.text.encode() + b"\r" + last)

@@ -1,0 +1,78 @@
+"""What `shoal install` and `shoal uninstall` share: which cluster, which installation, and a line per object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from shoal.cli.commands.operator import DIALECTS_HELP, read_dialects
+from shoal.cli.context import decorated, ended, print_cluster, sentence_of
+from shoal.cli.server_options import kubeconfig_options
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def installation_options(command: Command) -> Command:
+    """--kubeconfig, --context, --name, --namespace and --dialects."""
+    options = (
+        click.option(
+            "--dialects", default="", metavar="NAME,...", callback=read_dialects,
+            help=DIALECTS_HELP,
+        ),
+        click.option(
+            "-n", "--namespace", default="shoal-system", show_default=True, metavar="NAME", help="The operator's own."
+        ),
+        click.option("--name", default="", metavar="NAME", help="Of this installation."),
+        kubeconfig_options("The cluster.  [default: KUBECONFIG or ~/.kube/config]"),
+    )  # fmt: skip
+    made: Command = decorated(command, options)
+    return made
+
+
+def progress(applied: Any) -> None:
+    click.echo(str(applied))
+
+
+def printed(options: Any, output: str) -> str:
+    """Everything that would be applied, kinds included; no cluster is asked."""
+    from shoal.cli import job_table
+    from shoal.install.manifests import definitions, render, scheduler_definitions
+    from shoal.kube.objects import name_of
+
+    kinds = [*definitions(options.dialects), *(scheduler_definitions() if options.scheduler else ())]
+    objects = [*{name_of(kind): kind for kind in kinds}.values(), *render(options)]
+    return job_table.printed(objects, "documents" if output == "yaml" else output)
+
+
+def working(
+    kubeconfig: Path | None, context: str, work: Callable[[Any], Coroutine[Any, Any, None]], *, is_change: bool
+) -> None:
+    """Run `work` with the cluster; what goes wrong ends the command with a sentence."""
+    import asyncio
+
+    from shoal.cluster.client import OutcomeUnknown
+    from shoal.cluster.kubernetes import opened
+    from shoal.install.apply import NotInstalled
+    from shoal.kube.errors import ApiError
+    from shoal.operator.crd_installer import Unserved
+    from shoal.operator.main import Orders, connection_of
+
+    async def run() -> None:
+        connection = connection_of(Orders(kubeconfig=kubeconfig, context=context))
+        async with opened(connection) as cluster:
+            await cluster.require_unserved()
+            await work(cluster)
+        if is_change:
+            print_cluster(connection)
+
+    try:
+        asyncio.run(run())
+    except (NotInstalled, Unserved, OutcomeUnknown, OSError) as problem:
+        raise click.ClickException(ended(problem)) from None
+    except ApiError as refused:
+        raise click.ClickException(ended(sentence_of(refused))) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

@@ -1,0 +1,121 @@
+"""What people do to a job that is there, as the one patch its language has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from shoal.cli.job_lookup import Found
+from shoal.cluster.client import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.engine import Intent
+from shoal.kube.errors import ApiError
+from shoal.kube.objects import Obj, key_of, uid_of
+
+
+async def change(cluster: Cluster, job: Found, operations: list[Obj]) -> Found:
+    """All operations or none, and only on the job that was looked at."""
+    uid = {"op": "test", "path": "/metadata/uid", "value": uid_of(job.manifest)}
+    changed = await cluster.patch(
+        job.dialect.kind, job.name, job.namespace, patch=[uid, *operations], patch_type=PatchType.JSON
+    )
+    return Found(changed, job.dialect)
+
+
+async def scale(cluster: Cluster, job: Found, sizes: Mapping[str, int]) -> bool:
+    """Whether the job had another size before."""
+    if job.dialect.scale_patch is None:
+        raise click.ClickException(f"{job} cannot be scaled: its language has no word for it.")
+    try:
+        operations = job.dialect.scale_patch(job.manifest, sizes)
+    except LookupError as unknown:
+        raise click.ClickException(f"{job}: {unknown.args[0]}.") from None
+    return bool(operations) and _is_another(job, await change(cluster, job, operations))
+
+
+def unstoppable(job: Found) -> str | None:
+    """Why a job cannot be stopped and stay; None where it can."""
+    if job.dialect.stop_patch is not None or job.dialect.orders is not None:
+        return None
+    sizes = " ".join(f"{role.name}=0" for role in job.state.roles)
+    return (
+        f"{job} cannot be stopped: its kind has no end. `shoal scale {job.name} {sizes}` sends its pods away, "
+        f"`shoal delete {job.name}` ends it."
+    )
+
+
+async def stop(cluster: Cluster, job: Found) -> bool:
+    """The end in the job's own words; a language without one has only the deletion. Whether it was not asked for
+    before."""
+    if job.dialect.stop_patch is not None:
+        return _is_another(job, await change(cluster, job, job.dialect.stop_patch(job.manifest)))
+    if job.dialect.orders is not None:
+        wanted = job.dialect.orders.stop(job.manifest)
+        if job.state.run.intent is Intent.END or await _is_ordered(cluster, job, wanted):
+            return False
+        await _order(cluster, job, wanted)
+        return True
+    await delete(cluster, job, Propagation.FOREGROUND)
+    return True
+
+
+async def start(cluster: Cluster, job: Found) -> bool:
+    """Whether it was not started before."""
+    if job.dialect.orders is not None:
+        if not job.state.is_held:
+            return False
+        await _order(cluster, job, job.dialect.orders.start(job.manifest))
+        return True
+    if job.dialect.start_patch is None:
+        raise click.ClickException(f"{job} needs no start: its language starts jobs when they are submitted.")
+    return _is_another(job, await change(cluster, job, job.dialect.start_patch(job.manifest)))
+
+
+async def is_going_on(cluster: Cluster, job: Found) -> bool:
+    """Whether a job that was seen held has been told to resume or to end.
+
+    Its ledger knows of an order before the order goes, so it is read last. Who may not see orders has only the ledger.
+    """
+    orders = job.dialect.orders
+    if orders is None:
+        return False
+    try:
+        if await _is_ordered(cluster, job, orders.start(job.manifest), orders.stop(job.manifest)):
+            return True
+    except ApiError as refused:
+        if refused.code not in (403, 404):
+            raise
+    try:
+        now = await cluster.get(job.dialect.kind, job.name, job.namespace)
+    except ApiError as refused:
+        if refused.code != 404:
+            raise
+        return True  # there is no hold any more
+    return uid_of(now) != uid_of(job.manifest) or not Found(now, job.dialect).state.is_held
+
+
+async def _order(cluster: Cluster, job: Found, order: Obj) -> None:
+    assert job.dialect.orders is not None
+    await cluster.create(job.dialect.orders.kind, order, job.namespace)
+
+
+async def _is_ordered(cluster: Cluster, job: Found, *wanted: Obj) -> bool:
+    """Whether an order to the same effect as one of these waits for the job's operator."""
+    orders = job.dialect.orders
+    assert orders is not None
+    words = {orders.read(each, job.manifest).word for each in wanted}
+    given = (await cluster.list(orders.kind, job.namespace)).items
+    meant = [orders.read(each, job.manifest) for each in given if orders.target(each) == key_of(job.manifest)]
+    return any(order.word in words and order.uid not in job.state.handled for order in meant)
+
+
+def _is_another(before: Found, after: Found) -> bool:
+    """Whether the job asks for something else than before; its status may change at any time."""
+    return bool(before.manifest["metadata"].get("generation") != after.manifest["metadata"].get("generation"))
+
+
+async def delete(cluster: Cluster, job: Found, propagation: Propagation) -> None:
+    exactly = Preconditions(uid=uid_of(job.manifest))
+    await cluster.delete(
+        job.dialect.kind, job.name, job.namespace, DeleteOptions(propagation=propagation, preconditions=exactly)
+    )

@@ -1,0 +1,180 @@
+"""Jobs by name: whatever language they are written in, people call them by their name alone."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from shoal.cluster.client import Cluster
+    from shoal.dialects.dialect import Counts, Dialect
+    from shoal.engine import Job, JobState
+    from shoal.kube.kinds import Kind
+    from shoal.kube.objects import Obj
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job with its language."""
+
+    manifest: Obj
+    dialect: Dialect
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def state(self) -> JobState:
+        """Raises LedgerUnreadable where somebody else wrote the status."""
+        read = self.dialect.shown or self.dialect.restore
+        return read(self.manifest)
+
+    @property
+    def job(self) -> Job | None:
+        """What the manifest asks for; None where it cannot be read, which the operator tells of with an Event."""
+        from shoal.dialects.dialect import ManifestInvalid
+
+        try:
+            return self.dialect.read(self.manifest, self.dialect.settings(None))
+        except ManifestInvalid:
+            return None
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many tasks each role is to have."""
+        job = self.job
+        return {role.name: role.size for role in job.roles} if job is not None else {}
+
+    @property
+    def counts(self) -> Counts | None:
+        """How far a job is that wants a number of successes; None of all others. Raises like `state`."""
+        return self.dialect.counted(self.manifest) if self.dialect.counted is not None else None
+
+    def __str__(self) -> str:
+        return f"{self.dialect.kind.kind} {self.name}"
+
+
+async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
+    """Every job of every language the cluster knows; languages it does not know have none."""
+    from shoal.dialects import dialects
+    from shoal.dialects.gang_backends.delegate import as_recorded
+    from shoal.kube.errors import ApiError
+
+    found: list[Found] = []
+    for dialect in dialects():
+        if dialect.told_by is not None and not await _is_served(cluster, dialect.told_by, namespace):
+            continue
+        try:
+            page = await cluster.list(dialect.kind, namespace)
+        except ApiError as refused:
+            if refused.code != 404:
+                raise
+            continue
+        found += [Found(item, as_recorded(dialect, item)) for item in page.items]
+    return found
+
+
+async def _is_served(cluster: Cluster, kind: Kind, namespace: str | None) -> bool:
+    """Kubernetes may forbid, to who has few rights, also what it does not serve; a cluster of ours forbids nothing."""
+    from shoal.kube.errors import ApiError
+
+    try:
+        await cluster.list(kind, namespace, limit=1)
+    except ApiError as refused:
+        if refused.code not in (403, 404):
+            raise
+        return False
+    return True
+
+
+class NoSuchJob(click.ClickException):
+    """Nobody of that name is there."""
+
+
+async def job_named(cluster: Cluster, word: str, namespace: str) -> Found:
+    """`pet`, or `framework/pet` where two languages have a job of that name."""
+    kind, slash, name = word.rpartition("/")
+    several = [
+        job
+        for job in await jobs_in(cluster, namespace)
+        if job.name == name and (not slash or kind.lower() in _words_for(job.dialect))
+    ]
+    if not several:
+        raise NoSuchJob(f"there is no job {word!r} in namespace {namespace}. `shoal get` lists them.")
+    if len(several) > 1:
+        kinds = [job.dialect.kind for job in several]
+        words = [kind.kind.lower() for kind in kinds]
+        if len(set(words)) < len(words):  # two languages with one word for a job
+            words = [kind.resource for kind in kinds]
+        choices = " or ".join(f"{word}/{name}" for word in words)
+        raise click.ClickException(f"there are several jobs called {name!r}: say {choices}.")
+    return several[0]
+
+
+def _words_for(dialect: Dialect) -> set[str]:
+    kind = dialect.kind
+    return {kind.kind.lower(), kind.plural, kind.singular, kind.resource, *kind.short_names}
+
+
+def complete_jobs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Names for the shell; where there is no cluster there are none."""
+    return [job.name for job in _listed(ctx) if job.name.startswith(incomplete)]
+
+
+def complete_sizes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """`worker=` for every role of the job that was named before."""
+    words = (f"{role}=" for job in _named_before(ctx) for role in job.sizes)
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def complete_tasks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The roles and tasks of the job that was named before."""
+    words: list[str] = []
+    for job in _named_before(ctx):
+        for role, size in job.sizes.items():
+            words += [role, *(f"{role}-{index}" for index in range(size))]
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def _named_before(ctx: click.Context) -> list[Found]:
+    name = str(ctx.params.get("name") or "").rpartition("/")[2]
+    return [job for job in _listed(ctx) if job.name == name]
+
+
+def _listed(ctx: click.Context) -> list[Found]:
+    from click.core import ParameterSource
+
+    from shoal.cli.context import Choice, connection_of
+    from shoal.local.data_dir import default_folder
+
+    said = ctx.params
+    choice = Choice(
+        said.get("folder") or default_folder(),
+        said.get("kubeconfig"),
+        said.get("context") or "",
+        said.get("namespace") or "",
+        ctx.get_parameter_source("folder") or ParameterSource.DEFAULT,
+    )
+    try:
+        connection = connection_of(choice)
+        return asyncio.run(_list(connection, choice.namespace or connection.namespace))
+    except Exception:  # a completion that fails is a completion that has nothing to say
+        return []
+
+
+async def _list(connection: Any, namespace: str) -> list[Found]:
+    from shoal.cluster.kubernetes import opened
+
+    async with opened(connection) as cluster:
+        return await jobs_in(cluster, namespace)
+
+
+job_argument = click.argument("name", metavar="JOB", shell_complete=complete_jobs)

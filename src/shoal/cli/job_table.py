@@ -1,0 +1,184 @@
+"""Jobs in a few words: what a table cell says about a job or a task. Pure: records in, words out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shoal.cli.job_lookup import Found
+from shoal.dialects.dialect import Counts, LedgerUnreadable
+from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
+from shoal.kube import times
+from shoal.kube.objects import Obj, without_bookkeeping
+
+_STAGES = {
+    Stage.WAITING: "waiting",
+    Stage.REQUESTED: "created",
+    Stage.PREPARING: "preparing",
+    Stage.RUNNING: "running",
+    Stage.CLOSING: "ending",
+    Stage.ASKED: "ending",
+    Stage.LEAVING: "ending",
+    Stage.OVER: "ended",
+}
+STYLES = {
+    "running": "green",
+    "succeeded": "bold green",
+    "failed": "bold red",
+    "waiting": "dim",
+    "ending": "yellow",
+    "cut off": "dim",
+    "dropped": "dim",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    name: str  # worker-0
+    role: str
+    index: int
+    word: str
+    retries: int
+    node: str
+    pod_uid: str | None
+    code: int | None
+
+
+def tasks_of(state: JobState) -> list[TaskView]:
+    return [
+        TaskView(
+            f"{role.name}-{task.index}",
+            role.name,
+            task.index,
+            task_word(task, state),
+            task.attempt.number,
+            task.attempt.node or "",
+            task.uid,
+            task.outcome.code if task.outcome is not None else None,
+        )
+        for role in state.roles
+        for task in role.tasks
+    ]
+
+
+def task_word(task: TaskState, state: JobState) -> str:
+    """One word for a task; a task that went because the whole ended is neither good nor bad."""
+    if not task.is_done:
+        return "ending" if task.dropped else _STAGES[task.stage]
+    if task.dropped:
+        return "dropped"
+    outcome = task.outcome
+    if outcome is None or outcome.is_ok:
+        return "succeeded"
+    return "cut off" if outcome.final and state.run.intent is not None else "failed"
+
+
+def job_word(state: JobState) -> str:
+    run = state.run
+    if state.is_new:
+        return "new"
+    if state.is_ended:
+        return _end_word(run.outcome)
+    if run.intent is Intent.HOLD:
+        return "held"
+    if run.stage is Stage.OVER:
+        return "to be retried"
+    return "ending" if not run.is_open else "running" if run.stage is Stage.RUNNING else "pending"
+
+
+def _end_word(outcome: Outcome | None) -> str:
+    """Of a whole job only a stop that somebody asked for is final; tasks are also cut off and dropped."""
+    if outcome is None:
+        return "failed"
+    return "succeeded" if outcome.is_ok else "stopped" if outcome.final else "failed"
+
+
+def exit_code_of(state: JobState) -> int:
+    """The job's own: 0, the failed task's where it is one a process can have, else 1."""
+    outcome = state.run.outcome
+    if outcome is None:
+        return 1
+    if outcome.is_ok:
+        return 0
+    return outcome.code if 0 < outcome.code < 256 else 1
+
+
+def job_row(found: Found, now: datetime) -> list[str]:
+    """NAME KIND STATE TASKS RUN RETRIES CODE AGE."""
+    try:
+        standing = _standing(found.state, found.counts)
+    except LedgerUnreadable:
+        standing = ["unreadable", "", "", "", ""]
+    return [
+        found.name,
+        found.dialect.kind.kind,
+        *standing,
+        age(found.manifest["metadata"].get("creationTimestamp"), now),
+    ]
+
+
+def _standing(state: JobState, counts: Counts | None) -> list[str]:
+    """STATE TASKS RUN RETRIES CODE."""
+    views = tasks_of(state)
+    up = sum(view.word == "running" for view in views)
+    over = sum(view.word in ("succeeded", "failed", "cut off") for view in views)
+    outcome = state.run.outcome
+    plain = f"{over}/{len(views)} over" if state.is_ended else f"{up}/{len(views)} running"
+    return [
+        job_word(state),
+        plain if counts is None else counted(counts),
+        str(state.run.number),
+        str(sum(view.retries for view in views)),
+        str(outcome.code or exit_code_of(state)) if outcome is not None and state.is_ended else "",
+    ]
+
+
+def counted(counts: Counts) -> str:
+    """How far a job is that has fewer pods at once than it wants successes: 2/4 succeeded, 1 running."""
+    more = {"running": counts.running, "failed": counts.failed}
+    others = [f"{count} {word}" for word, count in more.items() if count]
+    return ", ".join([f"{counts.succeeded}/{counts.wanted} succeeded", *others])
+
+
+JOB_COLUMNS = ("NAME", "KIND", "STATE", "TASKS", "RUN", "RETRIES", "CODE", "AGE")
+
+
+def age(stamp: str | None, now: datetime) -> str:
+    return span((now - times.parse(stamp)).total_seconds()) if stamp else ""
+
+
+def span(seconds: float) -> str:
+    """A length of time as people say it: 42s, 3m, 2h5m, 4d."""
+    whole = max(int(seconds), 0)
+    if whole < 120:
+        return f"{whole}s"
+    minutes = whole // 60
+    if minutes < 120:
+        return f"{minutes}m"
+    hours = minutes // 60
+    if hours < 48:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    return f"{hours // 24}d"
+
+
+def columns(rows: list[list[str]], heads: tuple[str, ...]) -> str:
+    """Left-aligned columns, two spaces between them."""
+    table = [list(heads), *rows]
+    widths = [max(len(row[position]) for row in table) for position in range(len(heads))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+    )
+
+
+def printed(objects: list[Obj], form: str) -> str:
+    """One object as itself, several as a List; as `documents`, each as a YAML document of its own."""
+    import json
+
+    from shoal.kube import yaml_codec
+
+    shown = [without_bookkeeping(obj) for obj in objects]
+    if form == "documents":
+        return "---\n".join(yaml_codec.encode(obj, sort_keys=False) for obj in shown).rstrip()
+    value: Any = shown[0] if len(shown) == 1 else {"apiVersion": "v1", "kind": "List", "items": shown}
+    return json.dumps(value, indent=2) if form == "json" else yaml_codec.encode(value, sort_keys=False).rstrip()

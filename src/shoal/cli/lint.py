@@ -1,0 +1,56 @@
+"""What can be said of a manifest by looking at it, before anybody is asked: whoever sends or judges one says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shoal.cli.manifest_files import Manifest
+from shoal.dialects import dialect_of
+from shoal.kube.errors import Cause
+from shoal.kube.kinds import Kind
+from shoal.kube.objects import Obj
+from shoal.kube.schema_errors import Misfit, UnknownField, misfits, nearest, strangers
+from shoal.kube.schemas import schema_of
+
+_FLOW_GROUP = "flow.volcano.sh"
+_NO_FLOWS = (
+    "; Shoal does not run JobFlows: make the Jobs of the flow tasks of one Job with `dependsOn`, or submit each Job "
+    "when `shoal wait` has returned for those before it"
+)
+
+
+def unreadable(kind: Kind, obj: Obj) -> list[Misfit]:
+    """What no cluster could even read. Of a custom kind that is its metadata: the rest is a matter of its schema."""
+    schema = schema_of(kind)
+    if not kind.custom:
+        return list(misfits(schema, obj))
+    metadata = schema.fields.get("metadata")
+    return list(misfits(metadata, obj.get("metadata"), ("metadata",))) if metadata is not None else []
+
+
+def remarks(manifest: Manifest, kind: Kind) -> list[str]:
+    """Unknown fields, as UnknownField, and the warnings of the job's language."""
+    dialect = dialect_of(manifest.api_version, manifest.kind)
+    own = dialect.warn(manifest.obj, None) if dialect is not None else []
+    return [*strangers(schema_of(kind), manifest.obj), *own]
+
+
+def unknown_fields(found: Iterable[str]) -> list[UnknownField]:
+    """Those of the remarks that strict validation, kubectl's default, counts as mistakes."""
+    return [remark for remark in found if isinstance(remark, UnknownField)]
+
+
+def unsaid(said: Iterable[Cause], more: Iterable[str]) -> list[str]:
+    """Remarks, without those about a mistake that is told already."""
+    told = tuple(f"{cause.field}: " for cause in said if cause.field)
+    return [remark for remark in more if not remark.startswith(told)]
+
+
+def hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:
+    """What was probably meant by an unknown kind: the same word in another case or version, or one like it; of a kind
+    that is left out on purpose, what to use instead."""
+    if manifest.api_version.partition("/")[0] == _FLOW_GROUP:
+        return _NO_FLOWS
+    by_name = {kind.kind: kind for kind in kinds}
+    meant = nearest(manifest.kind, tuple(by_name))
+    return f"; did you mean {meant} in {by_name[meant].api_version}?" if meant else ""

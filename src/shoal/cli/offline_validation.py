@@ -1,0 +1,155 @@
+"""The judgement of a cluster without a cluster: the API machinery in memory, asked and thrown away.
+
+A cluster answers one question after the other and stops at the first no: are the types right, is the object valid, and
+much later, is the pod made of it? Here every question is asked, each about what the ones before left unsaid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from shoal.cli.job_lookup import Found
+from shoal.cli.lint import hint, remarks, unknown_fields, unreadable, unsaid
+from shoal.cli.manifest_files import Manifest
+from shoal.cli.reasons import why_at_rest
+from shoal.cluster.apimachinery import MEMORY, Machinery
+from shoal.cluster.types import WriteOptions
+from shoal.dialects import dialect_of, dialects
+from shoal.dialects.dialect import definitions_of
+from shoal.engine import JobState
+from shoal.kube import names
+from shoal.kube.errors import ApiError, Cause
+from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
+from shoal.kube.objects import Key, Obj
+from shoal.kube.schema_errors import is_below, path_of, without
+from shoal.kube.validation.errors import invalid
+from shoal.node.images import Images
+from shoal.operator.setup import admit
+from shoal.scheduler.admission import admit as admit_queues_and_groups
+from shoal.scheduler.api.hypernodes import hypernode_definition
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    mistakes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def with_warnings(self, warnings: Iterable[str]) -> Verdict:
+        return replace(self, warnings=(*self.warnings, *warnings))
+
+    def with_more(self, causes: Iterable[Cause]) -> Verdict:
+        """And what a cluster said that nobody knows without it; at no field it says what others say at theirs."""
+        known = tuple(mistake.partition(": ")[0] for mistake in self.mistakes)
+        more = [str(cause) for cause in causes if not known or (cause.field and not is_below(cause.field, known))]
+        return replace(self, mistakes=(*self.mistakes, *more))
+
+
+def told(manifest: Manifest, verdict: Verdict) -> list[str]:
+    """A verdict in lines."""
+    count = len(verdict.mistakes)
+    plural = f"has {count} mistake{'s' * (count > 1)}:" if count else "is in order."
+    if not count and (warned := len(verdict.warnings)):
+        plural = f"has {warned} warning{'s' * (warned > 1)}:"
+    mistakes = [f"  {mistake}" for mistake in verdict.mistakes]
+    warnings = [f"  warning: {warning}" for warning in verdict.warnings]
+    return [f"{manifest.where}: {manifest} {plural}", *mistakes, *warnings]
+
+
+def judge_room() -> Machinery:
+    """An empty cluster that knows every job language."""
+    machinery = Machinery.open(MEMORY)
+    admit(machinery, dialects())
+    admit_queues_and_groups(machinery, sees_queues=False)
+    definitions = [each for dialect in dialects() for each in definitions_of(dialect)]
+    for definition in (*definitions, hypernode_definition()):
+        machinery.create(CUSTOM_RESOURCE_DEFINITION, "", definition)
+    return machinery
+
+
+def judge(machinery: Machinery, manifest: Manifest) -> Verdict:
+    kinds = list(machinery.kinds())
+    kind = next((k for k in kinds if (k.api_version, k.kind) == (manifest.api_version, manifest.kind)), None)
+    if kind is None:
+        unknown = f"apiVersion, kind: nobody here knows a {manifest.kind} in {manifest.api_version}"
+        return Verdict((unknown + hint(manifest, kinds),))
+    wrong = unreadable(kind, manifest.obj)
+    places = [path_of("", misfit.steps) for misfit in wrong]
+    rest = replace(manifest, obj=without(manifest.obj, wrong))
+    refused, warned = _answer(machinery, kind, rest.obj)
+    causes = [*(misfit.cause() for misfit in wrong), *(cause for cause in refused if not is_below(cause.field, places))]
+    causes += _foreseen(rest, but=[cause.field for cause in causes])
+    notes = list(dict.fromkeys(unsaid(causes, [*remarks(rest, kind), *warned])))
+    strict = unknown_fields(notes)
+    warnings = [note for note in notes if note not in strict]
+    if not causes:
+        warnings += _waits(rest)
+    return Verdict((*(str(cause) for cause in causes), *strict), tuple(warnings))
+
+
+def _waits(manifest: Manifest) -> list[str]:
+    """That the job as written does not start by itself. A Framework without tasks has a warning of its language."""
+    dialect = dialect_of(manifest.api_version, manifest.kind)
+    job = Found(manifest.obj, dialect).job if dialect is not None else None
+    if job is None or not any(role.size for role in job.roles):
+        return []
+    why = why_at_rest(job, JobState())
+    return [f"spec: {why}; `shoal run` ends at once"] if why else []
+
+
+def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:
+    """Containers anywhere in the object that this machine could not start: neither they nor their image name a
+    command. On Kubernetes the image itself has one, so this is a warning."""
+    if isinstance(obj, list):
+        for index, each in enumerate(obj):
+            yield from without_command(each, images, f"{path}[{index}]")
+        return
+    if not isinstance(obj, dict):
+        return
+    for key, value in obj.items():
+        place = path_of(path, (key,))
+        if key not in ("containers", "initContainers") or not isinstance(value, list):
+            yield from without_command(value, images, place)
+            continue
+        for index, container in enumerate(value):
+            if not isinstance(container, dict):
+                continue  # a list of that name in an object of another kind
+            image = str(container.get("image") or "")
+            if not container.get("command") and not container.get("args") and not images.command(image):
+                yield f"{place}[{index}]: {images.missing_command(image, str(container.get('name')))}"
+
+
+def refuse_mistakes(manifests: Iterable[Manifest]) -> None:
+    """End the command where one of the manifests has mistakes, with all of them."""
+    room = judge_room()
+    verdicts = [(manifest, judge(room, manifest)) for manifest in manifests]
+    if lines := [line for manifest, verdict in verdicts if verdict.mistakes for line in told(manifest, verdict)]:
+        raise click.ClickException("\n".join(lines))
+
+
+def _foreseen(manifest: Manifest, but: list[str]) -> list[Cause]:
+    """What will be refused once pods are made of the job, as far as it is not told already."""
+    dialect = dialect_of(manifest.api_version, manifest.kind)
+    return [cause for cause in dialect.foresee(manifest.obj) if cause.field not in but] if dialect is not None else []
+
+
+def _answer(machinery: Machinery, kind: Kind, obj: Obj) -> tuple[list[Cause], list[str]]:
+    """The mistakes an API server finds, or else its warnings."""
+    namespace = (obj.get("metadata") or {}).get("namespace") or "default"
+    sick = names.dns_label(namespace)
+    if sick:
+        elsewhere = {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
+        told = [invalid("metadata.namespace", namespace, problem) for problem in sick]
+        return [*told, *_answer(machinery, kind, elsewhere)[0]], []
+    if Key("", namespace) not in {stored.key for stored in machinery.list(NAMESPACE).items}:
+        machinery.create(NAMESPACE, "", {"metadata": {"name": namespace}})
+    options = WriteOptions("shoal", dry_run=True, field_validation="Ignore")
+    try:
+        written = machinery.create(kind, namespace if kind.namespaced else "", deepcopy(obj), options)
+    except ApiError as refused:
+        return list(refused.causes) or [Cause(refused.reason, refused.message)], []
+    return [], list(written.warnings)

@@ -1,0 +1,102 @@
+"""What `shoal operator` and `shoal scheduler` share: programs that serve a cluster until they are stopped.
+
+Their options can all be given in the environment, under a prefix of the program's own; which cluster they speak to,
+how they take turns, where they serve pages and how they log is said to both in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[..., Callable[[Any], Any]]
+
+CLUSTER = "The cluster.  [default: KUBECONFIG, the pod's own, or ~/.kube/config]"
+
+
+def option_of(prefix: str) -> Option:
+    """Options of one program: --lease-duration also from PREFIX_LEASE_DURATION."""
+
+    def option(*names: str, **more: Any) -> Callable[[Any], Any]:
+        variable = prefix + names[0].partition("/")[0].removeprefix("--").replace("-", "_").upper()
+        return click.option(*names, envvar=variable, show_envvar=True, **more)
+
+    return option
+
+
+def kubeconfig_options(words: str = CLUSTER) -> Callable[[Command], Command]:
+    """--kubeconfig, described by `words`, and --context."""
+
+    def decorate(command: Command) -> Command:
+        command = click.option("--context", default="", metavar="NAME", help="Context of the kubeconfig.")(command)
+        return click.option("--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help=words)(command)
+
+    return decorate
+
+
+def turn_options(option: Option) -> Callable[[Command], Command]:
+    """How replicas take turns."""
+
+    def decorate(command: Any) -> Any:
+        command = option(
+            "--lease-duration", default=15, show_default=True, type=click.IntRange(3, 600), metavar="SECONDS",
+            help="Without a word from the leader for so long, another takes over.",
+        )(command)  # fmt: skip
+        return option(
+            "--leader-election/--no-leader-election", default=True, show_default=True,
+            help="Wait until no other replica leads. Without it there must be no other.",
+        )(command)  # fmt: skip
+
+    return decorate
+
+
+def log_option(option: Option) -> Callable[[Any], Any]:
+    return option(
+        "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True,
+        help="Of the log on standard error.",
+    )  # fmt: skip
+
+
+def listening(option: Option, name: str, default: str, what: str) -> Callable[[Any], Any]:
+    """Where a program serves its pages; `option` makes it."""
+    said = f"{what}; `off` for none."
+    made: Callable[[Any], Any] = option(
+        name, default=default, show_default=True, callback=_address, metavar="HOST:PORT", help=said
+    )
+    return made
+
+
+def _address(_: click.Context, __: click.Parameter, text: str) -> Any:
+    from shoal.controller_runtime.health import Address
+
+    if text in ("", "off"):
+        return None
+    try:
+        return Address.parse(text)
+    except ValueError as wrong:
+        raise click.BadParameter(f"{wrong}; `off` for none") from None
+
+
+def serving(work: Coroutine[Any, Any, None]) -> None:
+    """Run a program of the cluster until it is stopped; what keeps it from working ends it with a sentence."""
+    import asyncio
+
+    from shoal.cli.context import ended, sentence_of
+    from shoal.cluster.client import OutcomeUnknown
+    from shoal.controller_runtime.health import AddressRefused
+    from shoal.kube.errors import ApiError
+    from shoal.local import gc_tuning
+    from shoal.operator.crd_installer import Unserved
+    from shoal.operator.preflight import NotFit
+
+    gc_tuning.serve()
+    try:
+        asyncio.run(work)
+    except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:
+        raise click.ClickException(ended(problem)) from None
+    except ApiError as refused:
+        raise click.ClickException(ended(sentence_of(refused))) from None

@@ -1,0 +1,106 @@
+"""Sending manifests to a cluster: jobs are created, everything beside them is brought to what the file says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from shoal.cli.context import sentence_of
+from shoal.cli.job_lookup import Found
+from shoal.cli.manifest_files import Manifest
+from shoal.cluster.client import Cluster
+
+if TYPE_CHECKING:
+    from shoal.kube.errors import ApiError
+    from shoal.kube.kinds import Kind
+    from shoal.kube.objects import Obj
+
+
+_MISTAKEN = (400, 422)  # what an API server says to an object that is wrong
+
+
+class Discovering(Cluster, Protocol):
+    """A cluster that can be asked what it serves."""
+
+    async def find_kind(self, api_version: str, kind: str) -> Kind | None: ...
+
+
+async def submit(
+    cluster: Discovering, manifests: Sequence[Manifest], namespace: str, *, dry_run: bool = False
+) -> list[tuple[Obj, Found | None]]:
+    """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal, which
+    lists what `shoal validate` lists. What is stored and probably not meant is told on standard error."""
+    from shoal.cli.lint import remarks, unknown_fields, unreadable
+    from shoal.dialects import dialect_of
+    from shoal.kube.errors import ApiError
+
+    made: list[tuple[Obj, Found | None]] = []
+    kinds = [await _kind_of(cluster, manifest) for manifest in manifests]
+    for manifest in manifests:
+        dialect = dialect_of(manifest.api_version, manifest.kind)
+        if dialect is None:
+            continue
+        if unreadable(dialect.kind, manifest.obj) or unknown_fields(remarks(manifest, dialect.kind)):
+            raise click.ClickException(_listed(manifest))
+    for manifest, kind in zip(manifests, kinds, strict=True):
+        dialect = dialect_of(manifest.api_version, manifest.kind)
+        try:
+            stored = await _send(cluster, manifest, kind, namespace, is_job=dialect is not None, dry_run=dry_run)
+        except ApiError as refused:
+            raise click.ClickException(_explained(refused, manifest)) from None
+        for remark in remarks(manifest, dialect.kind) if dialect is not None else ():
+            click.echo(f"{manifest.where}: warning: {remark}", err=True)
+        made.append((stored, Found(stored, dialect) if dialect is not None else None))
+    return made
+
+
+def _listed(manifest: Manifest, refused: ApiError | None = None) -> str:
+    """Everything that is wrong with it, in the words of `shoal validate`, and what this cluster alone knows."""
+    from shoal.cli.offline_validation import judge, judge_room, told
+
+    verdict = judge(judge_room(), manifest)
+    return "\n".join(told(manifest, verdict.with_more(refused.causes if refused is not None else ())))
+
+
+async def _send(
+    cluster: Cluster, manifest: Manifest, kind: Kind, namespace: str, *, is_job: bool, dry_run: bool
+) -> Obj:
+    from shoal.cluster.client import PatchType
+
+    meta = manifest.obj.get("metadata") or {}
+    where = (meta.get("namespace") or namespace) if kind.namespaced else ""
+    if is_job or not meta.get("name"):
+        return await cluster.create(kind, manifest.obj, where, dry_run=dry_run)
+    return await cluster.patch(
+        kind, meta["name"], where,
+        patch=manifest.obj, patch_type=PatchType.APPLY, field_manager="shoal", force=True, dry_run=dry_run,
+    )  # fmt: skip
+
+
+async def _kind_of(cluster: Discovering, manifest: Manifest) -> Kind:
+    from shoal.cli.lint import hint
+    from shoal.dialects import dialect_of, dialects
+
+    found = await cluster.find_kind(manifest.api_version, manifest.kind)
+    if found is not None:
+        return found
+    is_ours = dialect_of(manifest.api_version, manifest.kind) is not None
+    meant = hint(manifest, (dialect.kind for dialect in dialects())) or "."
+    way_out = ". `shoal install` teaches it, and brings the operator that runs such jobs." if is_ours else meant
+    raise click.ClickException(
+        f"{manifest.where}: this cluster knows no kind {manifest.kind} in {manifest.api_version}{way_out}"
+    )
+
+
+def _explained(refused: ApiError, manifest: Manifest) -> str:
+    from shoal.dialects import dialect_of
+
+    if refused.reason == "AlreadyExists":
+        name = (manifest.obj.get("metadata") or {}).get("name")
+        way_out = f"Delete it with `shoal delete {name}`, or give this one another name."
+        return f"{manifest.where}: there is a {manifest} already. {way_out}"
+    if refused.code in _MISTAKEN and dialect_of(manifest.api_version, manifest.kind) is not None:
+        return _listed(manifest, refused)
+    return f"{manifest.where}: {sentence_of(refused)}"
