@@ -19,7 +19,7 @@ from shoal.cli.job_lookup import Found
 from shoal.cli.job_table import job_row
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
-from shoal.dialects.native import batch_job, replica_set
+from shoal.dialects.native import batch_job, replica_sets
 from shoal.dialects.state_annotation import ANNOTATION
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.objects import Obj
@@ -80,7 +80,7 @@ def test_02_the_state_of_another_job_is_not_unfolded():
     assert VOLCANO.restore(manifest).roles == ()
 
 
-@pytest.mark.parametrize(("dialect", "counts"), [(replica_set.DIALECT, "replicas"), (batch_job.DIALECT, "active")])
+@pytest.mark.parametrize(("dialect", "counts"), [(replica_sets.DIALECT, "replicas"), (batch_job.DIALECT, "active")])
 def test_02_forged_counts_of_a_status_are_shown_within_limits(dialect: Dialect, counts: str):
     made = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": {}, "status": {counts: 2**31 - 1}}
     assert dialect.shown is not None

@@ -17,8 +17,7 @@ from kit.volcano_world import SimulatedVolcano
 from shoal.cluster.fault_injection import Call
 from shoal.dialects.dialect import Dialect, ManifestInvalid
 from shoal.dialects.framework import DIALECT as FRAMEWORKS
-from shoal.dialects.native import batch_job
-from shoal.dialects.native import replica_set as replicasets
+from shoal.dialects.native import batch_job, replica_sets
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.kube.errors import ApiError, too_large
 from shoal.kube.kinds import EVENT
@@ -46,7 +45,7 @@ GIANTS = {
     "Framework": (FRAMEWORKS, framework_of(*[LARGEST] * 20), "spec.taskRoles: 200000 tasks in all"),
     "Framework, by one": (FRAMEWORKS, framework_of(LARGEST, 1), "spec.taskRoles: 10001 tasks in all"),
     "Volcano": (VOLCANO, volcano_of(*[LARGEST] * 200), "spec.tasks: 2000000 tasks in all"),
-    "ReplicaSet": (replicasets.DIALECT, replica_set("a", MOST), f"{MOST} tasks in all"),
+    "ReplicaSet": (replica_sets.DIALECT, replica_set("a", MOST), f"{MOST} tasks in all"),
     "Job": (batch_job.DIALECT, job("a", parallelism=MOST), f"{MOST} tasks in all"),
     "Job by index": (
         batch_job.DIALECT,
@@ -69,7 +68,7 @@ def test_03_a_giant_is_refused_at_admission_and_where_it_is_read(name: str):
 LARGEST_ONES: list[tuple[Dialect, Obj]] = [
     (FRAMEWORKS, framework_of(LARGEST - 1, 1)),
     (VOLCANO, volcano_of(LARGEST - 1, 1)),
-    (replicasets.DIALECT, replica_set("a", LARGEST)),
+    (replica_sets.DIALECT, replica_set("a", LARGEST)),
     (batch_job.DIALECT, job("a", parallelism=MOST, completions=5)),
 ]
 

@@ -6,8 +6,7 @@ import pytest
 
 from kit.native_world import job, replica_set
 from shoal.dialects.dialect import ManifestInvalid, SettingsInvalid
-from shoal.dialects.native import batch_job
-from shoal.dialects.native import replica_set as replicasets
+from shoal.dialects.native import batch_job, replica_sets
 from shoal.dialects.native.pod_failure_policy import classify
 from shoal.dialects.native.settings import settings
 from shoal.engine import Create, Setting, TaskRef
@@ -32,7 +31,7 @@ def made(dialect: object, manifest: Obj, index: int = 0) -> Obj:
 
 
 def test_a_pod_of_a_replica_set_has_a_name_to_be_drawn_and_one_owner():
-    pod = made(replicasets, stored(replica_set("a", 2)), 1)
+    pod = made(replica_sets, stored(replica_set("a", 2)), 1)
     assert pod["metadata"]["generateName"] == "a-"
     assert (pod["metadata"]["labels"], pod["metadata"]["annotations"]["shoal.dev/slot"]) == ({"app": "a"}, "1")
     assert pod["metadata"]["ownerReferences"] == [
@@ -47,7 +46,8 @@ def test_a_pod_of_an_index_knows_it():
     pod = made(batch_job, stored(job("a", completionMode="Indexed", completions=3, backoffLimitPerIndex=4)), 2)
     meta, spec = pod["metadata"], pod["spec"]
     assert (meta["generateName"], spec["hostname"], meta["finalizers"]) == ("a-2-", "a-2", [batch_job.FINALIZER])
-    assert (meta["labels"][batch_job.INDEX], meta["annotations"][batch_job.INDEX], meta["annotations"][batch_job.FAILURES]) == (
+    annotations = meta["annotations"]
+    assert (meta["labels"][batch_job.INDEX], annotations[batch_job.INDEX], annotations[batch_job.FAILURES]) == (
         "2", "2", "2",
     )  # fmt: skip
     assert spec["containers"][0]["env"][-1] == {
@@ -76,7 +76,7 @@ def test_a_replica_set_that_a_deployment_controls_is_run():
     owned["metadata"]["ownerReferences"] = [
         {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "d", "controller": True}
     ]
-    assert replicasets.DIALECT.read(owned, settings()) == replicasets.DIALECT.read(
+    assert replica_sets.DIALECT.read(owned, settings()) == replica_sets.DIALECT.read(
         stored(replica_set("b", 1)), settings()
     )
 

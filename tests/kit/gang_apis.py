@@ -7,11 +7,11 @@ and missed.
 from __future__ import annotations
 
 from shoal.cluster.client import Cluster, PatchType
-from shoal.dialects.crd_schema import definition
+from shoal.controller_runtime.crd_installer import established
 from shoal.dialects.gang_backends import coscheduling, kueue, native
+from shoal.kube.crd_schema import definition
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, name_of
-from shoal.operator.crd_installer import established
 
 _TEXT: Obj = {"type": "string"}
 _COUNT: Obj = {"type": "integer", "format": "int32", "minimum": 0}

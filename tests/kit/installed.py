@@ -16,14 +16,15 @@ from kit.operators import kubeconfig_of
 from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.controller_runtime.preflight import NotFit, check_rights
+from shoal.controller_runtime.rights import Right, lease_rights
 from shoal.dialects.framework import DIALECT
 from shoal.install.apply import Applied, install
 from shoal.install.manifests import Options
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of
-from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rbac import Right, job_rights, lease_rights
+from shoal.operator.rbac import job_rights
 
 FRAMEWORK = DIALECT.kind
 

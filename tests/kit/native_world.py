@@ -16,7 +16,7 @@ from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
 from shoal.cluster.client import PatchType
-from shoal.dialects.native import batch_job, replica_set
+from shoal.dialects.native import batch_job, replica_sets
 from shoal.dialects.native.pod_builder import SLOT
 from shoal.dialects.native.settings import settings
 from shoal.kube.conditions import is_true
@@ -150,7 +150,7 @@ class JobWorld(NativeWorld):
 
 
 class ReplicaSetWorld(NativeWorld):
-    dialect = replica_set.DIALECT
+    dialect = replica_sets.DIALECT
 
 
 class _Simulated(SimulatedWorld):
@@ -205,7 +205,7 @@ class RetoldReplicaSets(ReplicaSetWorld, Retold):
 
 
 class KubernetesReplicaSets(ReplicaSetWorld, _OfItsOwn):
-    watched = (replica_set.DIALECT.kind, POD)
+    watched = (replica_sets.DIALECT.kind, POD)
     retold = RetoldReplicaSets
 
 
@@ -222,6 +222,6 @@ def replica_set_scenario(*, kubernetes: bool = False, thorough: bool = False) ->
         SimulatedReplicaSets,
         RealReplicaSets,
         KubernetesReplicaSets if kubernetes else None,
-        watched=(replica_set.DIALECT.kind, POD),
+        watched=(replica_sets.DIALECT.kind, POD),
     )
     return any_scenario(worlds=worlds, thorough=thorough)

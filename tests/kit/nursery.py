@@ -92,8 +92,9 @@ async def nursery() -> AsyncIterator[Nursery]:
 
 WAY = (
     "shoal.local.config", "shoal.cli.main", "shoal.operator.main", "shoal.cli.commands.operator", "shoal.cli.context",
-    "shoal.local.gc_tuning", "shoal.dialects.framework", "shoal.operator.crd_installer", "shoal.install.manifests",
-    "shoal.operator.preflight",
+    "shoal.local.gc_tuning", "shoal.dialects.framework", "shoal.controller_runtime.crd_installer",
+    "shoal.install.manifests",
+    "shoal.controller_runtime.preflight",
 )  # fmt: skip
 
 

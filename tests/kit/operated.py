@@ -16,9 +16,9 @@ from typing import Any
 
 from kit import control_plane
 from kit.control_plane import ControlPlane
+from shoal.controller_runtime.crd_installer import MANAGER
 from shoal.dialects import NAMES
 from shoal.install import manifests
-from shoal.operator.crd_installer import MANAGER
 
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",

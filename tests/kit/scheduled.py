@@ -20,7 +20,6 @@ from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.fault_injection import Call, Faults
 from shoal.cluster.informer import Change, Reflector
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.controller_runtime.transforms import slim_pod
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
@@ -33,6 +32,7 @@ from shoal.scheduler.planner import planner
 from shoal.scheduler.planner.gang_types import Settings
 from shoal.scheduler.scheduler import Scheduler
 from shoal.scheduler.scope import Scope
+from shoal.scheduler.transforms import slim_pod
 
 NS = "default"
 TASK = "volcano.sh/task-spec"

@@ -12,13 +12,14 @@ from kit.installed import Ground, until
 from kit.operators import OperatorProcess, kubeconfig_of, operator
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
+from shoal.controller_runtime.preflight import NotFit, check_rights
+from shoal.controller_runtime.rights import lease_rights
 from shoal.install.apply import install
 from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Obj, annotations_of
-from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rbac import lease_rights, rival_rights, scheduler_rights
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
+from shoal.scheduler.rbac import rival_rights, scheduler_rights
 from shoal.scheduler.scheduler_conflicts import ANSWERS_FOR
 
 pytestmark = pytest.mark.kubernetes

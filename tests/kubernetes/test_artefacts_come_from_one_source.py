@@ -15,12 +15,12 @@ import yaml
 from kit.control_plane import ROOT, binaries
 from kit.installed import Ground
 from shoal.cluster.client import PatchType
+from shoal.controller_runtime.crd_installer import established
 from shoal.dialects import NAMES, UNASKED
 from shoal.install.manifests import Options, definitions, render
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.objects import Obj, name_of, namespace_of
-from shoal.operator.crd_installer import established
 
 CHART = ROOT / "deploy/helm/shoal"
 CHOICES = {

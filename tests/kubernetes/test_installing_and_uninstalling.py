@@ -12,12 +12,12 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.installed import FRAMEWORK, Ground, until
 from kit.shoal_command import shoal
 from shoal.cluster.client import PatchType
+from shoal.controller_runtime.crd_installer import Unserved, ensure
 from shoal.install.apply import Applied, install, uninstall
 from shoal.install.manifests import definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, SECRET
 from shoal.kube.objects import Obj, name_of
-from shoal.operator.crd_installer import Unserved, ensure
 
 pytestmark = pytest.mark.kubernetes
 

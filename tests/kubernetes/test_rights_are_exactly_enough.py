@@ -21,13 +21,15 @@ from kit.operators import rights_without, user_of
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
+from shoal.controller_runtime.identity import Identity
 from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.rights import Right, lease_rights
 from shoal.dialects.framework import DIALECT, settings
 from shoal.install.manifests import render
 from shoal.kube.kinds import EVENT, POD, Kind
 from shoal.kube.objects import Obj
-from shoal.operator.manager import Duties, Identity, Operator
-from shoal.operator.rbac import Right, job_rights, lease_rights
+from shoal.operator.manager import Duties, Operator
+from shoal.operator.rbac import job_rights
 
 pytestmark = pytest.mark.kubernetes
 

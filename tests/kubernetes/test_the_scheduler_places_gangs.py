@@ -26,6 +26,8 @@ from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.preflight import NotFit, check_rights
+from shoal.controller_runtime.rights import Right, lease_rights
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import (
@@ -39,9 +41,8 @@ from shoal.kube.kinds import (
 )
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.operator.embedded import JobLoop
-from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rbac import Right, lease_rights, scheduler_rights
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
+from shoal.scheduler.rbac import scheduler_rights
 
 pytestmark = pytest.mark.kubernetes
 

@@ -17,12 +17,13 @@ from kit.operators import rights_without, user_of
 from kit.webhooked import impossible, is_trusted, webhook
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
+from shoal.controller_runtime.preflight import NotFit, check_rights
+from shoal.controller_runtime.rights import Right
 from shoal.dialects.framework import DIALECT
 from shoal.install.manifests import render
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET, Kind
-from shoal.operator.preflight import NotFit, check_rights
-from shoal.operator.rbac import MUTATING, VALIDATING, Right, secret_rights, webhook_rights
+from shoal.operator.rbac import MUTATING, VALIDATING, secret_rights, webhook_rights
 from shoal.operator.webhook_certs import Certifier, Pair
 
 pytestmark = pytest.mark.kubernetes

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from kit.pods import container, machine, pod
 from shoal.kube.objects import Obj
+from shoal.kube.quantity_format import requests_of
 from shoal.node.admission import refusal
 from shoal.node.checkpoint import Outcome
 from shoal.node.gpus import Gpu, assign, visible
 from shoal.node.ipam import NoAddressLeft, next_address, part_of
 from shoal.node.node_object import capacity_of, devices_of, share_of
-from shoal.scheduler.planner.format import requests_of
 
 
 def wants(name: str, count: int, **more: object) -> Obj:

@@ -15,10 +15,10 @@ from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.registry import Settings
 from shoal.controller_runtime.runnables import run_all
-from shoal.controllers.controller_manager import standard_loops
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import ENDPOINT_SLICE, POD, SERVICE
 from shoal.kube.objects import Obj
+from shoal.local.embedded_controllers import standard_loops
 from shoal.local.loopback_ranges import taken
 from shoal.node.config import NodeConfig
 from shoal.node.sandbox.interface import Network

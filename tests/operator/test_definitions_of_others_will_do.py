@@ -12,12 +12,13 @@ from kit.frameworks_of_scenarios import fw, role
 from kit.hollow import HollowNodes
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
+from shoal.controller_runtime.crd_installer import Standing, ensure, established, judge
+from shoal.controller_runtime.labels import marked
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT, crd
-from shoal.install.manifests import marked
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj
-from shoal.operator.crd_installer import Standing, ensure, established, judge, status_model_of, without_status
+from shoal.operator.job_kinds import status_model_of, without_status
 from shoal.operator.reconciler import JobLoop
 
 

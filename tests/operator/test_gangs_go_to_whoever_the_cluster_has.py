@@ -9,15 +9,17 @@ from kit.gang_apis import NUMA, define
 from shoal.cli.commands.operator import GANG_SCHEDULERS
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.crd_installer import Unserved
+from shoal.controller_runtime.identity import Identity
 from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.rights import Right
 from shoal.dialects import load
 from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.dialects.gang_backends.delegate import handed
 from shoal.kube.kinds import Kind
-from shoal.operator.crd_installer import Unserved
 from shoal.operator.gang_scheduler_detection import WISHES, choose
-from shoal.operator.manager import Duties, Identity, Operator
-from shoal.operator.rbac import Right, job_rights
+from shoal.operator.manager import Duties, Operator
+from shoal.operator.rbac import job_rights
 
 NEWEST, OLDER = (kueue.workload(version) for version in kueue.VERSIONS)
 NATIVE = native.pod_group("v1beta1")

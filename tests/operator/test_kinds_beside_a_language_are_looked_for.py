@@ -7,11 +7,12 @@ import pytest
 from shoal.cluster.client import Cluster
 from shoal.cluster.fault_injection import Faults, calls
 from shoal.cluster.simulated import SimulatedCluster
+from shoal.controller_runtime.crd_installer import Unserved, established
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import forbidden
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
-from shoal.operator.crd_installer import Unserved, established, served
+from shoal.operator.job_kinds import served
 
 NO = forbidden(CUSTOM_RESOURCE_DEFINITION, "any", "not for you")
 GROUPS = "podgroups.scheduling.volcano.sh"

@@ -15,7 +15,6 @@ from shoal.cluster.fault_injection import Call, Disturbance, Faults, calls
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.types import ListOptions
 from shoal.controller_runtime.runnables import run_all
-from shoal.controllers.controller_manager import standard_loops
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import (
     ENDPOINT_SLICE,
@@ -31,6 +30,7 @@ from shoal.kube.kinds import (
     Kind,
 )
 from shoal.kube.objects import Obj, at_path, name_of, uid_of
+from shoal.local.embedded_controllers import standard_loops
 from shoal.scheduler.planner import planner
 
 PATIENCE_SECONDS = 240

@@ -17,16 +17,15 @@ from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.cluster.informer import Reflector
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.transforms import slim_pod
 from shoal.controllers.orphan_adoption import AdoptingLoop
-from shoal.dialects.native import batch_job
-from shoal.dialects.native import replica_set as replicasets
+from shoal.dialects.native import batch_job, replica_sets
 from shoal.dialects.native.adoption import Claimant, adopter_of, claimant_from, lets_go
 from shoal.kube.kinds import JOB, POD, REPLICA_SET, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Key, Obj, labels_of, name_of
 from shoal.kube.owners import controller_of
 from shoal.kube.selectors import from_labels
 from shoal.operator.embedded import JobLoop
+from shoal.scheduler.transforms import slim_pod
 
 NS = "default"
 
@@ -138,7 +137,7 @@ async def a_land(
 
 
 async def test_a_set_counts_orphans_and_makes_the_rest() -> None:
-    async with a_land(replicasets.DIALECT) as land:
+    async with a_land(replica_sets.DIALECT) as land:
         await land.orphan("mine", app="a")
         await land.orphan("other", app="b")
         await land.cluster.create(REPLICA_SET, replica_set("a", 2), NS)
@@ -150,7 +149,7 @@ async def test_a_set_counts_orphans_and_makes_the_rest() -> None:
 
 
 async def test_orphans_that_go_while_they_are_taken_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with a_land(replicasets.DIALECT, is_adopting=False) as land:  # the set itself takes them
+    async with a_land(replica_sets.DIALECT, is_adopting=False) as land:  # the set itself takes them
         cluster = land.cluster
         for name in ("one", "two"):
             await land.orphan(name, app="a")
@@ -171,7 +170,7 @@ async def test_orphans_that_go_while_they_are_taken_keep_nobody_waiting(monkeypa
 
 
 async def test_an_orphan_that_comes_later_is_one_too_many() -> None:
-    async with a_land(replicasets.DIALECT) as land:
+    async with a_land(replica_sets.DIALECT) as land:
         await land.cluster.create(REPLICA_SET, replica_set("a", 1), NS)
         await land.rest()
         await land.orphan("late", app="a")
@@ -180,7 +179,7 @@ async def test_an_orphan_that_comes_later_is_one_too_many() -> None:
 
 
 async def test_a_pod_that_is_relabelled_goes_free_and_is_replaced() -> None:
-    async with a_land(replicasets.DIALECT) as land:
+    async with a_land(replica_sets.DIALECT) as land:
         await land.cluster.create(REPLICA_SET, replica_set("a", 1), NS)
         await land.rest()
         (first,) = await land.owners()
@@ -190,19 +189,19 @@ async def test_a_pod_that_is_relabelled_goes_free_and_is_replaced() -> None:
 
 
 async def test_a_pod_that_was_relabelled_while_nobody_looked_goes_free_and_is_replaced() -> None:
-    cluster = await a_cluster(replicasets.DIALECT)
-    async with a_land(replicasets.DIALECT, cluster) as land:
+    cluster = await a_cluster(replica_sets.DIALECT)
+    async with a_land(replica_sets.DIALECT, cluster) as land:
         await land.cluster.create(REPLICA_SET, replica_set("a", 1), NS)
         await land.rest()
         (first,) = await land.owners()
     await land.relabel(first, app="looked-at")
-    async with a_land(replicasets.DIALECT, cluster) as again:
+    async with a_land(replica_sets.DIALECT, cluster) as again:
         owners = await again.owners()
         assert (owners.pop(first), list(owners.values())) == ("", ["a"])
 
 
 async def test_those_a_set_left_behind_are_the_next_ones() -> None:
-    async with a_land(replicasets.DIALECT) as land:
+    async with a_land(replica_sets.DIALECT) as land:
         await land.cluster.create(REPLICA_SET, replica_set("a", 2), NS)
         await land.rest()
         before = await land.owners()

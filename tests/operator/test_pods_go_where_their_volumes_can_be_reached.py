@@ -10,8 +10,8 @@ from kit.gangs import cores
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, key_of, name_of
-from shoal.kube.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
 from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE, is_within
 from shoal.scheduler.volume_claims import Claims
 
 ZONE = "topology.kubernetes.io/zone"

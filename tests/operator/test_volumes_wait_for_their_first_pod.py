@@ -18,7 +18,7 @@ from shoal.controllers.persistent_volumes import VolumesLoop
 from shoal.kube.errors import ApiError, conflict
 from shoal.kube.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, STORAGE_CLASS
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of
-from shoal.kube.volume_matching import NO_PROVISIONER, SELECTED_NODE
+from shoal.scheduler.planner.volume_matching import NO_PROVISIONER, SELECTED_NODE
 from shoal.scheduler.volume_claims import Claims
 
 MODES = ["ReadWriteOnce"]

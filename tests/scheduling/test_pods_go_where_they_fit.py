@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.kube.objects import Key
+from shoal.kube.quantity_format import requests_of
 from shoal.scheduler.planner.cache import ClusterView
-from shoal.scheduler.planner.format import requests_of
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.planner import plan
 from shoal.scheduler.planner.snapshot_types import Node, Pod

@@ -10,7 +10,7 @@ import pytest
 
 from kit.gangs import GPU, NS, Board, cores, key, verdict
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.format import amounts
+from shoal.kube.quantity_format import amounts
 from shoal.scheduler.planner.from_objects import quota_from
 from shoal.scheduler.planner.gang_types import Phase, Quota
 from shoal.scheduler.planner.results import pod_waits

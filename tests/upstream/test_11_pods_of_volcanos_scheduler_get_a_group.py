@@ -9,7 +9,6 @@ import pytest
 from kit.scheduled import NS, Scheduled
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.informer import Reflector
-from shoal.controller_runtime.transforms import slim_pod
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD, REPLICA_SET
 from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
@@ -17,6 +16,7 @@ from shoal.scheduler.admission import admit
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP
 from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
 from shoal.scheduler.scope import Scope
+from shoal.scheduler.transforms import slim_pod
 
 SCOPE = Scope(implicit_groups=True)
 

@@ -25,7 +25,7 @@ from shoal.controller_runtime.metrics import Metrics
 from shoal.controllers.deployments import rollout
 from shoal.controllers.deployments.deployment_controller import DeploymentController
 from shoal.controllers.deployments.replica_sets import DESIRED, MOST, REVISION, REVISION_HISTORY, revision_of, size_of
-from shoal.dialects.native import replica_set as replicasets
+from shoal.dialects.native import replica_sets
 from shoal.kube.conditions import condition_of
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE_ACCOUNT
@@ -365,10 +365,10 @@ class Ground:
 
 @asynccontextmanager
 async def ground(faults: Faults | None = None) -> AsyncIterator[Ground]:
-    cluster = founded(0, replicasets.DIALECT)
+    cluster = founded(0, replica_sets.DIALECT)
     await cluster.create(SERVICE_ACCOUNT, {"metadata": {"name": "default"}}, NS)
     kubelet = FakeKubelet(cluster, cluster.clock)
-    running = JobLoop(cluster, replicasets.DIALECT, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
+    running = JobLoop(cluster, replica_sets.DIALECT, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
     tasks = [asyncio.create_task(part.run()) for part in (kubelet, running)]
     it = Ground(cluster, faults or Faults())
     try:

@@ -1,4 +1,4 @@
-"""Commands in a container over a websocket (`kubectl exec`); what the messages mean is in `shoal.cluster.exec_streams`."""
+"""Commands in a container over a websocket (`kubectl exec`). `shoal.cluster.exec_streams` has the framing."""
 
 from __future__ import annotations
 

@@ -55,13 +55,13 @@ def working(
 
     from shoal.cluster.client import OutcomeUnknown
     from shoal.cluster.kubernetes import opened
+    from shoal.controller_runtime.crd_installer import Unserved
+    from shoal.controller_runtime.process import ServerOptions, connection_of
     from shoal.install.apply import NotInstalled
     from shoal.kube.errors import ApiError
-    from shoal.operator.crd_installer import Unserved
-    from shoal.operator.main import Orders, connection_of
 
     async def run() -> None:
-        connection = connection_of(Orders(kubeconfig=kubeconfig, context=context))
+        connection = connection_of(ServerOptions(kubeconfig=kubeconfig, context=context))
         async with opened(connection) as cluster:
             await cluster.require_unserved()
             await work(cluster)

@@ -71,7 +71,7 @@ class Overview(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"shoal.cli.{name}").command
+        command: click.Command = import_module(f"shoal.cli.commands.{name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -87,11 +87,11 @@ def serving(work: Coroutine[Any, Any, None]) -> None:
 
     from shoal.cli.context import ended, sentence_of
     from shoal.cluster.client import OutcomeUnknown
+    from shoal.controller_runtime.crd_installer import Unserved
     from shoal.controller_runtime.health import AddressRefused
+    from shoal.controller_runtime.preflight import NotFit
     from shoal.kube.errors import ApiError
     from shoal.local import gc_tuning
-    from shoal.operator.crd_installer import Unserved
-    from shoal.operator.preflight import NotFit
 
     gc_tuning.serve()
     try:

@@ -1,0 +1,1 @@
+"""What kube-controller-manager does, for the embedded cluster."""

@@ -20,7 +20,7 @@ from shoal.controller_runtime.workqueue import KeyedWork
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
-from shoal.kube.volume_matching import (
+from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
     SELECTED_NODE,
     class_of,

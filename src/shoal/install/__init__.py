@@ -1,0 +1,1 @@
+"""What `shoal install` applies to a cluster, and how it is applied."""

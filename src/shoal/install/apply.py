@@ -11,23 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from shoal.cluster.client import DeleteOptions, PatchType, Propagation
+from shoal.controller_runtime.crd_installer import MANAGER, Discovering, ensure
+from shoal.controller_runtime.labels import INSTANCE, PART_OF
 from shoal.dialects import NAMES, gang_backends, load
 from shoal.dialects.gang_backends.delegate import has_gangs
-from shoal.install.manifests import (
-    DIALECTS,
-    INSTANCE,
-    PART_OF,
-    SCHEDULERS,
-    Options,
-    definitions,
-    render,
-    scheduler_definitions,
-)
+from shoal.install.manifests import DIALECTS, SCHEDULERS, Options, definitions, render, scheduler_definitions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of, namespace_of
-from shoal.operator.crd_installer import MANAGER, Discovering, ensure, status_model_of
 from shoal.operator.gang_scheduler_detection import AUTO, choose
+from shoal.operator.job_kinds import status_model_of
 
 
 class NotInstalled(Exception):

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shoal import __version__
+from shoal.controller_runtime.labels import CLASS_LABEL, INSTANCE, PART_OF, marked
+from shoal.controller_runtime.rights import lease_rights, rules
 from shoal.dialects import NAMES, UNASKED, load
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.dialects.gang_backends import NAMES as BACKENDS
@@ -25,22 +27,15 @@ from shoal.kube.objects import Obj
 from shoal.operator.rbac import (
     group_rights,
     job_rights,
-    lease_rights,
     neighbour_rights,
     placing_rights,
-    queue_rights,
-    rival_rights,
-    rules,
-    scheduler_rights,
     secret_rights,
     webhook_rights,
 )
 from shoal.scheduler.api import pod_groups
 from shoal.scheduler.api.hypernodes import hypernode_definition
+from shoal.scheduler.rbac import queue_rights, rival_rights, scheduler_rights
 
-PART_OF = "app.kubernetes.io/part-of"
-INSTANCE = "app.kubernetes.io/instance"
-CLASS_LABEL = "shoal.dev/class"
 _VARIABLES = "SHOAL_OPERATOR_"
 DIALECTS = f"{_VARIABLES}DIALECTS"  # says in a Deployment which languages it serves
 METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT = 8080, 8081, 9443
@@ -135,12 +130,6 @@ def drawing() -> list[Any]:
         {"$if serviceMonitor": _service_monitor()},
         {"$if scheduler": _scheduler()},
     ]
-
-
-def marked(definition: Obj) -> Obj:
-    """The definition with the label that says whose it is."""
-    metadata = definition["metadata"]
-    return {**definition, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), PART_OF: "shoal"}}}
 
 
 def _object(

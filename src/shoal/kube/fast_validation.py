@@ -1,10 +1,10 @@
 """The short way to a yes: a schema as types of msgspec, whose converter walks a value in C.
 
-Nearly every object written is right, so what a write pays for is the walk that finds nothing. The types made here may
-turn down what is right (a rare way to write a time), but never let pass what is wrong: whoever is turned down is
-judged in full by the walks of `shoal.kube.schema` and `shoal.kube.structural_schema`, which also have the words. Making the
-types costs as much as some hundred slow walks, so it waits until a schema has proved busy; a schema they cannot
-express (one that contains itself, a rule they do not know) stays with the slow walk for good.
+Nearly every object written is valid, so the cost of a write is the walk that finds no mistake. The msgspec types
+built here may reject valid values (a rare form of a time) but never accept an invalid one: a rejected value is
+validated in full by `shoal.kube.schema` or `shoal.kube.structural_schema`, which also produce the messages. Building
+the types costs as much as some hundred full walks, so it waits until a schema has proved busy; a schema that the types
+cannot express (a recursive one, an unknown rule) stays with the full walk.
 """
 
 from __future__ import annotations

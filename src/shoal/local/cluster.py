@@ -35,13 +35,13 @@ from shoal.cluster.store.sqlite import StoreBroken
 from shoal.cluster.store.tables import Store
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controller_runtime.runnables import run_all
-from shoal.controllers.controller_manager import standard_loops
 from shoal.dialects import dialects
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, SERVICE
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.local import loopback_ranges
 from shoal.local.data_dir import ESSENTIAL, DataFolder, Running
+from shoal.local.embedded_controllers import standard_loops
 from shoal.local.pod_api_endpoint import automounts, certificate_for_pods, publish_service, served_to_pods
 from shoal.logs import Logger
 from shoal.node.agent import Agent

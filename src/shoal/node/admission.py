@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from shoal.kube.objects import Obj, namespace_of
+from shoal.kube.quantity_format import Amounts, add, amounts, requests_of
 from shoal.node.checkpoint import Outcome
-from shoal.scheduler.planner.format import Amounts, add, amounts, requests_of
 
 
 def namespace_refusal(pod: Obj, namespaces: Collection[str]) -> Outcome | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of
+from shoal.kube.quantity_format import requests_of
 from shoal.logs import Logger
 from shoal.node import pod_lifecycle, volumes
 from shoal.node.checkpoint import Outcome, PodFolder, PodRecord
@@ -39,7 +40,6 @@ from shoal.node.service_names import hostname_of, neighbour
 from shoal.node.shared_state import NODE_LABEL, OWN_LABEL, Host
 from shoal.node.status_manager import Answered, Publisher
 from shoal.node.volume_files import is_written
-from shoal.scheduler.planner.format import requests_of
 
 log = Logger(__name__)
 

@@ -1,4 +1,1 @@
-"""The running loops: each watches, lets a pure function decide, and writes the difference.
-
-`standard.standard_loops` is what the embedded cluster runs beside its store.
-"""
+"""The operator: watches jobs of every language, lets the engine decide and writes the difference."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shoal.controller_runtime.crd_installer import Discovering, Unserved
 from shoal.dialects import gang_backends
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.dialects.gang_backends.backend import Backend
 from shoal.dialects.gang_backends.delegate import handed, has_gangs
 from shoal.logs import Logger
-from shoal.operator.crd_installer import Discovering, Unserved
+from shoal.scheduler.volcano_detection import VOLCANO_SIGN
 
 log = Logger(__name__)
 
@@ -25,7 +26,7 @@ WISHES = (AUTO, *gang_backends.NAMES)
 
 # In the order in which they are preferred where a cluster has several.
 _SIGNS: dict[str, tuple[tuple[str, str], ...]] = {
-    "volcano": (("nodeinfo.volcano.sh/v1alpha1", "Numatopology"),),
+    "volcano": (VOLCANO_SIGN,),
     "kueue": tuple((kueue.workload(version).api_version, "Workload") for version in kueue.VERSIONS),
     "coscheduling": ((coscheduling.POD_GROUP.api_version, "PodGroup"),),
     "native": tuple((native.pod_group(version).api_version, "PodGroup") for version in native.VERSIONS),
@@ -62,10 +63,6 @@ async def choose(cluster: Discovering, wish: str = AUTO, *, scheduler: str = "")
         beside = ", ".join(f"{found[other]} ({other})" for other in others)
         why += f". It serves {beside} too, and --gang-scheduler chooses"
     return Chosen(_backend(name, found[name], scheduler), why)
-
-
-async def has_volcano(cluster: Discovering) -> bool:
-    return bool(await _served(cluster, "volcano"))
 
 
 async def _asked_for(cluster: Discovering, name: str, scheduler: str) -> Chosen:

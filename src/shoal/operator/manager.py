@@ -15,26 +15,20 @@ from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.fencing import Fenced
 from shoal.controller_runtime.health import Readiness
-from shoal.controller_runtime.leader_election import Leadership, Terms
+from shoal.controller_runtime.identity import Identity, Somebodys
+from shoal.controller_runtime.labels import CLASS_LABEL
+from shoal.controller_runtime.leader_election import Leadership
 from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.preflight import check_rights
+from shoal.controller_runtime.rights import Right, lease_rights
 from shoal.controller_runtime.runnables import Loop, run_all
 from shoal.dialects.dialect import Dialect
-from shoal.install.manifests import CLASS_LABEL
 from shoal.kube.objects import Key
 from shoal.logs import Logger
 from shoal.operator import gang_scheduler_detection
-from shoal.operator.crd_installer import Discovering, served
 from shoal.operator.job_events import History, to_log
-from shoal.operator.preflight import check_rights
-from shoal.operator.rbac import (
-    Right,
-    job_rights,
-    lease_rights,
-    neighbour_rights,
-    placing_rights,
-    secret_rights,
-    webhook_rights,
-)
+from shoal.operator.job_kinds import served
+from shoal.operator.rbac import job_rights, neighbour_rights, placing_rights, secret_rights, webhook_rights
 from shoal.operator.reconciler import JobLoop
 from shoal.operator.sharding import Turn, served_by
 
@@ -64,22 +58,6 @@ class Duties:
 
     def lease(self, shard: int) -> str:
         return f"{self.name}-{shard}"
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who this process is to its replicas, and where they meet."""
-
-    name: str
-    namespace: str
-    elects: bool = True
-    terms: Terms = field(default_factory=Terms)
-
-
-class Somebodys(Discovering, Protocol):
-    """A cluster that says what it serves, and whether it is young enough and nobody's yet."""
-
-    async def require_unserved(self) -> object: ...
 
 
 class Beside(Protocol):

@@ -22,7 +22,6 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.informer import Change, Reflector
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.transforms import without_bookkeeping
 from shoal.controller_runtime.workqueue import AT_ONCE, KeyedWork
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
 from shoal.engine import (
@@ -53,6 +52,7 @@ from shoal.operator.orphan_adoption import take_orphans
 from shoal.operator.owned_informers import BODY, Children
 from shoal.operator.related_objects import KinCopies
 from shoal.operator.write_executor import Carried, Executor, find
+from shoal.scheduler.transforms import without_bookkeeping
 
 log = Logger(__name__)
 

@@ -16,13 +16,13 @@ from shoal.cluster.apimachinery import Machinery
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj, annotations_of, at_path, key_of, name_of
+from shoal.kube.quantity_format import amounts
 from shoal.kube.schema_errors import Misfit, Steps, misfits
 from shoal.kube.schemas import named, schema_of
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.hypernodes import check as check_hypernode
 from shoal.scheduler.api.implicit_pod_groups import SCHEDULER
 from shoal.scheduler.api.pod_groups import BELOW_ZERO, ONE_TIER, POD_GROUP, QUEUE
-from shoal.scheduler.planner.format import amounts
 from shoal.scheduler.planner.from_objects import HIERARCHY, group_from, member_from, queue_from
 from shoal.scheduler.planner.gang_types import Queue
 from shoal.scheduler.planner.queue_state import (

@@ -8,25 +8,28 @@ from shoal.cluster.kubeconfig import Connection
 from shoal.cluster.kubernetes import opened
 from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
 from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.process import ServerOptions, connection_of, identity_of, pages, until_stopped
 from shoal.kube.kinds import NODE, POD
-from shoal.operator.main import Orders, connection_of, identity_of, log, pages, until_stopped
+from shoal.logs import Logger
 from shoal.scheduler.manager import Charge, SchedulerProgram
 
-
-async def schedule(orders: Orders, charge: Charge) -> None:
-    await until_stopped(_work(orders, charge, connection_of(orders)))
+log = Logger(__name__)
 
 
-async def _work(orders: Orders, charge: Charge, connection: Connection) -> None:
+async def schedule(options: ServerOptions, charge: Charge) -> None:
+    await until_stopped(_work(options, charge, connection_of(options)))
+
+
+async def _work(options: ServerOptions, charge: Charge, connection: Connection) -> None:
     """Of pods and nodes nobody reads who wrote what, and of what is answered about pods nobody reads more than the
     metadata."""
     metrics = Metrics(CollectorRegistry())
     shapes, answers = {POD: Ordinary, NODE: Ordinary}, {POD: Nameplate}
     async with opened(connection, shapes=shapes, answers=answers, note=metrics.requested) as cluster:
         program = SchedulerProgram(
-            cluster, charge, identity_of(orders, connection), metrics=metrics, silence=cluster.wire.hearing.silence
+            cluster, charge, identity_of(options, connection), metrics=metrics, silence=cluster.wire.hearing.silence
         )
-        async with pages(orders, program.readiness, metrics):
+        async with pages(options, program.readiness, metrics):
             await program.prepare()
             log.info("prepared", cluster=connection.url)
             await program.run()

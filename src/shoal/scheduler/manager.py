@@ -15,30 +15,31 @@ from shoal.cluster.clock import Clock, SystemClock
 from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.fencing import Fenced
 from shoal.cluster.informer import Reflector
+from shoal.controller_runtime.crd_installer import Discovering, Unserved, ensure
 from shoal.controller_runtime.health import Readiness
+from shoal.controller_runtime.identity import Identity, Somebodys
+from shoal.controller_runtime.labels import marked
 from shoal.controller_runtime.leader_election import Leadership
 from shoal.controller_runtime.metrics import Metrics
+from shoal.controller_runtime.preflight import check_rights
+from shoal.controller_runtime.rights import Right, lease_rights
 from shoal.controller_runtime.runnables import Loop, run_all
-from shoal.controller_runtime.transforms import slim_pod
-from shoal.install.manifests import marked
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
 from shoal.kube.objects import Key, Obj
 from shoal.kube.structural_schema import kinds_of
 from shoal.logs import Logger
-from shoal.operator.crd_installer import Discovering, Unserved, ensure
-from shoal.operator.gang_scheduler_detection import has_volcano
-from shoal.operator.manager import Identity, Somebodys
-from shoal.operator.preflight import check_rights
-from shoal.operator.rbac import Right, lease_rights, rival_rights, scheduler_rights
 from shoal.scheduler.api import pod_groups
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.metrics import SchedulerMetrics
 from shoal.scheduler.planner.gang_types import Settings
 from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
+from shoal.scheduler.rbac import rival_rights, scheduler_rights
 from shoal.scheduler.scheduler import Scheduler
 from shoal.scheduler.scheduler_conflicts import Claim, Rivals
 from shoal.scheduler.scope import Scope
+from shoal.scheduler.transforms import slim_pod
+from shoal.scheduler.volcano_detection import has_volcano
 
 log = Logger(__name__)
 

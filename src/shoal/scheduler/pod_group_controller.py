@@ -17,11 +17,11 @@ from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD, Kind
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of, owners_of
-from shoal.operator.rbac import OWNERS_OF_PODS
 from shoal.scheduler.api.implicit_pod_groups import PREFIX, group_name_of, group_of, lacks_group
 from shoal.scheduler.api.pod_groups import GROUP_NAME
 from shoal.scheduler.planner.from_objects import state_of
 from shoal.scheduler.planner.snapshot_types import OVER
+from shoal.scheduler.rbac import OWNERS_OF_PODS
 from shoal.scheduler.scope import Scope
 
 OWNERS = {(kind.api_version, kind.kind): kind for kind in OWNERS_OF_PODS}

@@ -1,9 +1,9 @@
-"""Keeps the Queue objects: those that everybody needs, what each holds, and whether it is open.
+"""The controller of Queue objects: the queues that always exist, what each holds, and whether it is open.
 
-`root` and `default` are always there. Commands open and close queues by the rules of `shoal.scheduler.planner.queue_state`, and
-are gone once obeyed; one that is refused says why in an Event. A queue that closes is closed when the
-last of its groups has gone. Where groups of one namespace only are seen, orders and what queues hold are left to
-whoever sees all; where somebody else lets groups in, so are the queues themselves.
+`root` and `default` always exist. Commands open and close queues by the rules of
+`shoal.scheduler.planner.queue_state` and are deleted once executed; a rejected Command is explained in an Event. A
+closing queue is closed when its last group is gone. A scheduler that watches a single namespace leaves Commands and the
+status of queues to the scheduler that watches all; where another scheduler admits groups, it owns the queues as well.
 """
 
 from __future__ import annotations

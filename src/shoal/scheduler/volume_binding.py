@@ -20,12 +20,12 @@ from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
-from shoal.kube.volume_matching import BY_CONTROLLER, SELECTED_NODE, reference_to
 from shoal.logs import Logger
 from shoal.scheduler.dispatcher import Crew
 from shoal.scheduler.event_handlers import Feed
 from shoal.scheduler.planner.plan_types import Bind, Plan, Wait
 from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.planner.volume_matching import BY_CONTROLLER, SELECTED_NODE, reference_to
 from shoal.scheduler.timers import Timers
 from shoal.scheduler.volume_claims import Choice
 

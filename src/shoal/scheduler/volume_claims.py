@@ -16,7 +16,8 @@ from typing import Any
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
-from shoal.kube.volume_matching import (
+from shoal.scheduler.planner.snapshot_types import Node
+from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
     SELECTED_NODE,
     Terms,
@@ -30,7 +31,6 @@ from shoal.kube.volume_matching import (
     smallest,
     waits_for_a_pod,
 )
-from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.volume_index import Volumes
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from shoal.kube.objects import Key, Obj, at_path, is_leaving, name_of
-from shoal.kube.volume_matching import (
+from shoal.scheduler.planner.volume_matching import (
     Terms,
     asked_size,
     class_of,

@@ -1,0 +1,1 @@
+"""The subcommands of `shoal`: one module each, named as the command is typed."""

@@ -108,19 +108,20 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
     cluster together with the rights it needs.
     """
     from shoal.controller_runtime.health import Address
+    from shoal.controller_runtime.process import log_to_stderr
     from shoal.install.manifests import usual_name
-    from shoal.operator.main import Orders, log_to_stderr
+    from shoal.operator.main import OperatorOptions
 
     if webhook and said["webhook_address"] is None:
         said["webhook_address"] = Address("", 9443)
     said["elects"] = said.pop("leader_election")
     said["name"] = said["name"] or usual_name(said["namespace"], said["job_class"])
-    orders = Orders(settings=_settings(config), **said)
+    options = OperatorOptions(settings=_settings(config), **said)
     log_to_stderr(log_format)
 
     from shoal.operator.main import operate
 
-    serving(operate(orders))
+    serving(operate(options))
 
 
 def _settings(config: Path | None) -> Mapping[str, Any]:

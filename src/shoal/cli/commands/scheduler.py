@@ -71,7 +71,7 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
     SIGTERM or SIGINT. Several may run at once: one leads, the others wait. `shoal install --scheduler` puts it on the
     cluster together with the rights it needs.
     """
-    from shoal.operator.main import Orders, log_to_stderr
+    from shoal.controller_runtime.process import ServerOptions, log_to_stderr
     from shoal.scheduler.main import schedule
     from shoal.scheduler.manager import Charge
 
@@ -81,9 +81,9 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
     if not schedulers:
         raise click.UsageError("--scheduler-name needs a name: pods ask for their scheduler by it.")
     charge = Charge(said["name"], schedulers, said.pop("volcano"), said["namespace"] or None, settings)
-    orders = Orders(elects=said.pop("leader_election"), **said)
+    options = ServerOptions(elects=said.pop("leader_election"), **said)
     log_to_stderr(log_format)
-    serving(schedule(orders, charge))
+    serving(schedule(options, charge))
 
 
 def _settings(config: Path | None, chosen: dict[str, Any]) -> Settings:

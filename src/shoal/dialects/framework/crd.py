@@ -7,10 +7,10 @@ from functools import cache
 
 import msgspec
 
-from shoal.dialects.crd_schema import PRESERVED, definition, structural
 from shoal.dialects.framework.names import GROUP, VERSION
 from shoal.dialects.framework.spec import NAME_PATTERN, PREFIX_PATTERN, Spec
 from shoal.dialects.framework.status_types import Status
+from shoal.kube.crd_schema import PRESERVED, definition, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema

@@ -7,10 +7,10 @@ from functools import cache
 
 import msgspec
 
-from shoal.dialects.crd_schema import definition, structural
 from shoal.dialects.volcano.names import GROUP, VERSION
 from shoal.dialects.volcano.spec import Spec
 from shoal.dialects.volcano.status_types import Status
+from shoal.kube.crd_schema import definition, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import kinds_of

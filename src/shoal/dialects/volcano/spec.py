@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
-from shoal.dialects.crd_schema import PRESERVED
 from shoal.dialects.job_limits import LARGEST_JOB, too_many
 from shoal.dialects.validation_errors import Model
 from shoal.dialects.volcano import cel_rules
+from shoal.kube.crd_schema import PRESERVED
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.patching.json_values import clone
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shoal.dialects.crd_schema import definition
+from shoal.kube.crd_schema import definition
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path

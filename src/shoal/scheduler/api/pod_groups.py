@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from shoal.dialects.crd_schema import definition
+from shoal.kube.crd_schema import definition
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, annotations_of
 from shoal.kube.structural_schema import kinds_of

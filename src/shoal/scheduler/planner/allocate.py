@@ -11,9 +11,9 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.cycle_state import Cycle, Standstill, add_requests, asked_at_least
 from shoal.scheduler.planner.feasibility import could_ever_run
-from shoal.scheduler.planner.format import Amounts
 from shoal.scheduler.planner.gang import Members
 from shoal.scheduler.planner.gang_types import PENDING
 from shoal.scheduler.planner.placement import Placed

@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from shoal.kube.objects import Key
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.disruption_budgets import Budgets
 from shoal.scheduler.planner.equivalence_classes import Shape, Shapes, usual
-from shoal.scheduler.planner.format import Amounts
 from shoal.scheduler.planner.fragmentation import Habits
 from shoal.scheduler.planner.gang import LONE, Members, lone_group
 from shoal.scheduler.planner.gang_types import COMPLETED, PENDING, Group, HyperNode, Queue, Quota, Settings

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.disruption_budgets import Allowance, Budgets
 from shoal.scheduler.planner.fair_share import Refusal, Shares
-from shoal.scheduler.planner.format import Amounts
 from shoal.scheduler.planner.gang import Members, in_line
 from shoal.scheduler.planner.gang_placement import Gangs
 from shoal.scheduler.planner.gang_types import Phase

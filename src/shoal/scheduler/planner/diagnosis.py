@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kube.objects import Key
+from shoal.kube.quantity_format import shown
 from shoal.scheduler.planner.cycle_state import Cycle, Standstill, asked_at_least
 from shoal.scheduler.planner.equivalence_classes import Shape
 from shoal.scheduler.planner.fair_share import Refusal, Shares
 from shoal.scheduler.planner.feasibility import could_ever_run, is_too_large, wanted
-from shoal.scheduler.planner.format import shown
 from shoal.scheduler.planner.gang import Members, Unit
 from shoal.scheduler.planner.gang_types import Closeness
 from shoal.scheduler.planner.node_resources import Room

@@ -16,10 +16,10 @@ from copy import copy
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.cycle_state import Cycle, Standstill, asked_at_least
 from shoal.scheduler.planner.fair_share import SLACK, Refusal, Standing
 from shoal.scheduler.planner.feasibility import could_ever_run
-from shoal.scheduler.planner.format import Amounts
 from shoal.scheduler.planner.gang import Members
 from shoal.scheduler.planner.gang_types import INQUEUE, PENDING, UNKNOWN
 from shoal.scheduler.planner.namespace_quota import asked_of_cluster, asked_of_namespace

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shoal.scheduler.planner.format import Amounts
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.gang_types import Queue
 from shoal.scheduler.planner.snapshot_types import State
 

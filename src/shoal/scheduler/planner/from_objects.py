@@ -11,9 +11,9 @@ from typing import Any
 
 from shoal.kube.objects import Key, Obj, key_of, labels_of, name_of, uid_of
 from shoal.kube.owners import controller_of
+from shoal.kube.quantity_format import Amounts, amounts, requests_of
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
-from shoal.scheduler.planner.format import Amounts, amounts, requests_of
 from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Quota, Subgroups
 from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread, State
 

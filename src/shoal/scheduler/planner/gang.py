@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from shoal.kube.objects import Key
+from shoal.kube.quantity_format import Amounts
 from shoal.kube.times import parse
-from shoal.scheduler.planner.format import Amounts
 from shoal.scheduler.planner.gang_types import (
     COMPLETED,
     INQUEUE,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from shoal.kube.objects import Key
-from shoal.scheduler.planner.format import Amounts
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.from_objects import PODS, plain_name
 from shoal.scheduler.planner.gang import Members
 from shoal.scheduler.planner.gang_types import Quota

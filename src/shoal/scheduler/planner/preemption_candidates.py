@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from shoal.kube.objects import Key
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.cycle_state import Cycle, asked_at_least
 from shoal.scheduler.planner.disruption_budgets import Allowance
-from shoal.scheduler.planner.format import Amounts
 from shoal.scheduler.planner.gang import Members, pod_order
 from shoal.scheduler.planner.gang_types import COMPLETED
 from shoal.scheduler.planner.snapshot_types import Pod

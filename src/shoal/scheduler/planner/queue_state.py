@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from shoal.scheduler.planner.format import shown
+from shoal.kube.quantity_format import shown
 from shoal.scheduler.planner.gang_types import Queue
 
 ROOT = "root"

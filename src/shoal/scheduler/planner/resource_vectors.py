@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from shoal.scheduler.planner.format import Amounts
+from shoal.kube.quantity_format import Amounts
 from shoal.scheduler.planner.taints import holds
 
 Ints = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ from typing import Any
 
 from shoal.kube.conditions import is_true
 from shoal.kube.objects import Key, Obj, labels_of, name_of
+from shoal.kube.quantity_format import amounts
 from shoal.kube.selectors import LabelSelector
-from shoal.scheduler.planner.format import amounts
 
 FINISHED = ("Succeeded", "Failed")
 CRITICAL_PRIORITY = 2_000_000_000  # the two classes of the system start here

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from shoal.cluster.client import Cluster, PatchType, WatchEvent
-from shoal.dialects.dialect import Dialect, definitions_of
-from shoal.install.manifests import PART_OF, marked
+from shoal.controller_runtime.labels import PART_OF
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, at_path, labels_of, name_of
-from shoal.kube.structural_schema import kinds_of
 from shoal.logs import Logger
 
 log = Logger(__name__)
@@ -76,65 +74,6 @@ async def established(cluster: Cluster, name: str) -> None:
         async for event in told:
             if is_true(event.object, "Established"):
                 return
-
-
-async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
-    """The dialect as this cluster can serve it; `Unserved` where it cannot."""
-    try:
-        definition = marked(definitions_of(dialect)[0])
-        standing = await ensure(cluster, definition, status=status_model_of(dialect, definition))
-    except ApiError as refused:
-        if refused.code != 403:
-            raise
-        return await _as_discovered(cluster, dialect, refused)
-    log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
-    for beside in definitions_of(dialect)[1:]:
-        await _ensure_beside(cluster, dialect, beside)
-    if standing.has_status:
-        return dialect
-    return without_status(dialect)
-
-
-async def _ensure_beside(cluster: Discovering, dialect: Dialect, definition: Obj) -> None:
-    """A kind that comes with the language: without it no job of the language would ever be looked at."""
-    try:
-        standing = await ensure(cluster, marked(definition))
-    except ApiError as refused:
-        if refused.code != 403:
-            raise
-        await _discover(cluster, dialect, definition, refused)
-        return
-    log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
-
-
-def status_model_of(dialect: Dialect, definition: Obj) -> Obj | None:
-    """What jobs of the language keep in their status, if that is their definition and does not say it."""
-    is_its_own = name_of(definition) == dialect.kind.resource
-    return dialect.status_model() if is_its_own and dialect.status_model is not None else None
-
-
-def without_status(dialect: Dialect) -> Dialect:
-    """For definitions whose status is a field like any other."""
-    kind = replace(dialect.kind, subresources=dialect.kind.subresources - {"status"})
-    return replace(dialect, kind=kind)
-
-
-async def _as_discovered(cluster: Discovering, dialect: Dialect, refused: ApiError) -> Dialect:
-    kind, *_ = [await _discover(cluster, dialect, each, refused) for each in definitions_of(dialect)]
-    return dialect if "status" in kind.subresources else without_status(dialect)
-
-
-async def _discover(cluster: Discovering, dialect: Dialect, definition: Obj, refused: ApiError) -> Kind:
-    """The kind as it is served; `Unserved` where it is not."""
-    wanted = kinds_of(definition)[0]
-    kind = await cluster.find_kind(wanted.api_version, wanted.kind)
-    if kind is None:
-        need = "" if wanted.resource == dialect.kind.resource else f", which {dialect.kind} needs"
-        raise Unserved(
-            f"this cluster does not know {wanted}{need}, and this account may not define it ({refused.message}). "
-            f"Let an administrator run `shoal install`, or `shoal crds | kubectl apply -f -`"
-        )
-    return kind
 
 
 # --- somebody else's -----------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.event_recorder import Recorder
 from shoal.cluster.informer import Reflector, bare
 from shoal.controller_runtime.runnables import Loop
-from shoal.controller_runtime.transforms import slim_pod
 from shoal.controllers.deployments.deployment_controller import DeploymentController
 from shoal.controllers.endpoint_slices import EndpointsLoop
 from shoal.controllers.orphan_adoption import AdoptingLoop
@@ -29,6 +28,7 @@ from shoal.scheduler.planner.gang_types import Settings
 from shoal.scheduler.pod_group_controller import ImplicitGroupsLoop
 from shoal.scheduler.scheduler import Scheduler
 from shoal.scheduler.scope import Scope
+from shoal.scheduler.transforms import slim_pod
 
 GATHERING_SECONDS = 0.005  # between two plans for pods that come one after the other
 

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Iterable
 
 from shoal.cluster.client import Cluster
+from shoal.controller_runtime.rights import Right
 from shoal.kube.kinds import Kind
-from shoal.operator.rbac import Right
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 

@@ -1,0 +1,25 @@
+"""The identity of one process among its replicas, and what it needs to know of the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shoal.controller_runtime.crd_installer import Discovering
+from shoal.controller_runtime.leader_election import Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this process is to its replicas, and where they meet."""
+
+    name: str
+    namespace: str
+    elects: bool = True
+    terms: Terms = field(default_factory=Terms)
+
+
+class Somebodys(Discovering, Protocol):
+    """A cluster that says what it serves, and whether it is young enough and nobody's yet."""
+
+    async def require_unserved(self) -> object: ...

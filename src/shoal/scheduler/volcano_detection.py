@@ -1,0 +1,14 @@
+"""Whether a cluster runs Volcano's own scheduler.
+
+Its NodeInfo API is the sign: Shoal installs PodGroups and Queues of Volcano's itself where a cluster lacks them.
+"""
+
+from __future__ import annotations
+
+from shoal.controller_runtime.crd_installer import Discovering
+
+VOLCANO_SIGN = ("nodeinfo.volcano.sh/v1alpha1", "Numatopology")
+
+
+async def has_volcano(cluster: Discovering) -> bool:
+    return await cluster.find_kind(*VOLCANO_SIGN) is not None
