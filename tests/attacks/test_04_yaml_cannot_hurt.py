@@ -26,7 +26,7 @@ PROCESSOR_SECONDS = 60
 READ_ALL = """
 import json, sys
 from kit.yaml_bombs import BOMBS, TEXTS
-from shoal.apiserver.bodies import Malformed, decode_yaml
+from shoal.apiserver.request_body import Malformed, decode_yaml
 said = {}
 for name, data in {**BOMBS, **TEXTS}.items():
     try:

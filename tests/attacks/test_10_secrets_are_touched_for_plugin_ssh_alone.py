@@ -13,7 +13,7 @@ from shoal.dialects.redaction import without_secrets
 from shoal.dialects.volcano import DIALECT
 from shoal.install.manifests import Options, render
 from shoal.kube.objects import Obj
-from shoal.operator.main import Orders, _duties
+from shoal.operator.main import OperatorOptions, _duties
 from shoal.operator.rbac import job_rights
 
 WITHOUT = without_secrets(DIALECT)
@@ -28,7 +28,7 @@ def granted(**chosen: Any) -> set[str]:
 
 def asked(**said: Any) -> set[str]:
     """Verbs on Secrets that an operator asks for when it starts."""
-    dialects = _duties(Orders(dialects=NAMES, **said)).dialects.values()
+    dialects = _duties(OperatorOptions(dialects=NAMES, **said)).dialects.values()
     return {right.verb for right in job_rights(dialects) if right.resource == "secrets"}
 
 

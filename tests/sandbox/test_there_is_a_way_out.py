@@ -134,7 +134,7 @@ import asyncio, os, struct, sys
 from pathlib import Path
 from kit.sandboxes import opened
 from shoal.node.sandbox import linux, rtnetlink
-from shoal.node.capabilities import what_is_allowed
+from shoal.node.host_checks import what_is_allowed
 from shoal.node.sandbox.port import Network
 
 def build(root):

@@ -29,9 +29,9 @@ DELAYS = {
 # The barrier as it is but for its patience, which people may not make shorter than a minute.
 IMPATIENT = """
 import dataclasses
-from shoal.barrier import environment, waiting
-from shoal.cli.barrier import command
-read, waiting.LAST_READ_SECONDS = environment.read, 60
+from shoal.launch.framework_barrier import environment, barrier
+from shoal.cli.commands.barrier import command
+read, barrier.LAST_READ_SECONDS = environment.read, 60
 environment.read = lambda variables: dataclasses.replace(read(variables), timeout_seconds=2)
 command()
 """

@@ -21,8 +21,8 @@ import shoal
 from shoal.node.sandbox import cgroups, feature_probe
 
 _TRY = (
-    "import sys, json; sys.path.append(sys.argv[1]); from shoal.node.sandbox import trial; "
-    "print(json.dumps(trial.attempt()))"
+    "import sys, json; sys.path.append(sys.argv[1]); from shoal.node.sandbox import feature_probe; "
+    "print(json.dumps(feature_probe.attempt()))"
 )
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - looked at, never written to
 _ENOUGH_DESCRIPTORS = 4096
@@ -41,7 +41,7 @@ class Finding:
 
 
 def what_is_allowed(python: str = sys.executable) -> Mapping[str, Any]:
-    """The result of the trial (see `sandbox.trial`), made in a process of its own: a trial forks, and this one
+    """The result of the trial (see `sandbox.feature_probe`), made in a process of its own: a trial forks, and this one
     may have threads."""
     root = str(Path(shoal.__file__).parents[1])
     done = subprocess.run([python, "-I", "-S", "-c", _TRY, root], capture_output=True, check=True, timeout=30)

@@ -21,7 +21,7 @@ _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "": (
         "io.k8s.api.core.v1",
         ("pod.TEXT", "container.TEXT", "volumes.TEXT", "service.TEXT", "node.TEXT", "config.TEXT", "storage.TEXT",
-         "events.TEXT", "requests.TEXT", "governing.TEXT"),
+         "events.TEXT", "virtual_kinds.TEXT", "policy.TEXT"),
         ("meta",),
     ),
     "discovery.k8s.io": ("io.k8s.api.discovery.v1", ("service.DISCOVERY",), ("", "meta")),
@@ -34,11 +34,11 @@ _GROUPS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "apps": ("io.k8s.api.apps.v1", ("workloads.APPS",), ("", "meta")),
     "batch": ("io.k8s.api.batch.v1", ("workloads.BATCH",), ("", "meta")),
     "extensions": ("io.k8s.api.extensions.v1beta1", ("workloads.EXTENSIONS",), ("", "meta")),
-    "autoscaling": ("io.k8s.api.autoscaling.v1", ("requests.AUTOSCALING",), ("meta",)),
-    "policy": ("io.k8s.api.policy.v1", ("requests.POLICY", "governing.POLICY"), ("meta",)),
-    "storage.k8s.io": ("io.k8s.api.storage.v1", ("governing.STORAGE",), ("", "meta")),
-    "authentication.k8s.io": ("io.k8s.api.authentication.v1", ("requests.AUTHENTICATION",), ("meta",)),
-    "authorization.k8s.io": ("io.k8s.api.authorization.v1", ("requests.AUTHORIZATION",), ("meta",)),
+    "autoscaling": ("io.k8s.api.autoscaling.v1", ("virtual_kinds.AUTOSCALING",), ("meta",)),
+    "policy": ("io.k8s.api.policy.v1", ("virtual_kinds.POLICY", "policy.POLICY"), ("meta",)),
+    "storage.k8s.io": ("io.k8s.api.storage.v1", ("policy.STORAGE",), ("", "meta")),
+    "authentication.k8s.io": ("io.k8s.api.authentication.v1", ("virtual_kinds.AUTHENTICATION",), ("meta",)),
+    "authorization.k8s.io": ("io.k8s.api.authorization.v1", ("virtual_kinds.AUTHORIZATION",), ("meta",)),
 }  # fmt: skip
 
 _custom: dict[Kind, tuple[dict[str, Any], Schema]] = {}
