@@ -24,7 +24,7 @@ from typing import TypedDict
 from fleet import BARE, JOBS, Following, Operated, make_namespaces, plane
 from harness import Metric
 
-from kit.operators import operator
+from kit.operator_process import operator
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.informer import Change
 from shoal.cluster.kubeconfig import from_kubeconfig

@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 from harness import ROOT, Metric
 
-from kit.api import Api
 from kit.local_cluster import LocalCluster
+from kit.raw_api import Api
 
 METRICS = [
     Metric("shoal up to the first answer of kubectl get nodes", "s", 1.5),

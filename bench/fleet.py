@@ -2,7 +2,7 @@
 and the operator, whose processor time, memory and requests are therefore its own.
 
 The scheduler and the controllers may ask as often as they like: their usual limits (50 and 20 requests a second) would
-be all that is measured. Nodes are hollow (`kit.hollow`): pods run nothing, for as long as they say.
+be all that is measured. Nodes are hollow (`kit.hollow_nodes`): pods run nothing, for as long as they say.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from prometheus_client.parser import text_string_to_metric_families
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from kit import control_plane
+from kit.audited_control_plane import OperatedKeeper
 from kit.control_plane import ControlPlane
-from kit.hollow import HollowNodes
-from kit.installed import until
-from kit.operated import OperatedKeeper
-from kit.operators import OperatorProcess, operator
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import until
+from kit.operator_process import OperatorProcess, operator
 from shoal.cluster.informer import Change, Reflector
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened

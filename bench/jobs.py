@@ -49,8 +49,8 @@ def _in_a_process(*words: str) -> list[float]:
 
 def framework(name: str, tasks: int = TASKS) -> dict[str, Any]:
     """Three tasks that do nothing, and all of them have to."""
-    from kit.fates import exits
-    from kit.frameworks_of_scenarios import fw, role
+    from kit.framework_notation import fw, role
+    from kit.pod_behavior import exits
 
     made = fw(name, role("worker", tasks, fate=exits(0, after=0.01)))
     made["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["containers"][0]["command"] = ["true"]
@@ -59,7 +59,7 @@ def framework(name: str, tasks: int = TASKS) -> dict[str, Any]:
 
 async def embedded(folder: Path) -> list[float]:
     """A whole cluster; jobs are submitted as fast as it takes them."""
-    from kit.real_world import RealWorld
+    from kit.embedded_world import RealWorld
 
     world = RealWorld(folder)
     world.promises.watch_steps = lambda _: None  # type: ignore[method-assign]
@@ -110,7 +110,7 @@ def _succeeded(world: Any) -> float:
 
 async def writes(folder: Path) -> list[float]:
     """With a real process: what falls into one moment there is one write."""
-    from kit.real_world import RealWorld
+    from kit.embedded_world import RealWorld
 
     async with RealWorld(folder) as world:
         await world.submit(framework("one", tasks=1))

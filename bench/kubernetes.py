@@ -33,8 +33,8 @@ from fleet import (
 )
 from harness import Metric
 
-from kit.fates import Fate, exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import Fate, exits, runs
 from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.dialects.framework import DIALECT
 from shoal.dialects.framework.compression import unpacked

@@ -1,8 +1,8 @@
 """What holds for every test: no verdict of hypothesis depends on how busy the machine is, nor, unless chance is asked
 for (`--hypothesis-profile=chance`), on luck.
 
-In which order several workers take them up (`kit.dealing`). And what is told after the last: how often scenarios were
-played with something going wrong.
+In which order several workers take them up (`kit.worksteal_order`). And what is told after the last: how often
+scenarios were played with something going wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kit.dealing import dealt
+from kit.worksteal_order import dealt
 
 settings.register_profile("chance", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("plain", settings.get_profile("chance"), derandomize=True)

@@ -14,7 +14,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case, GenerationMode
 
-from kit.api_server import Running, serve
+from kit.embedded_api_server import Running, serve
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube import kinds, openapi, structural_schema
 

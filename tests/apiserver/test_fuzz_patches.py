@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from shoal.apiserver.app import build
 from shoal.cluster.embedded import EmbeddedCluster
 

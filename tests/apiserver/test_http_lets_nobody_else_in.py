@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from shoal.apiserver.auth import Gate
 
 UNAUTHORIZED = {

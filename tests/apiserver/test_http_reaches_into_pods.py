@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kit.asgi import Asgi
-from kit.node_services import ScriptedNode
+from kit.asgi_client import Asgi
+from kit.scripted_node import ScriptedNode
 from shoal.apiserver.app import build
 from shoal.cluster.embedded import EmbeddedCluster
 

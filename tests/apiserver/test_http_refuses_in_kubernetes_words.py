@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from shoal.cluster.embedded import EmbeddedCluster
 
 PODS = "/api/v1/namespaces/default/pods"

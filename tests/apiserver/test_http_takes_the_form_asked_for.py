@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}

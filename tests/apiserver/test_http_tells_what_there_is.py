@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from shoal.apiserver.app import build
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.service_account_tokens import Claims, TokenSigner

@@ -11,8 +11,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kit.certificates import nameless
-from kit.node_services import ScriptedNode
+from kit.odd_certificates import nameless
+from kit.scripted_node import ScriptedNode
 from shoal.apiserver import serving_certificate
 from shoal.apiserver.app import build
 from shoal.apiserver.server import Server, ServingRefused, tls_context

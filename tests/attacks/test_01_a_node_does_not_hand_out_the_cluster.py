@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from kit.asking import answer_becomes
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import NODE, NodeProcess, kubernetes_plane
+from kit.control_plane_with_node import NODE, NodeProcess, kubernetes_plane
+from kit.eventually import answer_becomes
+from kit.kubernetes_node import ended, log_of, reached, token_of
 from kit.node_credentials import node_kubeconfig
-from kit.ordinary_user import usable_python
 from kit.pods import phase_is, wait_for_pod
-from kit.shore import ended, log_of, reached, token_of
+from kit.unprivileged_user import usable_python
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened

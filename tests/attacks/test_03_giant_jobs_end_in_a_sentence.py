@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kit.fates import runs
+from kit.framework_notation import fw, role
 from kit.frameworks import framework
 from kit.frameworks import role as written_role
-from kit.frameworks_of_scenarios import fw, role
 from kit.native_world import SimulatedReplicaSets, job, replica_set
+from kit.pod_behavior import runs
 from kit.scenario import SimulatedWorld, World
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano

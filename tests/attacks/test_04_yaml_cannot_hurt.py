@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from kit.yaml_bombs import BOMBS, ODD, TEXTS
 from shoal.apiserver import request_body
 from shoal.apiserver.app import build

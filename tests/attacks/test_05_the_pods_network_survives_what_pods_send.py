@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.asking import answer_becomes
+from kit.eventually import answer_becomes
 from kit.sandboxes import Place, Pod, opened
 from shoal.node.host_checks import what_is_allowed
 from shoal.node.sandbox import fault_log, network_client, network_process

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kit.asgi import Answer, Asgi
+from kit.asgi_client import Answer, Asgi
 from shoal.apiserver import http_limits, request_body, responses
 from shoal.apiserver.app import build
 from shoal.apiserver.http_limits import Acceptor

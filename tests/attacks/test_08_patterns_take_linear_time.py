@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from shoal.apiserver.app import build
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects.framework.settings import settings

@@ -3,7 +3,7 @@
 The disturbed scenarios did not show this fault, for two reasons. A killed operator was replaced at the same virtual
 moment, so no process started or ended between the two; and a run that replaced a finished pod ends in the same status
 as an undisturbed one, because the replacement is what went uncounted. The scenarios now leave a pause after a kill
-(`kit.disturbing.OUTAGE_SECONDS`) and count the pods that ran per attempt (`kit.promises`).
+(`kit.fault_matrix.OUTAGE_SECONDS`) and count the pods that ran per attempt (`kit.scenario_invariants`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.cluster.fault_injection import Call, When
 from shoal.kube.kinds import CONFIG_MAP, POD

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kit import manifests
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from kit.fake_sandbox import FakeSandboxes
 from kit.manifests import changed
 from kit.native_world import job

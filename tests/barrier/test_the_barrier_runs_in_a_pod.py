@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kit import api_server
-from kit.api import JSON_PATCH, Api
+from kit import embedded_api_server
 from kit.api_objects import serve
 from kit.frameworks import framework, role
+from kit.raw_api import JSON_PATCH, Api
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 from shoal.launch.framework_barrier import connection
@@ -160,14 +160,14 @@ def test_no_way_at_all_says_what_was_looked_for(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[api_server.Running]:
-    with api_server.serve(tmp_path_factory.mktemp("server")) as started:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[embedded_api_server.Running]:
+    with embedded_api_server.serve(tmp_path_factory.mktemp("server")) as started:
         serve(Api(started.url, started.token, str(started.ca_file)), DIALECT.crd())
         yield started
 
 
 @pytest.fixture
-def api(server: api_server.Running) -> Api:
+def api(server: embedded_api_server.Running) -> Api:
     return Api(server.url, server.token, str(server.ca_file))
 
 
@@ -202,7 +202,7 @@ class Barrier:
         return self.process.returncode, rest.splitlines()
 
 
-def variables(server: api_server.Running, name: str, **more: str) -> dict[str, str]:
+def variables(server: embedded_api_server.Running, name: str, **more: str) -> dict[str, str]:
     return {
         "FC_FRAMEWORK_NAMESPACE": "default",
         "FC_FRAMEWORK_NAME": name,
@@ -214,7 +214,7 @@ def variables(server: api_server.Running, name: str, **more: str) -> dict[str, s
 
 @pytest.mark.processes
 def test_scenario_44_it_passes_the_moment_the_last_address_is_known(
-    server: api_server.Running, api: Api, tmp_path: Path
+    server: embedded_api_server.Running, api: Api, tmp_path: Path
 ):
     make(api, "gang")
     set_addresses(api, "gang", "10.0.0.1", None)
@@ -229,7 +229,7 @@ def test_scenario_44_it_passes_the_moment_the_last_address_is_known(
 
 
 @pytest.mark.processes
-def test_a_framework_deleted_meanwhile_is_hopeless(server: api_server.Running, api: Api, tmp_path: Path):
+def test_a_framework_deleted_meanwhile_is_hopeless(server: embedded_api_server.Running, api: Api, tmp_path: Path):
     make(api, "short")
     barrier = Barrier(tmp_path, variables(server, "short"))
     assert barrier.says() == "barrier: 0 of 2 tasks have an address"
@@ -251,7 +251,7 @@ def test_a_wrong_environment_is_hopeless_and_no_server_is_a_failure(tmp_path: Pa
 
 
 @pytest.mark.processes
-def test_a_folder_nobody_can_write_to_is_a_failure(server: api_server.Running, api: Api, tmp_path: Path):
+def test_a_folder_nobody_can_write_to_is_a_failure(server: embedded_api_server.Running, api: Api, tmp_path: Path):
     make(api, "none", number=0)
     (tmp_path / "mount").write_text("in the way")
     code, said = Barrier(tmp_path, variables(server, "none")).ends()

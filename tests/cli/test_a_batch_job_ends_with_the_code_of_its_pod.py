@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.fates import exits, runs
 from kit.native_world import SimulatedJobs, job
+from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
 from shoal.cli.job_lookup import Found
 from shoal.cli.job_table import JOB_COLUMNS, exit_code_of, job_row

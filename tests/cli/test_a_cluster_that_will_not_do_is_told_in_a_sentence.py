@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
 
-from kit.authorities import PEM, Authority
+from kit.certificate_authority import PEM, Authority
 from kit.scripted_server import Step, answer, hang_up, refusal
 from kit.threaded_server import threaded
 from shoal.apiserver.discovery import version_info

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.fates import runs
-from kit.founded import founded
+from kit.pod_behavior import runs
+from kit.preloaded_cluster import founded
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano
 from shoal.cli.job_actions import stop

@@ -9,8 +9,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import SimulatedVolcano

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kit.fates import exits, runs
+from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import CrowdedSimulation

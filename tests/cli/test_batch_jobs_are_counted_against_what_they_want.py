@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from kit.fates import exits, runs
 from kit.native_world import SimulatedJobs, job
+from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
 from shoal.cli.commands.describe import surroundings
 from shoal.cli.describe_page import story

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kit.certificates import nameless
+from kit.odd_certificates import nameless
 from shoal.cli.main import COMMANDS, shoal
 from shoal.local.data_dir import DataFolder, Running
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kit.other_schedulers import FULL, answer
+from kit.third_party_schedulers import FULL, answer
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.describe_page import World, story
 from shoal.cli.job_lookup import Found

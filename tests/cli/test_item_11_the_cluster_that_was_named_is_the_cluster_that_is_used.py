@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.cli_runner import SHOAL
+from kit.framework_notation import fw, role
 from kit.local_cluster import LocalCluster
-from kit.terminal import SHOAL
+from kit.pod_behavior import runs
 
 pytestmark = pytest.mark.processes
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.frameworks_of_scenarios import fw, role
-from kit.terminal import SHOAL
+from kit.cli_runner import SHOAL
+from kit.framework_notation import fw, role
 
 pytestmark = pytest.mark.processes
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.frameworks_of_scenarios import fw, role
+from kit.cli_runner import Terminal
+from kit.framework_notation import fw, role
 from kit.local_cluster import LocalCluster
-from kit.terminal import Terminal
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.frameworks_of_scenarios import fw, role
+from kit.cli_runner import SHOAL, Terminal, at_a_cluster
+from kit.framework_notation import fw, role
 from kit.pseudo_terminal import AtTerminal
-from kit.terminal import SHOAL, Terminal, at_a_cluster
 from shoal.kube.objects import Obj
 from shoal.log_signals import plain
 

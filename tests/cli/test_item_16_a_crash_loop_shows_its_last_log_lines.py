@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.terminal import Terminal, at_a_cluster
+from kit.cli_runner import Terminal, at_a_cluster
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.terminal import SHOAL
+from kit.cli_runner import SHOAL
 
 pytestmark = pytest.mark.processes
 

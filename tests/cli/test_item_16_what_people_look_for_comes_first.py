@@ -9,10 +9,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.cli_runner import Terminal, at_a_cluster
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.shoal_command import shoal
-from kit.terminal import Terminal, at_a_cluster
 from shoal.cli.main import ALIASES, COMMANDS
 from shoal.cli.main import shoal as command
 from shoal.kube.objects import Obj

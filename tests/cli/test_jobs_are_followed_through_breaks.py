@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from kit.watched_jobs import Unwatchable, running, spoil
+from kit.watched_job import Unwatchable, running, spoil
 from shoal.cli.follow import Follower
 from shoal.cli.job_lookup import Found
 from shoal.cluster.client import LogOptions, OutcomeUnknown

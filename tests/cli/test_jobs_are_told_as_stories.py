@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from kit.fates import Fate, exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import Fate, exits, runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cli.commands.describe import surroundings
 from shoal.cli.describe_page import story

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.terminal import Terminal, at_a_cluster
+from kit.cli_runner import Terminal, at_a_cluster
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.volcano_jobs import vcjob
 from shoal.kube.objects import Obj
 

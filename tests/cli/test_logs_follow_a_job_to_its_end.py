@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.frameworks_of_scenarios import fw, role
-from kit.terminal import SHOAL, Terminal, at_a_cluster
+from kit.cli_runner import SHOAL, Terminal, at_a_cluster
+from kit.framework_notation import fw, role
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes

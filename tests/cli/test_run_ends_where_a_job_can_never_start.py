@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from kit.shoal_command import begun, shoal
 from kit.volcano_jobs import policy, task, vcjob
 from shoal.kube.objects import Obj

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 
 pytestmark = pytest.mark.processes
 

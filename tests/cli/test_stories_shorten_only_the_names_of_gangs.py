@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
 from shoal.cli.describe_page import World, story
 from shoal.cli.job_lookup import Found
 from shoal.dialects.framework import DIALECT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cli.describe_page import headline
 from shoal.cli.job_actions import stop

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.main import shoal
 from shoal.kube.objects import Obj

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
 from shoal.cli.main import shoal
 from shoal.cli.manifest_files import Manifest
 from shoal.cli.offline_validation import Verdict, judge, judge_room

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
 from shoal.cli.commands.validate import command
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.fates import exits, runs
-from kit.terminal import Terminal, at_a_cluster
+from kit.cli_runner import Terminal, at_a_cluster
+from kit.pod_behavior import exits, runs
 from kit.volcano_jobs import policy, task, vcjob
 
 pytestmark = pytest.mark.processes

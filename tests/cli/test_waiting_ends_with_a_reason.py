@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from kit.watched_jobs import Unwatchable, running, spoil
+from kit.watched_job import Unwatchable, running, spoil
 from shoal.cli.job_lookup import Found
 from shoal.cli.wait_for import until
 from shoal.dialects.dialect import LedgerUnreadable

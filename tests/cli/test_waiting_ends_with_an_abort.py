@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from kit.fates import exits
 from kit.native_world import SimulatedJobs, job
+from kit.pod_behavior import exits
 from kit.scenario import NAMESPACE, SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from kubernetes import client, config
 
-from kit.api_server import Running, serve
+from kit.embedded_api_server import Running, serve
 
 
 @pytest.fixture(scope="session")

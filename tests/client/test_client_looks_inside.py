@@ -7,7 +7,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
-from kit.api_server import Running
+from kit.embedded_api_server import Running
 from shoal.cluster.client import Usage
 
 

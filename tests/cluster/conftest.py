@@ -1,4 +1,6 @@
-"""One port, four places: every test that asks for `place` runs on each of them, as kit/places.py describes them."""
+"""One port, four places: every test that asks for `place` runs on each of them, as kit/cluster_backends.py describes
+them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kit import control_plane, places
-from kit.api_server import Running, serve
+from kit import cluster_backends, control_plane
+from kit.cluster_backends import Place, Reached
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import kubernetes_plane
-from kit.places import Place, Reached
-from kit.whole_run import folder_of_the_run
+from kit.control_plane_with_node import kubernetes_plane
+from kit.embedded_api_server import Running, serve
+from kit.run_folder import folder_of_the_run
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 
@@ -36,13 +38,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 async def place(request: pytest.FixtureRequest) -> AsyncIterator[Place]:
     match request.param:
         case "simulated":
-            opening = places.simulated()
+            opening = cluster_backends.simulated()
         case "embedded":
-            opening = places.embedded()
+            opening = cluster_backends.embedded()
         case "served":
-            opening = places.served(request.getfixturevalue("served"))
+            opening = cluster_backends.served(request.getfixturevalue("served"))
         case _:
-            opening = places.kubernetes(request.getfixturevalue("plane"))
+            opening = cluster_backends.kubernetes(request.getfixturevalue("plane"))
     async with opening as made:
         yield made
 
@@ -55,4 +57,4 @@ async def reached(request: pytest.FixtureRequest) -> AsyncIterator[Reached]:
     else:
         kubeconfig = Path(request.getfixturevalue("plane").kubeconfig)
     async with opened(from_kubeconfig(kubeconfig)) as cluster:
-        yield Reached(request.param, cluster, await places.new_namespace(cluster), kubeconfig)
+        yield Reached(request.param, cluster, await cluster_backends.new_namespace(cluster), kubeconfig)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kit.authorities import Authority
+from kit.certificate_authority import Authority
 from kit.control_plane import ControlPlane
 from kit.scripted_server import answer, refusal, scripted
 from shoal.cli.main import shoal

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from kit.api_server import NODE, Running
-from kit.asking import answer_becomes
+from kit.cluster_backends import Reached, define_widgets, new_namespace
 from kit.cluster_objects import config_map, pod
 from kit.control_plane import ControlPlane
-from kit.places import Reached, define_widgets, new_namespace
+from kit.embedded_api_server import NODE, Running
+from kit.eventually import answer_becomes
 from shoal.cluster.client import DeleteOptions, ExecRequest, LogOptions, Streams
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kit.authorities import Authority
+from kit.certificate_authority import Authority
 from shoal.cluster.kubeconfig import Shown
 from shoal.cluster.kubeconfig.tls import Trust
 from shoal.cluster.kubernetes import connection_pool

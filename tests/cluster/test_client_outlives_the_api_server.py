@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.api import Api
 from kit.cluster_objects import config_map
 from kit.control_plane import Keeper, kept
-from kit.whole_run import needs_a_control_plane
+from kit.raw_api import Api
+from kit.run_folder import needs_a_control_plane
 from shoal.cluster.informer import Change, Reflector
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import Unreachable, opened

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kit.cluster_backends import new_namespace
 from kit.control_plane import ControlPlane
-from kit.places import new_namespace
 from shoal.cluster.client import DeleteOptions, ExecRequest, LogOptions, Streams
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened

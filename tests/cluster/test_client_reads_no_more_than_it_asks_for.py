@@ -6,8 +6,8 @@ from contextlib import aclosing
 
 import pytest
 
+from kit.cluster_backends import Reached
 from kit.cluster_objects import config_map, pod
-from kit.places import Reached
 from shoal.cluster.client import EventType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened

@@ -12,14 +12,14 @@ from contextlib import suppress
 
 import pytest
 
-from kit.api_server import NODE, Running, serve
 from kit.cluster_objects import config_map, pod
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
-from kit.installed import FRAMEWORK, state_of, until
-from kit.older_server import Older
-from kit.operators import operator
+from kit.embedded_api_server import NODE, Running, serve
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.old_api_server import Older
+from kit.operator_namespace import FRAMEWORK, state_of, until
+from kit.operator_process import operator
+from kit.pod_behavior import exits
 from shoal.cluster.client import DeleteOptions, ExecRequest, Streams
 from shoal.cluster.exec_streams import V4, V5
 from shoal.cluster.informer import Change, Reflector

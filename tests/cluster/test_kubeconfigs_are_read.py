@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.authorities import Authority
+from kit.certificate_authority import Authority
 from shoal.cluster.kubeconfig import (
     Connection,
     NoConnection,

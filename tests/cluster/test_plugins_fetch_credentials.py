@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.authorities import Authority
+from kit.certificate_authority import Authority
 from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig
 from shoal.cluster.kubeconfig.exec_plugin import Plugin, PluginCredentials
 from shoal.cluster.kubeconfig.parse import Entry

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kit.cluster_backends import Place, define_widgets
 from kit.cluster_objects import config_map
-from kit.places import Place, define_widgets
 from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError

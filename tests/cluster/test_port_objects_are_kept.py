@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kit.cluster_backends import Place
 from kit.cluster_objects import config_map
-from kit.places import Place
 from shoal.cluster.client import DeleteOptions, PatchType, Preconditions, Propagation
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, NAMESPACE, POD, SERVICE

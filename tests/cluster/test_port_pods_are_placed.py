@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kit.cluster_backends import Place
 from kit.cluster_objects import pod
-from kit.places import Place
 from shoal.cluster.client import DeleteOptions, LogOptions, PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.api_server import NODE, Running, serve
 from kit.cluster_objects import config_map, definition, pod
+from kit.embedded_api_server import NODE, Running, serve
 from shoal.cluster.client import DeleteOptions, EventType, LogOptions, Preconditions, Propagation
 from shoal.cluster.kubeconfig import Connection, NoConnection, contexts, from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import pytest
 
 from kit import control_plane
-from kit.api import Api, Space
 from kit.api_objects import BOAT_SCHEMA, crd, serve, version
-from kit.whole_run import folder_of_the_run
+from kit.raw_api import Api, Space
+from kit.run_folder import folder_of_the_run
 
 SERVERS = ["embedded", pytest.param("kubernetes", marks=pytest.mark.kubernetes)]
 

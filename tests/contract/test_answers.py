@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.api import METADATA, METADATA_LIST, TABLE, Api, Obj, Space
 from kit.api_objects import config_map, container, failure, not_found, pod
+from kit.raw_api import METADATA, METADATA_LIST, TABLE, Api, Obj, Space
 
 
 def columns(table: Obj) -> list[tuple[str, str, int]]:

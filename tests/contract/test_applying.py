@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import APPLY_PATCH, Obj, Space
 from kit.api_objects import cause, config_map, conflict, container, failure, invalid, pod, required, service
+from kit.raw_api import APPLY_PATCH, Obj, Space
 
 
 def apply(space: Space, manager: str, data: dict[str, str], **more: Any) -> Obj:

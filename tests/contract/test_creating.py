@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from kit.api import Api, Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, names, not_found, pod, required, settled
+from kit.raw_api import Api, Obj, Space
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import APPLY_PATCH, STRATEGIC_PATCH, TABLE, Answer, Obj, Space
 from kit.api_objects import boat, cause, conflict, failure, invalid, names, not_found, required, settled
+from kit.raw_api import APPLY_PATCH, STRATEGIC_PATCH, TABLE, Answer, Obj, Space
 
 
 def create(space: Space, fleet: str, name: str = "a", spec: Obj | None = None, **more: Any) -> Answer:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import Obj, Space
 from kit.api_objects import cause, config_map, container, failure, invalid, names, pod, required
+from kit.raw_api import Obj, Space
 
 UNRECOGNIZED = (
     "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error"

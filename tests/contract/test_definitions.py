@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import Api, Obj, Space
 from kit.api_objects import boat, cause, crd, invalid, names, required, serve, settled, version
+from kit.raw_api import Api, Obj, Space
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCHEMA = "spec.validation.openAPIV3Schema"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import Api, Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, names, not_found, pod, service, settled, told_once
+from kit.raw_api import Api, Obj, Space
 
 
 def test_a_deleted_object_is_answered_by_its_name_and_uid(space: Space) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Space
 from kit.api_objects import cause, config_map, invalid, names, pod, service, settled
+from kit.raw_api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Space
 
 
 def test_a_create_answers_whole_and_keeps_nothing(space: Space) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.api import Obj, Space
 from kit.api_objects import pod
+from kit.raw_api import Obj, Space
 
 POLICY = "policy/v1"
 MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import Api, Obj, Space
 from kit.api_objects import failure
+from kit.raw_api import Api, Obj, Space
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]

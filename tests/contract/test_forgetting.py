@@ -6,8 +6,8 @@ import base64
 import json
 import re
 
-from kit.api import Space
 from kit.api_objects import config_map, failure, names
+from kit.raw_api import Space
 
 FORGOTTEN = 2
 

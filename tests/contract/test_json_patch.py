@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import JSON_PATCH, Space
 from kit.api_objects import config_map, conflict, failure, not_found
+from kit.raw_api import JSON_PATCH, Space
 
 START = {"x": "1", "y": "2"}
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from kit.api import Obj, Space
 from kit.api_objects import cause, config_map, invalid, pod
+from kit.raw_api import Obj, Space
 
 
 def owned(obj: Obj) -> dict[str, Obj]:

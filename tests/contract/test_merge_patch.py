@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.api import Obj, Space
 from kit.api_objects import cause, config_map, conflict, container, failure, invalid, not_found, pod, told_once
+from kit.raw_api import Obj, Space
 
 
 def test_keys_are_merged_and_null_removes(space: Space) -> None:

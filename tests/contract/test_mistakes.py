@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import pytest
 
-from kit.api import Answer, Api
 from kit.manifests import changed
-from kit.mistakes import Mistake, mistakes
+from kit.raw_api import Answer, Api
+from kit.validation_tables import Mistake, mistakes
 
 TABLES = (
     "containers", "environments", "volumes", "resources", "probes", "placement", "pods", "services", "config",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.api import Api, Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, settled
+from kit.raw_api import Api, Obj, Space
 
 
 def test_a_new_namespace_is_active_and_labelled_with_its_name(server: Api, word: str) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.api import Api, Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, lease, pod, required, secret, service, settled
-from kit.asking import answer_turns
+from kit.eventually import answer_turns
+from kit.raw_api import Api, Obj, Space
 
 CONFIG_KEY = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "

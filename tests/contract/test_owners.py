@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kit.api import Obj, Space
 from kit.api_objects import config_map, owned_by, seen
+from kit.raw_api import Obj, Space
 
 
 def family(space: Space, **flags: Any) -> tuple[Obj, Obj]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kit.api import Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, names
+from kit.raw_api import Obj, Space
 
 
 def five(space: Space) -> None:

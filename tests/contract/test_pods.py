@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kit.api import Obj, Space
 from kit.api_objects import (
     cause,
     conflict,
@@ -20,6 +19,7 @@ from kit.api_objects import (
     settled,
     without_storage,
 )
+from kit.raw_api import Obj, Space
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.api import Obj, Space
+from kit.raw_api import Obj, Space
 
 POLICY, STORAGE = "policy/v1", "storage.k8s.io/v1"
 PERCENT = (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kit.api import Answer, Obj, Space
 from kit.api_objects import pod
-from kit.asking import answer_turns
+from kit.eventually import answer_turns
+from kit.raw_api import Answer, Obj, Space
 
 
 def quota(space: Space, hard: dict[str, str], *, refuses: Obj, **spec: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.api import Api, Space
 from kit.api_objects import config_map, failure, names, not_found, pod
+from kit.raw_api import Api, Space
 
 
 def test_a_missing_object_is_named(space: Space) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import TABLE, Obj, Space
 from kit.api_objects import cause, invalid, required, settled
+from kit.raw_api import TABLE, Obj, Space
 
 LABELS = {"app": "a"}
 CONTAINER = {"name": "main", "image": "busybox:1"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.api import Space
 from kit.api_objects import config_map, container, failure, names, pod
+from kit.raw_api import Space
 
 LABELLED = {
     "a": {"tier": "front", "n": "1"},

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import STRATEGIC_PATCH, Answer, Obj, Space
 from kit.api_objects import cause, config_map, container, failure, invalid, pod, service
+from kit.raw_api import STRATEGIC_PATCH, Answer, Obj, Space
 
 
 def patched(space: Space, resource: str, patch: Any) -> Answer:

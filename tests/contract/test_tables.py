@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kit.api import TABLE, Api, Obj, Space
 from kit.api_objects import lease, secret, service
+from kit.raw_api import TABLE, Api, Obj, Space
 
 
 def row(api: Api, path: str, **query: Any) -> dict[str, Any]:

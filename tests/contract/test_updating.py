@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kit.api import Obj, Space
 from kit.api_objects import (
     STALE,
     cause,
@@ -16,6 +15,7 @@ from kit.api_objects import (
     settled,
     without_storage,
 )
+from kit.raw_api import Obj, Space
 
 
 def test_an_update_replaces_the_object_and_raises_its_version(space: Space) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.api import JSON, TABLE, Obj, Space
 from kit.api_objects import cause, config_map, failure, invalid, pod, seen
+from kit.raw_api import JSON, TABLE, Obj, Space
 
 STREAMED = {"sendInitialEvents": True, "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": True}
 

@@ -20,7 +20,7 @@ import yaml
 from starlette.responses import JSONResponse
 
 from kit import image
-from kit.api_server import Running, serve
+from kit.embedded_api_server import Running, serve
 from shoal import __version__
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kit import api_server, control_plane
-from kit.api import JSON_PATCH, TABLE, Api
+from kit import control_plane, embedded_api_server
 from kit.api_objects import serve
 from kit.frameworks import framework, pet, role, running
-from kit.whole_run import folder_of_the_run
+from kit.raw_api import JSON_PATCH, TABLE, Api
+from kit.run_folder import folder_of_the_run
 from shoal.dialects import dialect_of, dialects
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import Kind
@@ -98,7 +98,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def embedded(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Api:
-    started = stack.enter_context(api_server.serve(tmp_path_factory.mktemp("server")))
+    started = stack.enter_context(embedded_api_server.serve(tmp_path_factory.mktemp("server")))
     return Api(started.url, started.token, str(started.ca_file))
 
 

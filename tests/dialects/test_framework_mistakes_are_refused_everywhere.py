@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kit import api_server, control_plane
-from kit.api import JSON_PATCH, Api
+from kit import control_plane, embedded_api_server
 from kit.api_objects import serve
 from kit.frameworks import framework, pod_template, role
-from kit.whole_run import folder_of_the_run
+from kit.raw_api import JSON_PATCH, Api
+from kit.run_folder import folder_of_the_run
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 from shoal.operator import setup
@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def own(stack: contextlib.ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Api:
-    started = stack.enter_context(api_server.serve(tmp_path_factory.mktemp("server")))
+    started = stack.enter_context(embedded_api_server.serve(tmp_path_factory.mktemp("server")))
     api = Api(started.url, started.token, str(started.ca_file))
     serve(api, DIALECT.crd())
     setup.admit(started.cluster.machinery, [DIALECT])

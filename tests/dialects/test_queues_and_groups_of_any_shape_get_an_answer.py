@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.bent import bent
+from kit.malformed_objects import bent
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.kube.errors import ApiError

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kit.bent import bent
+from kit.malformed_objects import bent
 from kit.volcano_jobs import policy, task, vcjob
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kit import api_server, control_plane
-from kit.api import JSON_PATCH, Api
+from kit import control_plane, embedded_api_server
 from kit.api_objects import serve
+from kit.raw_api import JSON_PATCH, Api
+from kit.run_folder import folder_of_the_run
 from kit.volcano_jobs import policy, task, vcjob
-from kit.whole_run import folder_of_the_run
 from shoal.dialects.volcano import DIALECT, cel_rules, lifecycle_policies
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import is_below
@@ -30,7 +30,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A cluster of our own, where the language has its say, or a real API server, where the definition is all."""
     with contextlib.ExitStack() as stack:
         if request.param == "embedded":
-            started = stack.enter_context(api_server.serve(tmp_path_factory.mktemp("server")))
+            started = stack.enter_context(embedded_api_server.serve(tmp_path_factory.mktemp("server")))
             api = Api(started.url, started.token, str(started.ca_file))
             setup.admit(started.cluster.machinery, [DIALECT])
         else:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from kit.engine_scripts import JOBS, LIVES, Move, happen, summary
+from kit.engine_strategies import JOBS, LIVES, Move, happen, summary
 from kit.engine_world import LOST_LEDGER, World
 
 

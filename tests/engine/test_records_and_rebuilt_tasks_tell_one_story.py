@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from kit.engine_scripts import JOBS, LIVES, Move, happen, summary
+from kit.engine_strategies import JOBS, LIVES, Move, happen, summary
 from kit.engine_world import World
 from shoal.engine import bare
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.paddle import configured, prepare
+from kit.paddle_examples import configured, prepare
 from kit.shoal_command import shoal
 
 pytestmark = pytest.mark.processes

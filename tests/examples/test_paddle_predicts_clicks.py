@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.paddle import configured, prepare, trainings
+from kit.paddle_examples import configured, prepare, trainings
 from kit.shoal_command import shoal
 
 pytestmark = pytest.mark.processes

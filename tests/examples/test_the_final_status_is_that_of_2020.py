@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from kit.light_pet import Pipes, light, patch_to
-from kit.real_world import RealWorld
+from kit.embedded_world import RealWorld
+from kit.light_elastic_job import Pipes, light, patch_to
 from kit.scenario import NAMESPACE
 from shoal.kube.kinds import SERVICE
 from shoal.kube.objects import Obj, name_of

@@ -10,8 +10,8 @@ import copy
 import re
 from typing import Any
 
-from kit.api import Api, Obj
-from kit.asking import answer_turns
+from kit.eventually import answer_turns
+from kit.raw_api import Api, Obj
 
 BOOKKEEPING = ("uid", "resourceVersion", "creationTimestamp")
 

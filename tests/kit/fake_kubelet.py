@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kit.fates import Fate, fate_of
+from kit.pod_behavior import Fate, fate_of
 from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.clock import Clock, pause
 from shoal.cluster.informer import Change, Reflector

@@ -20,9 +20,9 @@ from typing import Any
 from click.testing import CliRunner
 
 from kit import manifests
-from kit.asgi import Asgi
+from kit.asgi_client import Asgi
 from kit.frameworks import framework, role
-from kit.hostile import WRONG, mutated, places, whole
+from kit.hostile_values import WRONG, mutated, places, whole
 from kit.native_world import job, replica_set
 from kit.volcano_jobs import task, vcjob
 from kit.yaml_bombs import BOMBS, ODD, TEXTS

@@ -17,7 +17,7 @@ from typing import Any, Self
 from prometheus_client import CollectorRegistry
 
 from kit.control_plane import ControlPlane
-from kit.resting import rested
+from kit.quiescence import rested
 from kit.scenario import FRAMEWORK, NAMESPACE, World
 from shoal.cluster.client import DeleteOptions as Deletion
 from shoal.cluster.client import EventType, LogOptions, Propagation

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from kit.api import Api
+from kit.raw_api import Api
 
 
 class LocalCluster:

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kit.disturbing import Worlds
-from kit.disturbing import scenario as any_scenario
-from kit.fates import Fate, Rule, exits, pod_with, runs
+from kit.embedded_world import RealWorld
+from kit.fault_matrix import Worlds
+from kit.fault_matrix import scenario as any_scenario
 from kit.kubernetes_world import KubernetesWorld, Retold
-from kit.real_world import RealWorld
+from kit.pod_behavior import Fate, Rule, exits, pod_with, runs
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
 from shoal.cluster.client import PatchType
 from shoal.dialects.native import batch_job, replica_sets

@@ -1,8 +1,8 @@
 """The stage on which scenarios are played: what a test may do to a cluster that runs Frameworks, and what it can see.
 
 A scenario is written once, against `World`. `SimulatedWorld` plays it on the virtual clock with a fake node, and lets
-the operator die or hear badly; `kit.real_world` plays it with real processes. What happens is recorded at every
-write of the store, and every write must keep the promises in `kit.promises`.
+the operator die or hear badly; `kit.embedded_world` plays it with real processes. What happens is recorded at every
+write of the store, and every write must keep the promises in `kit.scenario_invariants`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Self
 from prometheus_client import CollectorRegistry
 
 from kit.fake_kubelet import FakeKubelet
-from kit.founded import founded
-from kit.promises import Promises
+from kit.preloaded_cluster import founded
+from kit.scenario_invariants import Promises
 from kit.virtual_time import rested, turn
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.client import Cluster, DeleteOptions, PatchType, Preconditions, Propagation

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kit.fates import Fate, Rule, exits, pod_with
+from kit.pod_behavior import Fate, Rule, exits, pod_with
 from shoal.kube.objects import Obj
 
-# What the scripts of kit.fates look at, from what the controller writes on the pod.
+# What the scripts of kit.pod_behavior look at, from what the controller writes on the pod.
 _PLACE = [
     {
         "name": "FC_TASK_INDEX",

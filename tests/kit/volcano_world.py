@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from prometheus_client import CollectorRegistry
 
-from kit.disturbing import Worlds
-from kit.disturbing import scenario as any_scenario
+from kit.embedded_world import RealWorld
+from kit.fault_matrix import Worlds
+from kit.fault_matrix import scenario as any_scenario
 from kit.kubernetes_world import KubernetesWorld, Retold
-from kit.real_world import RealWorld
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kit import schemas as made
-from kit.schemas import TEXT, custom, fields, items
+from kit import crd_builders
+from kit.crd_builders import TEXT, custom, fields, items
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import apply_defaults, prune, schema_from, validate
@@ -307,7 +307,7 @@ def test_two_objects_do_not_share_a_default() -> None:
     assert second == {"spec": {"a": []}}
 
 
-@given(made.resource_schemas, made.objects)
+@given(crd_builders.resource_schemas, crd_builders.objects)
 def test_pruning_and_filling_twice_changes_nothing_more(openapi: Obj, obj: Obj) -> None:
     schema = schema_from(openapi)
     once = copy.deepcopy(prune(schema, obj))

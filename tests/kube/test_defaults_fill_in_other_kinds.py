@@ -8,7 +8,7 @@ import pytest
 
 from kit import manifests
 from kit.manifests import GONE, changed
-from kit.mistakes import KINDS, Mistake, fresh, mistakes
+from kit.validation_tables import KINDS, Mistake, fresh, mistakes
 from shoal.kube import kinds
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import Kind

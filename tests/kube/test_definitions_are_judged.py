@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit import schemas as made
-from kit.schemas import TEXT, definition, fields, items, spec_schema, version
+from kit import crd_builders
+from kit.crd_builders import TEXT, definition, fields, items, spec_schema, version
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION
 from shoal.kube.objects import Obj
@@ -429,12 +429,12 @@ WORDS = st.sampled_from(
     ]
 )
 VALUES = st.recursive(
-    made.scalars | st.sampled_from(["object", "array", "string", "map", "set", "(", "[[:alpha:]]"]),
+    crd_builders.scalars | st.sampled_from(["object", "array", "string", "map", "set", "(", "[[:alpha:]]"]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(WORDS, inner, max_size=4),
 )
 
 
-@given(st.dictionaries(WORDS, VALUES, max_size=5), made.objects)
+@given(st.dictionaries(WORDS, VALUES, max_size=5), crd_builders.objects)
 def test_no_schema_however_odd_breaks_anything(openapi: Obj, obj: Obj) -> None:
     crd = definition(version(openapi))
     declared = schema_of(CUSTOM_RESOURCE_DEFINITION)

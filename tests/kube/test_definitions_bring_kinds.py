@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kit.schemas import TEXT, definition, fields, spec_schema, version
+from kit.crd_builders import TEXT, definition, fields, spec_schema, version
 from shoal.kube.kinds import Column, Kind, Scale
 from shoal.kube.objects import Obj
 from shoal.kube.schemas import schema_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import schemathesis
 
-from kit.schemas import TEXT, definition, fields, version
+from kit.crd_builders import TEXT, definition, fields, version
 from shoal.kube.kinds import BUILT_IN, NAMESPACE, POD, Kind
 from shoal.kube.openapi import document, v2
 from shoal.kube.structural_schema import kinds_of

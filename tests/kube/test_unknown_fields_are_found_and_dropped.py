@@ -5,8 +5,8 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit import schemas as made
-from kit.schemas import custom, fields, items
+from kit import crd_builders
+from kit.crd_builders import custom, fields, items
 from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE
 from shoal.kube.objects import Obj
 from shoal.kube.schema import drop_unknown, is_clean, type_problem, unknown_fields
@@ -50,11 +50,15 @@ def test_nulls_decode_to_nothing_or_to_the_zero_value() -> None:
 
 def test_a_custom_schema_decides_what_is_known() -> None:
     schema = custom(
-        closed=fields(a=made.TEXT),
-        kept={"type": "object", "properties": {"k": fields(z=made.TEXT)}, "x-kubernetes-preserve-unknown-fields": True},
-        listed=items(fields(n=made.TEXT)),
+        closed=fields(a=crd_builders.TEXT),
+        kept={
+            "type": "object",
+            "properties": {"k": fields(z=crd_builders.TEXT)},
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+        listed=items(fields(n=crd_builders.TEXT)),
         mapped={"type": "object", "additionalProperties": True},
-        embedded={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"a": made.TEXT}},
+        embedded={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"a": crd_builders.TEXT}},
     )
     obj = {
         "apiVersion": "example.com/v1",
@@ -90,7 +94,7 @@ POD_WORDS = st.sampled_from(["metadata", "spec", "containers", "name", "labels",
 podlike = st.dictionaries(
     POD_WORDS,
     st.recursive(
-        made.scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(POD_WORDS, inner, max_size=3)
+        crd_builders.scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(POD_WORDS, inner, max_size=3)
     ),
 )
 
@@ -113,7 +117,7 @@ def test_clean_means_that_there_is_nothing_to_say(kind, obj) -> None:
         assert drop_unknown(schema, obj) is obj
 
 
-@given(made.resource_schemas, made.objects)
+@given(crd_builders.resource_schemas, crd_builders.objects)
 def test_a_custom_object_has_no_unknown_fields_once_pruned(openapi, obj) -> None:
     schema = schema_from(openapi)
     kept = drop_unknown(schema, obj)

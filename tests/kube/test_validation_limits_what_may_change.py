@@ -6,7 +6,7 @@ import pytest
 
 from kit import manifests
 from kit.manifests import changed
-from kit.mistakes import Mistake, fresh, mistakes
+from kit.validation_tables import Mistake, fresh, mistakes
 from shoal.kube import kinds
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import Kind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kit import manifests
-from kit.mistakes import KINDS, Mistake, fresh, mistakes
+from kit.validation_tables import KINDS, Mistake, fresh, mistakes
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

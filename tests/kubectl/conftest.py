@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.api_server import Running, serve
+from kit.embedded_api_server import Running, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120

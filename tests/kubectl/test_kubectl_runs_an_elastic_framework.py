@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kit.light_pet import Pipes, light, patch_to
+from kit.light_elastic_job import Pipes, light, patch_to
 from kit.local_cluster import LocalCluster
 from shoal.kube.objects import Obj
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from kit import defined_plane, operated
+from kit import audited_control_plane, control_plane_with_crds
 from kit.control_plane import ControlPlane
-from kit.installed import Ground
-from kit.whole_run import folder_of_the_run, needs_a_control_plane
+from kit.operator_namespace import Ground
+from kit.run_folder import folder_of_the_run, needs_a_control_plane
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 
@@ -18,7 +18,7 @@ from shoal.cluster.kubernetes import KubernetesCluster, opened
 @pytest.fixture(scope="session")
 def operated_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     needs_a_control_plane()
-    with operated.shared(folder_of_the_run(tmp_path_factory, "operated")) as plane:
+    with audited_control_plane.shared(folder_of_the_run(tmp_path_factory, "operated")) as plane:
         yield plane
 
 
@@ -26,7 +26,7 @@ def operated_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control
 def littered_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """For tests that leave hundreds of namespaces behind."""
     needs_a_control_plane()
-    with defined_plane.shared(folder_of_the_run(tmp_path_factory, "littered")) as plane:
+    with control_plane_with_crds.shared(folder_of_the_run(tmp_path_factory, "littered")) as plane:
         yield plane
 
 

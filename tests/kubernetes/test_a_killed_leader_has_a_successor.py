@@ -6,11 +6,11 @@ import signal
 
 import pytest
 
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
-from kit.installed import Ground
-from kit.operators import operator
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import Ground
+from kit.operator_process import operator
+from kit.pod_behavior import exits, runs
 from shoal.kube.kinds import LEASE
 from shoal.kube.objects import Obj
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from kit import operated
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
-from kit.installed import FRAMEWORK, Ground, until
-from kit.operators import operator, user_of
+from kit import audited_control_plane
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import FRAMEWORK, Ground, until
+from kit.operator_process import operator, user_of
+from kit.pod_behavior import runs
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
@@ -93,7 +93,7 @@ async def credential(kubeconfig: Path) -> str:
 
 
 def record(ground: Ground) -> list[dict[str, Any]]:
-    return operated.requests(ground.plane, user_of(ground.options.name, ground.own))
+    return audited_control_plane.requests(ground.plane, user_of(ground.options.name, ground.own))
 
 
 def shown(entry: dict[str, Any]) -> str:

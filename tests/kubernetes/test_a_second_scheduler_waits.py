@@ -8,8 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kit.installed import Ground, until
-from kit.operators import OperatorProcess, kubeconfig_of, operator
+from kit.operator_namespace import Ground, until
+from kit.operator_process import OperatorProcess, kubeconfig_of, operator
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.controller_runtime.preflight import NotFit, check_rights

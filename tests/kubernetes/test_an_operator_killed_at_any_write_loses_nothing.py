@@ -1,8 +1,8 @@
 """kill -9 of the operator before and after each of its writes to a real API server, in ten scenarios that differ.
 
 The first life of the operator ends at the chosen write, the second one ends the job. Every run keeps the promises in
-`kit.promises` and ends in the same picture as an undisturbed one. Events are no writes in this sense: they are sent
-beside the work and nothing is ever read from them.
+`kit.scenario_invariants` and ends in the same picture as an undisturbed one. Events are no writes in this sense: they
+are sent beside the work and nothing is ever read from them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kit.control_plane import ControlPlane
-from kit.mortal_operators import Siege, stage
+from kit.operator_kills import Siege, stage
 from scenarios import test_attempts_end as ending
 from scenarios import test_deletions as deleting
 from scenarios import test_rescaling as rescaling

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kit.control_plane import ROOT, binaries
-from kit.installed import Ground
+from kit.operator_namespace import Ground
 from shoal.cluster.client import PatchType
 from shoal.controller_runtime.crd_installer import established
 from shoal.dialects import NAMES, UNASKED

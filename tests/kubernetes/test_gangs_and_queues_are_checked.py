@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.installed import Ground
-from kit.webhooked import webhook
+from kit.operator_namespace import Ground
+from kit.webhook_operator import webhook
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj

@@ -18,16 +18,16 @@ from typing import Any
 
 import pytest
 
-from kit import gang_plane, operated
+from kit import audited_control_plane, gang_control_plane
 from kit.control_plane import ControlPlane
-from kit.fates import runs
-from kit.gang_apis import define
-from kit.hollow import HollowNodes
-from kit.installed import Ground
-from kit.operators import OperatorProcess, operator, user_of
-from kit.other_schedulers import FULL, Admitter, Copies, conditions
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import Ground
+from kit.operator_process import OperatorProcess, operator, user_of
+from kit.pod_behavior import runs
+from kit.run_folder import folder_of_the_run, needs_a_control_plane
+from kit.third_party_gang_crds import define
+from kit.third_party_schedulers import FULL, Admitter, Copies, conditions
 from kit.volcano_jobs import policy, task, vcjob
-from kit.whole_run import folder_of_the_run, needs_a_control_plane
 from shoal.cli.commands.describe import surroundings
 from shoal.cli.describe_page import story
 from shoal.cli.job_lookup import job_named
@@ -57,7 +57,7 @@ WAITING = {"coscheduling": "its pods wait for each other", "native": ""}
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     needs_a_control_plane()
-    with gang_plane.shared(folder_of_the_run(tmp_path_factory, "gangs")) as found:
+    with gang_control_plane.shared(folder_of_the_run(tmp_path_factory, "gangs")) as found:
         yield found
 
 
@@ -242,7 +242,7 @@ async def played(ground: Ground, name: str, **hollow: Any) -> AsyncIterator[tupl
         assert (await running.says("gang scheduler"))["name"] == name
         yield Play(ground, placer, copies, admitter), running
         assert await running.stop() == 0
-        asked = operated.requests(ground.plane, user_of(ground.options.name, ground.own))
+        asked = audited_control_plane.requests(ground.plane, user_of(ground.options.name, ground.own))
         forbidden = {each["objectRef"]["resource"] for each in asked if each["responseStatus"]["code"] == 403}
         assert forbidden == {"customresourcedefinitions"}  # it asks, and what the server says it serves has to do
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.installed import FRAMEWORK, Ground, until
+from kit.framework_notation import fw, role
+from kit.operator_namespace import FRAMEWORK, Ground, until
+from kit.pod_behavior import runs
 from kit.shoal_command import shoal
 from shoal.cluster.client import PatchType
 from shoal.controller_runtime.crd_installer import Unserved, ensure

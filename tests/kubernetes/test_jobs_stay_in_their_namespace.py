@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kit import operated
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
-from kit.installed import FRAMEWORK, Ground, until
-from kit.operators import OperatorProcess, operator, user_of
+from kit import audited_control_plane
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import FRAMEWORK, Ground, until
+from kit.operator_process import OperatorProcess, operator, user_of
+from kit.pod_behavior import exits, runs
 from shoal.kube.kinds import CONFIG_MAP, EVENT, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj, name_of
 
@@ -178,7 +178,7 @@ def is_running(pod: Obj | None) -> bool:
 
 def places(ground: Ground) -> set[str]:
     """Where the operator wrote anything besides its Lease and its questions."""
-    asked = operated.requests(ground.plane, user_of(ground.options.name, ground.own))
+    asked = audited_control_plane.requests(ground.plane, user_of(ground.options.name, ground.own))
     targets = [entry["objectRef"] for entry in asked if entry["verb"] not in ("get", "list", "watch")]
     return {
         target.get("namespace", "")

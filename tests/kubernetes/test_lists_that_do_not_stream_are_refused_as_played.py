@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kit.api import Api
 from kit.control_plane import ControlPlane
-from kit.older_server import REFUSAL
+from kit.old_api_server import REFUSAL
+from kit.raw_api import Api
 
 pytestmark = pytest.mark.kubernetes
 

@@ -7,12 +7,12 @@ import urllib.request
 
 import pytest
 
-from kit.asking import answer_becomes
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
-from kit.installed import Ground, state_of, until
-from kit.operators import OperatorProcess, operator
+from kit.eventually import answer_becomes
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import Ground, state_of, until
+from kit.operator_process import OperatorProcess, operator
+from kit.pod_behavior import exits
 from shoal.kube.kinds import LEASE
 from shoal.kube.objects import Key, Obj
 from shoal.operator.sharding import shard_of

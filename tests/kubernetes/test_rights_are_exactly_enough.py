@@ -10,14 +10,14 @@ from copy import deepcopy
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kit import operated
-from kit.asking import answer_becomes
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
-from kit.installed import FRAMEWORK, Ground, until
-from kit.noting import Call, Noting, first
-from kit.operators import rights_without, user_of
+from kit import audited_control_plane
+from kit.eventually import answer_becomes
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import FRAMEWORK, Ground, until
+from kit.operator_process import rights_without, user_of
+from kit.pod_behavior import exits, runs
+from kit.recording_cluster import Call, Noting, first
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
@@ -138,7 +138,7 @@ async def test_the_operator_uses_every_right_and_needs_no_other(ground: Ground) 
     watches = {call for call in needed if call[0] == "watch"}
 
     async def recorded() -> list[Obj]:
-        return operated.requests(ground.plane, user_of(ground.options.name, ground.own))
+        return audited_control_plane.requests(ground.plane, user_of(ground.options.name, ground.own))
 
     # A watch is recorded when the server has noticed that nobody listens any more.
     asked = await answer_becomes(recorded, lambda asked: watches <= _used(asked))

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from kit.control_plane import kept
-from kit.defined_plane import PROGRAMS, DefinedKeeper
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.operators import OperatorProcess, operator
-from kit.outside_world import OutsideWorld
-from kit.whole_run import needs_a_control_plane
+from kit.control_plane_with_crds import PROGRAMS, DefinedKeeper
+from kit.external_operator_world import OutsideWorld
+from kit.framework_notation import fw, role
+from kit.operator_process import OperatorProcess, operator
+from kit.pod_behavior import exits, runs
+from kit.run_folder import needs_a_control_plane
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.kube.objects import uid_of

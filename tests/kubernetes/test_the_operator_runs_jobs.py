@@ -6,11 +6,11 @@ import urllib.request
 
 import pytest
 
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
-from kit.installed import Ground
-from kit.operators import operator
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import Ground
+from kit.operator_process import operator
+from kit.pod_behavior import exits
 from shoal.kube.kinds import LEASE
 
 pytestmark = pytest.mark.kubernetes

@@ -15,12 +15,12 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kit import operated
-from kit.asking import answer_becomes
-from kit.fates import runs
-from kit.hollow import HollowNodes
-from kit.installed import Ground, until
-from kit.operators import OperatorProcess, kubeconfig_of, operator, user_of
+from kit import audited_control_plane
+from kit.eventually import answer_becomes
+from kit.hollow_nodes import HollowNodes
+from kit.operator_namespace import Ground, until
+from kit.operator_process import OperatorProcess, kubeconfig_of, operator, user_of
+from kit.pod_behavior import runs
 from kit.volcano_jobs import task, vcjob
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
@@ -322,7 +322,7 @@ async def test_it_uses_no_right_but_those_it_was_given(place: Place) -> None:
         await place.gang("more", 2)
         await place.told("more", "NotEnoughResources")
     user = user_of(place.account, place.ground.own)
-    asked = operated.requests(place.ground.plane, user)
+    asked = audited_control_plane.requests(place.ground.plane, user)
     forbidden = [entry["requestURI"] for entry in asked if entry["responseStatus"]["code"] == 403]
     allowed = {_right(right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *lease_rights([SCHEDULER_LEASE]))}
     used = {_call(entry["verb"], entry["objectRef"]) for entry in asked if "objectRef" in entry}

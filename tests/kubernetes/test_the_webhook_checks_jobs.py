@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from kit import operated
-from kit.asking import answer_becomes
-from kit.frameworks_of_scenarios import fw, role
-from kit.installed import Ground, until
-from kit.noting import Call, Noting, first
-from kit.operators import rights_without, user_of
-from kit.webhooked import impossible, is_trusted, webhook
+from kit import audited_control_plane
+from kit.eventually import answer_becomes
+from kit.framework_notation import fw, role
+from kit.operator_namespace import Ground, until
+from kit.operator_process import rights_without, user_of
+from kit.recording_cluster import Call, Noting, first
+from kit.webhook_operator import impossible, is_trusted, webhook
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 from shoal.controller_runtime.preflight import NotFit, check_rights
@@ -84,7 +84,7 @@ async def test_the_webhook_uses_every_right_it_has(ground: Ground) -> None:
     watches = {call for call in needed if call[0] == "watch"}
 
     async def used() -> set[Call]:
-        asked = operated.requests(ground.plane, user_of(ground.options.name, ground.own))
+        asked = audited_control_plane.requests(ground.plane, user_of(ground.options.name, ground.own))
         return {(entry["verb"], entry["objectRef"]["resource"]) for entry in asked}
 
     # A watch is recorded when the server has noticed that nobody listens any more.

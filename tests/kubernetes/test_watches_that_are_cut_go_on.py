@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kit.between import Between, between, kubeconfig_by, to_server
 from kit.control_plane import ControlPlane
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
-from kit.operators import operator
-from kit.outside_world import OutsideWorld
+from kit.external_operator_world import OutsideWorld
+from kit.fault_proxy import Between, between, kubeconfig_by, to_server
+from kit.framework_notation import fw, role
+from kit.operator_process import operator
+from kit.pod_behavior import exits, runs
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import opened
 

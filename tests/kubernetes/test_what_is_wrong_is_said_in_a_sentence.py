@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kit.installed import Ground
-from kit.operators import kubeconfig_of
+from kit.operator_namespace import Ground
+from kit.operator_process import kubeconfig_of
 from kit.shoal_command import Outcome, shoal
 from shoal.cli.main import shoal as shoal_command
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT

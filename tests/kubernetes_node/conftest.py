@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from kit import elastic_group
-from kit.kubernetes_plane import kubernetes_plane
+from kit.control_plane_with_node import kubernetes_plane
 
 sys.path.append(str(elastic_group.EXAMPLE))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import NODE
+from kit.control_plane_with_node import NODE
+from kit.kubernetes_node import ended, log_of, own_node, pod, reached
 from kit.pods import phase_is, wait_for_pod
-from kit.shore import ended, log_of, own_node, pod, reached
 from shoal.kube import kinds
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import LEASE, POD, SERVICE

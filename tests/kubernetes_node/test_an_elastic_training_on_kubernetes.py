@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kit import control_plane, elastic_group, kubernetes_plane
+from kit import control_plane, control_plane_with_node, elastic_group
 from kit.control_plane import ControlPlane
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,8 +72,9 @@ def test_four_workers_then_two_then_three_succeed(tmp_path: Path, monkeypatch: p
     folder, metrics = tmp_path / "plane", tmp_path / "measured" / "metrics.jsonl"
     for place in (folder, metrics.parent):
         place.mkdir()
-    (folder / kubernetes_plane.CONFIG).write_text(yaml.safe_dump({"images": images(elastic_group.EXAMPLE, metrics)}))
-    with kubernetes_plane.shared(folder) as plane:
+    config = yaml.safe_dump({"images": images(elastic_group.EXAMPLE, metrics)})
+    (folder / control_plane_with_node.CONFIG).write_text(config)
+    with control_plane_with_node.shared(folder) as plane:
         install(plane)
         monkeypatch.setenv("KUBECONFIG", plane.kubeconfig)
         stage = demo.Stage(str(tmp_path / "nothing"))

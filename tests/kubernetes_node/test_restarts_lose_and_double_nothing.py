@@ -12,9 +12,9 @@ import pytest
 
 from kit import control_plane
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import NODE, PROGRAMS, WorldKeeper
+from kit.control_plane_with_node import NODE, PROGRAMS, WorldKeeper
+from kit.kubernetes_node import ended, own_node, pod, reached
 from kit.pods import phase_is, wait_for_pod
-from kit.shore import ended, own_node, pod, reached
 from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj

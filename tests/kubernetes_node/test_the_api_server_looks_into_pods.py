@@ -9,12 +9,12 @@ import aiohttp
 import pytest
 
 from kit import control_plane
-from kit.asking import answer_becomes
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import NODE
-from kit.operators import user_of
+from kit.control_plane_with_node import NODE
+from kit.eventually import answer_becomes
+from kit.kubernetes_node import ended, log_of, pod, reached, token_of
+from kit.operator_process import user_of
 from kit.pods import phase_is, wait_for_pod
-from kit.shore import ended, log_of, pod, reached, token_of
 from shoal.cluster.client import LogOptions
 from shoal.cluster.kubernetes import KubernetesCluster
 from shoal.kube import kinds

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from kit import control_plane
-from kit.asking import answer_becomes
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import NODE, NodeProcess
+from kit.control_plane_with_node import NODE, NodeProcess
+from kit.eventually import answer_becomes
+from kit.kubernetes_node import KEEP_AWAY, ended, log_of, pod, reached, token_of
 from kit.node_credentials import docs_block, node_kubeconfig, roles_shown
 from kit.pods import is_gone, phase_is, wait_for_pod
-from kit.shore import KEEP_AWAY, ended, log_of, pod, reached, token_of
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, SECRET

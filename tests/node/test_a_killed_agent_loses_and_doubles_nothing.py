@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from kit.dying import Killed, Lifeline, mortal_cluster, mortal_sandboxes
+from kit.crash_points import Killed, Lifeline, mortal_cluster, mortal_sandboxes
 from kit.fake_sandbox import FakeSandboxes
-from kit.node_day import begin, check, the_day
+from kit.node_workload import begin, check, the_day
 from kit.pods import config, running_agent
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.node.agent import Agent

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kit.fake_sandbox import FakeSandboxes
-from kit.node_day import PODS, begin, check, the_day
+from kit.node_workload import PODS, begin, check, the_day
 from kit.pods import config, is_gone, phase_is, running_agent, wait_for_pod
 from shoal.cluster.client import WatchEvent
 from shoal.cluster.fault_injection import Disturbance, Faults, now_and_then, some_changes

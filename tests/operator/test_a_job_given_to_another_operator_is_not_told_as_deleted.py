@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from prometheus_client import CollectorRegistry
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.client import PatchType
 from shoal.controller_runtime.metrics import Metrics

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.kinds import EVENT, POD
 from shoal.kube.objects import Obj, uid_of
 from shoal.scheduler.api.pod_groups import POD_GROUP

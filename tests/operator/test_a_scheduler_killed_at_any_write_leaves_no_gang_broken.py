@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.client import WatchEvent
 from shoal.cluster.fault_injection import Disturbance, Faults, When
 from shoal.kube.kinds import POD, PRIORITY_CLASS

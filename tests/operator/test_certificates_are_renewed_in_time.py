@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kit.noting import first
+from kit.recording_cluster import first
 from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.clock import VirtualClock
 from shoal.cluster.embedded import EmbeddedCluster

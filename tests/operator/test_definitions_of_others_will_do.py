@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
-from kit.hollow import HollowNodes
+from kit.framework_notation import fw, role
+from kit.hollow_nodes import HollowNodes
+from kit.pod_behavior import exits
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.controller_runtime.crd_installer import Standing, ensure, established, judge

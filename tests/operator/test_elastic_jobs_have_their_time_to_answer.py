@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Call, Faults, When
 from shoal.kube.errors import forbidden, not_found
 from shoal.kube.kinds import POD, PRIORITY_CLASS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kit.gang_apis import NUMA, define
+from kit.third_party_gang_crds import NUMA, define
 from shoal.cli.commands.operator import GANG_SCHEDULERS
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.simulated import SimulatedCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.kinds import POD
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Delay, Faults, calls
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.kube.objects import Obj, at_path

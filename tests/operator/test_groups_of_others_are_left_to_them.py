@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.fault_injection import Faults, calls
 from shoal.kube.kinds import NAMESPACE, POD, PRIORITY_CLASS, SERVICE_ACCOUNT
 from shoal.kube.objects import Obj

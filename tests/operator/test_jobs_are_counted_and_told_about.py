@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from kit.asgi import Asgi
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.asgi_client import Asgi
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.apiserver.app import build
 from shoal.controller_runtime.metrics import Metrics

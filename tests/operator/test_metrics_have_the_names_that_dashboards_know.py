@@ -6,8 +6,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kit.gangs import GPU, Board
-from kit.scheduled import Scheduled, scheduled
+from kit.planner_board import GPU, Board
+from kit.scheduled_cluster import Scheduled, scheduled
 from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.scheduler.planner.gang_types import Phase

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits
 from kit.scenario import SimulatedWorld
 
 STARTS = ["patch Framework", "create ConfigMap", *["create Pod"] * 3]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.candidates import Candidate
+from kit.leader_candidate import Candidate
 from kit.virtual_time import rested, settled
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.fault_injection import Faults, When, calls

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kit.founded import founded
 from kit.native_world import job, replica_set
+from kit.preloaded_cluster import founded
 from kit.virtual_time import rested, settled, turn
 from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.cluster.informer import Reflector

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key

@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits
 from kit.scenario import SimulatedWorld
 from shoal.controller_runtime.health import Address, Handler, answering, health_pages, metrics_pages, serving
 from shoal.controller_runtime.metrics import Metrics

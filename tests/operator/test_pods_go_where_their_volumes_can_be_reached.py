@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import cores
+from kit.planner_board import cores
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
 from shoal.kube.objects import Key, Obj, key_of, name_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.conditions import POD_TOO_LARGE, condition_of, why_too_large
 from shoal.kube.kinds import POD
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.founded import founded
+from kit.preloaded_cluster import founded
 from kit.virtual_time import settled
 from shoal.cluster.client import Cluster
 from shoal.cluster.embedded import EmbeddedCluster

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.scheduled import NS, scheduled
+from kit.scheduled_cluster import NS, scheduled
 from shoal.kube.objects import annotations_of
 from shoal.scheduler.api.pod_groups import POD_GROUP, QUEUE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.scheduled import NS, scheduled
+from kit.scheduled_cluster import NS, scheduled
 from shoal.cluster.informer import Reflector
 from shoal.controllers.quota_pdb_status import (
     GOING,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.client import EventType
 from shoal.cluster.fault_injection import Delay, Faults, When, calls
 from shoal.kube.conditions import condition_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from kit.scenario import NAMESPACE, SimulatedWorld
 from shoal.cluster.client import DeleteOptions, PatchType, Propagation
 from shoal.cluster.fault_injection import When, calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.fault_injection import Faults, calls
 from shoal.kube.conditions import condition_of

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.candidates import Candidate
+from kit.leader_candidate import Candidate
 from kit.virtual_time import rested, settled
 from shoal.cluster.fault_injection import Delay, Faults, calls, now_and_then, some_changes
 from shoal.cluster.simulated import SimulatedCluster

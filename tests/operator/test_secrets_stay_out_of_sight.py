@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.fault_injection import Call, Faults
 from shoal.dialects.framework import DIALECT

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from kit.fates import exits
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits
 from kit.scenario import SimulatedWorld
 from shoal.kube.kinds import Kind
 

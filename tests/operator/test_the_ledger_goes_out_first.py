@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.fault_injection import Call, calls

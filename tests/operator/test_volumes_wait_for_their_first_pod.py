@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.client import PatchType
 from shoal.cluster.fault_injection import Faults, calls
 from shoal.controllers.persistent_volumes import VolumesLoop

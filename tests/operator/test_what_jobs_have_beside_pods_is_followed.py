@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kit.founded import founded
+from kit.preloaded_cluster import founded
 from kit.virtual_time import settled
 from kit.volcano_jobs import task, vcjob
 from shoal.cluster.simulated import SimulatedCluster

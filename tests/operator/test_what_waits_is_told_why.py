@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.scheduled import NS, scheduled
+from kit.scheduled_cluster import NS, scheduled
 from shoal.cluster.client import PatchType
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.scheduler.api.pod_groups import POD_GROUP

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from kit.scheduled import NS, scheduled
+from kit.scheduled_cluster import NS, scheduled
 from kit.virtual_time import rested, settled
 from shoal.cluster.clock import VirtualClock
 from shoal.kube.kinds import EVENT, POD

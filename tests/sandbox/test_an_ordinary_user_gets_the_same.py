@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import shoal
-from kit.ordinary_user import NOBODY, POWERLESS, usable_python
+from kit.unprivileged_user import NOBODY, POWERLESS, usable_python
 
 pytestmark = pytest.mark.processes
 

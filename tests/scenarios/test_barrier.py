@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kit.disturbing import scenario
-from kit.fates import Rule, holding, pod_with, runs
+from kit.embedded_world import RealWorld
+from kit.fault_matrix import scenario
+from kit.framework_notation import fw, role
 from kit.frameworks import role as plain_role
-from kit.frameworks_of_scenarios import fw, role
-from kit.real_world import RealWorld
+from kit.pod_behavior import Rule, holding, pod_with, runs
 from kit.scenario import NAMESPACE, World
 from shoal.cluster.client import LogOptions
 from shoal.dialects.framework.barrier import addresses, injector

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kit.fates import exits, runs
 from kit.native_world import JobWorld, SimulatedJobs, job, job_scenario
+from kit.pod_behavior import exits, runs
 from shoal.cluster.client import Propagation
 from shoal.kube.objects import name_of, uid_of
 

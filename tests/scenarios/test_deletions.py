@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from kit.disturbing import scenario
-from kit.fates import holding, runs, would_take_its_time
-from kit.frameworks_of_scenarios import fw, role
+from kit.fault_matrix import scenario
+from kit.framework_notation import fw, role
+from kit.pod_behavior import holding, runs, would_take_its_time
 from kit.scenario import SimulatedWorld, World
 from shoal.cluster.client import Propagation
 from shoal.kube.objects import uid_of

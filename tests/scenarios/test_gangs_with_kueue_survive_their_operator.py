@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Self
 
-from kit.disturbing import Worlds
-from kit.disturbing import scenario as any_scenario
-from kit.fates import runs
-from kit.gang_apis import defined
-from kit.other_schedulers import Admitter, Copies, conditions
+from kit.fault_matrix import Worlds
+from kit.fault_matrix import scenario as any_scenario
+from kit.pod_behavior import runs
 from kit.scenario import NAMESPACE
+from kit.third_party_gang_crds import defined
+from kit.third_party_schedulers import Admitter, Copies, conditions
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano
 from shoal.cluster.fault_injection import Faults

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kit.disturbing import scenario
-from kit.fates import Rule, pod_with, runs
+from kit.fault_matrix import scenario
+from kit.framework_notation import fw, role
 from kit.frameworks import role as plain_role
-from kit.frameworks_of_scenarios import fw, role
+from kit.pod_behavior import Rule, pod_with, runs
 from kit.scenario import NAMESPACE, World
 from shoal.cluster.client import DeleteOptions, LogOptions
 from shoal.kube.kinds import POD

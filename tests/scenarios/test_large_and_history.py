@@ -7,9 +7,9 @@ from gzip import decompress
 
 import msgspec
 
-from kit.disturbing import scenario
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.fault_matrix import scenario
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.scenario import SimulatedWorld
 
 

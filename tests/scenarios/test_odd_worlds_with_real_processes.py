@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kit.fates import exits, runs, would_take_its_time
-from kit.frameworks_of_scenarios import fw, role
-from kit.real_world import RealWorld
+from kit.embedded_world import RealWorld
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs, would_take_its_time
 from kit.scenario import NAMESPACE, World
 from shoal.cluster.client import DeleteOptions
 from shoal.kube.errors import forbidden

@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from kit.disturbing import scenario
-from kit.fates import exits, holding, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.fault_matrix import scenario
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, holding, runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.fault_injection import Call, When

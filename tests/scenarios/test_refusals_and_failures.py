@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kit.disturbing import scenario
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.fault_matrix import scenario
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.scenario import SimulatedWorld, World
 from shoal.dialects.framework import SettingsInvalid, settings
 from shoal.kube.errors import forbidden

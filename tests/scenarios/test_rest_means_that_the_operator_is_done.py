@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.disturbing import embedded, kubernetes, simulated
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.embedded_world import RealWorld
+from kit.fault_matrix import embedded, kubernetes, simulated
+from kit.framework_notation import fw, role
 from kit.kubernetes_world import KubernetesWorld
-from kit.real_world import RealWorld
+from kit.pod_behavior import exits, runs
 from kit.scenario import SimulatedWorld, World
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kit.disturbing import scenario
-from kit.fates import exits, runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.fault_matrix import scenario
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits, runs
 from kit.scenario import World
 
 ALWAYS_600 = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
 from kit.scenario import SimulatedWorld
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj

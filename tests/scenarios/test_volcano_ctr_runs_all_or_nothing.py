@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.fates import Fate, exits, runs
+from kit.pod_behavior import Fate, exits, runs
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano, VolcanoWorld, scenario
 from shoal.kube.objects import Obj, uid_of

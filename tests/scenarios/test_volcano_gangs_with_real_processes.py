@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.fates import runs
+from kit.pod_behavior import runs
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import RealVolcano
 

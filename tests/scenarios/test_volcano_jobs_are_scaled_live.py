@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.fates import runs
+from kit.pod_behavior import runs
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import VolcanoWorld, scenario
 from shoal.kube.errors import ApiError

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kit.disturbing import Case, Disturbed, scenario
-from kit.fates import runs
+from kit.fault_matrix import Case, Disturbed, scenario
+from kit.pod_behavior import runs
 from kit.scenario import SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import CROWDED, CrowdedSimulation, VolcanoWorld

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.fates import exits, runs
+from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano, scenario

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, said, verdict
+from kit.planner_board import Board, said, verdict
 from shoal.scheduler.planner.gang_types import Phase
 
 SMALLER = "a smaller one would find no node either, so"

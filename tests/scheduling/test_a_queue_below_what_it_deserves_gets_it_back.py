@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, binds, cores, evicted, said, verdict
+from kit.planner_board import Board, binds, cores, evicted, said, verdict
 from shoal.scheduler.planner.gang_types import Phase
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.gangs import Board, cores
+from kit.planner_board import Board, cores
 from shoal.scheduler.planner.fair_share import Shares
 
 HELD = {

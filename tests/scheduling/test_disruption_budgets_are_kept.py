@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import NS, Board, cores, key
+from kit.planner_board import NS, Board, cores, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import from_label_selector
 from shoal.scheduler.planner.disruption_budgets import Budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from kit.gangs import RACK, Board, binds, evicted, key, said, verdict
+from kit.planner_board import RACK, Board, binds, evicted, key, said, verdict
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import Closeness, Group, Phase
 from shoal.scheduler.planner.snapshot_types import Neighbours, State

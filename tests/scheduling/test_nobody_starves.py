@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import HOST, RACK, Board, cores, evicted, key, said
+from kit.planner_board import HOST, RACK, Board, cores, evicted, key, said
 from shoal.kube.selectors import parse_labels
 from shoal.scheduler.planner.gang_types import Closeness
 from shoal.scheduler.planner.preemption import SEARCHED_AGAIN_SECONDS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import GPU, RACK, SPINE, Board, binds, said
+from kit.planner_board import GPU, RACK, SPINE, Board, binds, said
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import Closeness, HyperNode, Subgroups
 from shoal.scheduler.planner.snapshot_types import Neighbours, Spread

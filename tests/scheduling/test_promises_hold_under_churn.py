@@ -1,7 +1,8 @@
 """What no sequence of arrivals, ends, failures and lost nodes may break, in clusters of several kinds.
 
-Every life is a hundred cycles of churn, then rest, then the end of all that runs (`kit.lives`). A plain run lives about
-a hundred of them, more than ten thousand cycles, always the same; `SHOAL_LIVES=1000` lives a thousand of each kind.
+Every life is a hundred cycles of churn, then rest, then the end of all that runs (`kit.cluster_churn`). A plain run
+lives about a hundred of them, more than ten thousand cycles, always the same; `SHOAL_LIVES=1000` lives a thousand of
+each kind.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import GPU, HOST, RACK, cores, key
-from kit.lives import Arrival, World, lived, seeds
+from kit.cluster_churn import Arrival, World, lived, seeds
+from kit.planner_board import GPU, HOST, RACK, cores, key
 from shoal.kube.selectors import parse_labels
 from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Subgroups
 from shoal.scheduler.planner.snapshot_types import Neighbours, Node, Pod

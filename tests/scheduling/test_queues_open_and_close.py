@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.gangs import Board, binds, cores
+from kit.planner_board import Board, binds, cores
 from shoal.scheduler.planner.from_objects import queue_from
 from shoal.scheduler.planner.gang_types import Queue
 from shoal.scheduler.planner.queue_state import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.gangs import Board, binds, cores, key, said, verdict
+from kit.planner_board import Board, binds, cores, key, said, verdict
 from shoal.scheduler.planner.fair_share import Shares
 from shoal.scheduler.planner.gang_types import Phase, Queue
 from shoal.scheduler.planner.results import pod_waits

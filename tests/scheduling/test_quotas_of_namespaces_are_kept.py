@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import GPU, NS, Board, cores, key, verdict
+from kit.planner_board import GPU, NS, Board, cores, key, verdict
 from shoal.kube.objects import Key
 from shoal.kube.quantity_format import amounts
 from shoal.scheduler.planner.from_objects import quota_from

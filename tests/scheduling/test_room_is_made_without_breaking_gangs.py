@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, binds, cores, evicted, key, said, shrunk
+from kit.planner_board import Board, binds, cores, evicted, key, said, shrunk
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.gang_types import Phase
 from shoal.scheduler.planner.snapshot_types import Pod, State

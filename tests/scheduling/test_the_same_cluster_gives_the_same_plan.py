@@ -8,8 +8,8 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from kit.gangs import GPU, HOST, NS, RACK, Board, cores, evicted, key
-from kit.lives import retold
+from kit.cluster_churn import retold
+from kit.planner_board import GPU, HOST, NS, RACK, Board, cores, evicted, key
 from shoal.kube.objects import Key
 from shoal.kube.selectors import parse_labels
 from shoal.scheduler.planner.cache import ClusterView

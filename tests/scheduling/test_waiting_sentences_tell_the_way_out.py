@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import HOST, NS, RACK, Board, cores, key, said
+from kit.planner_board import HOST, NS, RACK, Board, cores, key, said
 from shoal.kube.selectors import from_labels
 from shoal.scheduler.planner.gang_types import Closeness, Phase, Subgroups
 from shoal.scheduler.planner.snapshot_types import Neighbours

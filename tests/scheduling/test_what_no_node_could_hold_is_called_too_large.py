@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.gangs import Board, cores, verdict
+from kit.planner_board import Board, cores, verdict
 from shoal.scheduler.planner.gang_types import Phase
 from shoal.scheduler.planner.plan_types import Plan, Verdict
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kit.api import Api, Obj
 from kit.local_cluster import LocalCluster
+from kit.raw_api import Api, Obj
 from shoal.apiserver import serving_certificate
 
 pytestmark = pytest.mark.processes

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kit.cli_runner import SHOAL
 from kit.local_cluster import LocalCluster
-from kit.terminal import SHOAL
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes

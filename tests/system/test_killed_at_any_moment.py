@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.api import Api, Obj
 from kit.local_cluster import LocalCluster
+from kit.raw_api import Api, Obj
 
 KILLS = 100
 POD_COUNT = 20

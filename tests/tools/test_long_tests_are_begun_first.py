@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.dealing import dealt
+from kit.worksteal_order import dealt
 
 CASES = {
     "every row begins with its share": ("abcDefgHijKl", 3, ("Dabc", "Hefg", "Kijl")),

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kit.kubernetes_plane import kubernetes_plane
+from kit.control_plane_with_node import kubernetes_plane
 
 __all__ = ["kubernetes_plane"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.gangs import Board, cores
+from kit.planner_board import Board, cores
 from shoal.scheduler.planner.gang_types import Closeness, HyperNode
 from shoal.scheduler.planner.snapshot_types import State
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, cores, evicted
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.planner_board import Board, cores, evicted
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.kinds import PRIORITY_CLASS
 from shoal.scheduler.planner.from_objects import member_from
 

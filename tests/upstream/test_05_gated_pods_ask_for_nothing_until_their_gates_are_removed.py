@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kit.gangs import Board, binds, cores, evicted, key, said
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.planner_board import Board, binds, cores, evicted, key, said
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.scheduler.planner.gang_types import Phase
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, cores, key
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.planner_board import Board, cores, key
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.kube.kinds import POD
 from shoal.scheduler.planner.from_objects import group_from
 from shoal.scheduler.planner.gang_types import Phase

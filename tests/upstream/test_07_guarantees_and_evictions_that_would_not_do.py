@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, binds, cores, evicted, key, said
+from kit.planner_board import Board, binds, cores, evicted, key, said
 from shoal.scheduler.planner.snapshot_types import Pod, State
 
 SHARINGS = pytest.mark.parametrize("sharing", ["proportion", "capacity"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.gangs import Board, cores, key
+from kit.planner_board import Board, cores, key
 from shoal.scheduler.planner.gang_types import Phase
 
 RESERVE_AFTER = 10.0

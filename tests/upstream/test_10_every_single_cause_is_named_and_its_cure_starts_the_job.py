@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kit.gangs import GPU, HOST, RACK
-from kit.scheduled import NS, TASK, Scheduled, scheduled
+from kit.planner_board import GPU, HOST, RACK
+from kit.scheduled_cluster import NS, TASK, Scheduled, scheduled
 from shoal.cluster.client import PatchType
 from shoal.kube.kinds import (
     NODE,

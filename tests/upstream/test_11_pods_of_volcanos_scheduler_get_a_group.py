@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.scheduled import NS, Scheduled
+from kit.scheduled_cluster import NS, Scheduled
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.informer import Reflector
 from shoal.kube.errors import ApiError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.fates import runs
+from kit.pod_behavior import runs
 from kit.scenario import NAMESPACE
 from kit.volcano_jobs import task, vcjob
 from kit.volcano_world import VolcanoWorld, scenario

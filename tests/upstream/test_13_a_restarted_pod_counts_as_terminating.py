@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kit.fates import exits, runs
+from kit.pod_behavior import exits, runs
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import SimulatedVolcano, scenario
 

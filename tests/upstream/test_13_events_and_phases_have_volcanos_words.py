@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kit.fates import exits, runs
+from kit.pod_behavior import exits, runs
 from kit.scenario import NAMESPACE
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import ROOM, SimulatedVolcano, VolcanoWorld, scenario
 from shoal.kube.kinds import POD

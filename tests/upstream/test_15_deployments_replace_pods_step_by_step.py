@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from kit.fake_kubelet import FakeKubelet
-from kit.founded import founded
 from kit.native_world import replica_set
+from kit.preloaded_cluster import founded
 from kit.virtual_time import rested, settled
 from shoal.cluster.client import PatchType, WatchEvent
 from shoal.cluster.fault_injection import Disturbance, Faults, When

@@ -9,8 +9,8 @@ import pytest
 
 from kit.engine_jobs import fc_role, framework
 from kit.engine_world import World, started
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from kit.scenario import SimulatedWorld
 from shoal.cluster.client import PatchType
 from shoal.engine import Create, Job, Role

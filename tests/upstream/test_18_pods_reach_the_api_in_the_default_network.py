@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kit.fates import Rule, holding, pod_with, runs
+from kit.embedded_world import RealWorld
+from kit.framework_notation import fw
 from kit.frameworks import role
-from kit.frameworks_of_scenarios import fw
-from kit.real_world import RealWorld
+from kit.pod_behavior import Rule, holding, pod_with, runs
 from kit.scenario import NAMESPACE
 from shoal.cluster.client import LogOptions
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from kit.gangs import RACK, SPINE, Board, binds, cores, key
+from kit.planner_board import RACK, SPINE, Board, binds, cores, key
 from shoal.kube.selectors import from_label_selector
 from shoal.scheduler.planner.gang_types import Closeness, Subgroups
 from shoal.scheduler.planner.snapshot_types import Pod, State

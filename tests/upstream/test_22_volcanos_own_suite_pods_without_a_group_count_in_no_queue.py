@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kit.gangs import Board, binds, cores, evicted, key, said, verdict
+from kit.planner_board import Board, binds, cores, evicted, key, said, verdict
 from shoal.scheduler.planner.gang_types import Phase
 from shoal.scheduler.planner.snapshot_types import Pod, State
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kit.api import Api
 from kit.local_cluster import LocalCluster
-from kit.scheduled import NS, Scheduled, scheduled
+from kit.raw_api import Api
+from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD
 from shoal.scheduler.api.pod_groups import QUEUE

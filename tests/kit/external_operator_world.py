@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kit.control_plane import ControlPlane
-from kit.hollow import HollowNodes, breathe
+from kit.hollow_nodes import HollowNodes, breathe
 from kit.kubernetes_world import GIVEN, WATCHED, KubernetesWorld, Moved
 from shoal.cluster.client import EventType, OutcomeUnknown, WatchEvent
 from shoal.cluster.kubernetes import KubernetesCluster

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kit.control_plane import ControlPlane
-from kit.kubernetes_plane import NodeProcess
+from kit.control_plane_with_node import NodeProcess
 from kit.node_credentials import node_kubeconfig
 from shoal.cluster.client import EventType, LogOptions
 from shoal.cluster.kubeconfig import from_kubeconfig

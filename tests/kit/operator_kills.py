@@ -1,9 +1,9 @@
 """Scenarios on a real API server with the operator as a process that is killed (kill -9) at a chosen write.
 
-The man in the middle (`kit.between`) sees the write come and kills; the next operator starts at once, on what the last
-one left. Pods live on hollow nodes, at a pace of their own. Every run has a namespace, a way to the server and hollow
-nodes for itself, so several can be played at a time. As with any real server, what happened is put in its order at the
-end and held to the promises then; and the last picture must be that of a run without any disturbance.
+The man in the middle (`kit.fault_proxy`) sees the write come and kills; the next operator starts at once, on what the
+last one left. Pods live on hollow nodes, at a pace of their own. Every run has a namespace, a way to the server and
+hollow nodes for itself, so several can be played at a time. As with any real server, what happened is put in its order
+at the end and held to the promises then; and the last picture must be that of a run without any disturbance.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 import aiohttp
 
-from kit.between import Between, Death, When, between, kubeconfig_by, to_server
 from kit.control_plane import ControlPlane
-from kit.disturbing import Case, differences
-from kit.frameworks_of_scenarios import fw, role
-from kit.installed import Ground
-from kit.nursery import Child, Nursery, nursery
-from kit.outside_world import OutsideWorld
+from kit.external_operator_world import OutsideWorld
+from kit.fault_matrix import Case, differences
+from kit.fault_proxy import Between, Death, When, between, kubeconfig_by, to_server
+from kit.framework_notation import fw, role
+from kit.operator_forkserver import Child, Nursery, nursery
+from kit.operator_namespace import Ground
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened
 from shoal.kube.objects import Obj

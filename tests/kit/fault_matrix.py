@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 
+from kit.embedded_world import RealWorld
 from kit.kubernetes_world import KubernetesWorld
-from kit.real_world import RealWorld
 from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.fault_injection import Call, Delay, Disturbance, Faults, When, now_and_then, some_changes

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from kit.control_plane import ControlPlane
-from kit.operators import kubeconfig_of
+from kit.operator_process import kubeconfig_of
 from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.kubeconfig import from_kubeconfig
 from shoal.cluster.kubernetes import KubernetesCluster, opened

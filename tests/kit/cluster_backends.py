@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from kit.api_objects import is_established
-from kit.api_server import Running
-from kit.asking import answer_becomes
 from kit.cluster_objects import definition
 from kit.control_plane import ControlPlane
+from kit.embedded_api_server import Running
+from kit.eventually import answer_becomes
 from shoal.cluster.client import Cluster
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.kubeconfig import from_kubeconfig

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kit.api import Api
 from kit.control_plane import ControlPlane
+from kit.raw_api import Api
 from shoal.kube.objects import Obj
 
 Line = dict[str, Any]

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from kit.meddling import meddle
-from kit.resting import rested
+from kit.operator_faults import meddle
+from kit.quiescence import rested
 from kit.scenario import NAMESPACE, World
 from shoal.dialects.framework import settings
 from shoal.kube.errors import ApiError

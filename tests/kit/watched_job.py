@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kit.fates import runs
-from kit.frameworks_of_scenarios import fw, role
+from kit.framework_notation import fw, role
+from kit.pod_behavior import runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError, forbidden

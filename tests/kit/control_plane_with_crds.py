@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kit import control_plane
+from kit.audited_control_plane import OperatedKeeper
 from kit.control_plane import ControlPlane
-from kit.operated import OperatedKeeper
 
 PROGRAMS = ("kube-controller-manager",)
 

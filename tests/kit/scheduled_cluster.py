@@ -13,7 +13,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from kit.founded import founded
+from kit.preloaded_cluster import founded
 from kit.virtual_time import rested, settled
 from shoal.cluster.client import DeleteOptions, PatchType
 from shoal.cluster.event_recorder import Recorder

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kit import control_plane
+from kit.audited_control_plane import OperatedKeeper
 from kit.control_plane import CONTROLLERS, ControlPlane
-from kit.operated import OperatedKeeper
 
 PROGRAMS = ("kube-controller-manager", "kube-scheduler")
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kit.fates import Fate, Rule, exits, pod_with
 from kit.frameworks import role as plain_role
+from kit.pod_behavior import Fate, Rule, exits, pod_with
 from shoal.kube.objects import Obj
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kit.node_services import ScriptedNode
+from kit.scripted_node import ScriptedNode
 from shoal.apiserver import kubeconfig_file as kubeconfig
 from shoal.apiserver import serving_certificate
 from shoal.apiserver.app import build

@@ -1,8 +1,8 @@
 """Hollow nodes: they take pods over the API as kubelets do, and run nothing.
 
-For tests and measurements of everything above a node. Pods run for as long as their fate says (`kit.fates`), in real
-seconds or at another `pace`; without one until they are told to go. A hollow node asks as little of the server as a
-real one: a write when a pod runs, one when it has ended, one when it goes. Where no scheduler is at work, the nodes
+For tests and measurements of everything above a node. Pods run for as long as their fate says (`kit.pod_behavior`), in
+real seconds or at another `pace`; without one until they are told to go. A hollow node asks as little of the server as
+a real one: a write when a pod runs, one when it has ended, one when it goes. Where no scheduler is at work, the nodes
 place the pods themselves.
 """
 
@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from kit.fates import fate_of
+from kit.pod_behavior import fate_of
 from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.cluster.informer import Change, Reflector
 from shoal.kube.errors import ApiError

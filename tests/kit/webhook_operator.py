@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kit.frameworks_of_scenarios import fw, role
-from kit.installed import FRAMEWORK, Ground, until
-from kit.operators import OperatorProcess, operator
+from kit.framework_notation import fw, role
+from kit.operator_namespace import FRAMEWORK, Ground, until
+from kit.operator_process import OperatorProcess, operator
 from shoal.cluster.client import PatchType
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj

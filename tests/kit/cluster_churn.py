@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kit.gangs import GPU, RACK, Board
+from kit.planner_board import GPU, RACK, Board
 from shoal.kube.objects import Key
 from shoal.scheduler.planner.cache import ClusterView
 from shoal.scheduler.planner.gang import Members

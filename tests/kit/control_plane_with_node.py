@@ -22,8 +22,8 @@ import shoal
 from kit import control_plane
 from kit.control_plane import ControlPlane
 from kit.node_credentials import apply_roles, make_authority, make_client, node_kubeconfig
-from kit.ordinary_user import NOBODY, POWERLESS
-from kit.whole_run import folder_of_the_run, needs_a_control_plane
+from kit.run_folder import folder_of_the_run, needs_a_control_plane
+from kit.unprivileged_user import NOBODY, POWERLESS
 
 NODE = "shore"
 CONFIG = "shoal.yaml"
