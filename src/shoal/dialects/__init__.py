@@ -13,7 +13,7 @@ from shoal.dialects.dialect import Dialect
 NAMES = ("framework", "volcano")
 
 # What Kubernetes itself runs. Served in a cluster of our own only: elsewhere the cluster's own controllers do it.
-NATIVE = ("native.replicasets", "native.jobs")
+NATIVE = ("native.replica_sets", "native.batch_job")
 
 # What an operator on Kubernetes serves unless it is told otherwise. Languages whose own controllers people may be
 # running there are asked for by name: two of them at the same jobs would not go well.

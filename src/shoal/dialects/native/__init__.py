@@ -1,9 +1,9 @@
-"""What Kubernetes itself runs pods with: ReplicaSet and batch/v1 Job, as two more languages of the engine.
+"""The workload APIs of Kubernetes itself, ReplicaSet and batch/v1 Job, as two more dialects of the engine.
 
-Only a cluster of our own needs them; on Kubernetes its own controllers do this work, and nobody should do it twice.
+Served by the embedded cluster only: on Kubernetes, kube-controller-manager runs these kinds.
 
-* `pods`: a pod made from the one template such an object has, and recognised again;
-* `replicasets`: the whole of ReplicaSet, which remembers next to nothing;
-* `jobs`: the language of Job in one value; `failing` and `job_reading` say what it asks for, `job_status` what became
-  of it.
+    pod_builder         a pod from the one template of such an object, and how it is matched again
+    adoption            orphaned pods that match a selector
+    replica_sets        ReplicaSet
+    batch_job           batch/v1 Job; batch_job_spec, pod_failure_policy and batch_job_status are its parts
 """
