@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.engine_jobs import resized, t9
 from kit.engine_world import started
-from shoal.engine import Delete, Guarded, Job, RestartInPlace, TaskRef
+from shoal.engine import Delete, Guarded, Job, PatchBody, TaskRef
 
 
 def checkpoint_first(job: Job, memo: Any, scene: Any, now: datetime) -> Guarded:
@@ -16,14 +16,14 @@ def checkpoint_first(job: Job, memo: Any, scene: Any, now: datetime) -> Guarded:
     asked = (memo or 0) + (1 if scene.doomed else 0)
     if asked > 1:
         return Guarded(memo=asked)
-    return Guarded(asked, frozenset({"delete"}), (RestartInPlace("x"),) if asked else (), "waits for a checkpoint")
+    return Guarded(asked, frozenset({"delete"}), (PatchBody("x", {}),) if asked else (), "waits for a checkpoint")
 
 
 def test_a_guard_delays_a_delete_and_its_memo_is_kept():
     world = started(replace(t9(3), guard=checkpoint_first))
     world.edit(lambda job: resized(job, worker=2))
     first = world.step()
-    assert first.writes[0] == RestartInPlace("x")
+    assert first.writes[0] == PatchBody("x", {})
     assert not [write for write in first.writes if isinstance(write, Delete) and isinstance(write.target, TaskRef)]
     assert first.state.memo == 1
     assert "waits for a checkpoint" in [sentence.text for sentence in first.sentences]

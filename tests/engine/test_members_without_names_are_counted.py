@@ -69,18 +69,6 @@ def test_a_replica_set_ignores_what_finished_and_makes_another():
     assert world.state.run.is_open
 
 
-def test_a_matching_orphan_is_adopted_and_counts():
-    world = started(replica_set(2))
-    embodiment = replace(world.job.policies.embodiment, orphans=True)
-    world.edit(lambda job: replace(job, policies=replace(job.policies, embodiment=embodiment)))
-    stray = Body("stray", "stray", "main", None, owned=False, orphan=True, phase=Phase.RUNNING, node="n1", ready=True)
-    world.pods["stray"] = with_(stray, created=T0, ready_since=T0)
-    world.settle()
-
-    assert len(living(world)) == 2
-    assert world.pods["stray"].owned
-
-
 def test_shrinking_takes_the_ones_easiest_to_lose():
     world = started(replica_set(3))
     names = sorted(world.pods)

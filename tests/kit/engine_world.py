@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from shoal.engine import (
     Accepted,
-    Adopt,
     Anchor,
     AnchorRef,
     Apply,
@@ -154,8 +153,6 @@ class World:
             self._edit(write.uid, marked=True)
         elif isinstance(write, Free):
             self._free(write.uid)
-        elif isinstance(write, Adopt):
-            self._edit(write.uid, owned=True, orphan=False)
 
     def _uid(self) -> str:
         self._serial += 1

@@ -29,7 +29,6 @@ from shoal.engine import (
     Target,
     TaskRef,
 )
-from shoal.engine.model import Guard
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of
@@ -207,7 +206,6 @@ class Dialect:
     neighbours: tuple[Kind, ...] = ()  # the kinds that `admit_among` looks at
     shown: Callable[[Obj], JobState] | None = None  # the ledger with what the status shows of living tasks
     counted: Callable[[Obj], Counts | None] | None = None  # None: its tasks are all there is to count
-    guard: Guard | None = None
     workers: Callable[[Settings], int] | None = None  # how many of its jobs are looked at side by side; None: as usual
     idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why
     admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)

@@ -67,7 +67,6 @@ from shoal.engine.types import (
     Trigger,
 )
 from shoal.engine.writes import (
-    Adopt,
     Apply,
     Create,
     Delete,
@@ -75,7 +74,6 @@ from shoal.engine.writes import (
     Free,
     Mark,
     PatchBody,
-    RestartInPlace,
     Setting,
     Step,
     Write,
@@ -84,7 +82,6 @@ from shoal.engine.writes import (
 __all__ = [
     "Accepted",
     "Action",
-    "Adopt",
     "Anchor",
     "AnchorRef",
     "Apply",
@@ -126,7 +123,6 @@ __all__ = [
     "Policies",
     "Receipt",
     "Refused",
-    "RestartInPlace",
     "Role",
     "RoleState",
     "Round",

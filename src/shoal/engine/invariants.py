@@ -36,7 +36,7 @@ from shoal.engine.run_lifecycle import must_go
 from shoal.engine.scaling import allocate
 from shoal.engine.state import JobState, TaskState
 from shoal.engine.types import Intent, Outcome, Stage, TaskRef
-from shoal.engine.writes import Adopt, Apply, Create, Delete, Free, Mark, Step
+from shoal.engine.writes import Apply, Create, Delete, Free, Mark, Step
 
 Identity = tuple[int, str, int, str, int]  # run, role, index, instance, attempt
 
@@ -376,9 +376,7 @@ def _known_writes(case: Case) -> Iterator[str]:
         if isinstance(write, Delete) and isinstance(write.target, JobRef) and not case.after.is_ended:
             yield "a job that has not ended is deleted"
     targets = [
-        (type(write), write.target)
-        for write in case.step.writes
-        if isinstance(write, Create | Apply | Mark | Free | Adopt)
+        (type(write), write.target) for write in case.step.writes if isinstance(write, Create | Apply | Mark | Free)
     ]
     if case.job.policies.embodiment.names is Names.INDEX and len(set(targets)) < len(targets):
         yield "the same thing is written twice"

@@ -43,7 +43,7 @@ class Guarded:
 
     memo: Any = None
     blocks: frozenset[str] = frozenset()  # of "create", "delete"
-    writes: tuple[Write, ...] = ()  # PatchBody and RestartInPlace only
+    writes: tuple[Write, ...] = ()  # PatchBody only
     sentence: str = ""
 
 

@@ -54,7 +54,6 @@ class Body(msgspec.Struct, frozen=True, gc=False):
     attempt: int = 0
     instance: str = ""  # of the task it was made for, where the dialect stamps it
     owned: bool = True  # our job, or an anchor of our job, controls it
-    orphan: bool = False  # nobody controls it, and it matches
     phase: Phase = Phase.PENDING
     reason: str = ""
     message: str = ""

@@ -21,7 +21,7 @@ from shoal.engine.run_closing import kept
 from shoal.engine.run_lifecycle import must_go
 from shoal.engine.state import JobState
 from shoal.engine.types import Stage, TaskRef
-from shoal.engine.writes import Adopt, Create, Delete, Door, Free, Mark, Setting, Write
+from shoal.engine.writes import Create, Delete, Door, Free, Mark, Setting, Write
 
 
 def shape(job: Job, state: JobState, scene: Scene, doors: tuple[Door, ...], guarded: Guarded) -> list[Write]:
@@ -108,12 +108,10 @@ def _marks(job: Job, state: JobState, scene: Scene, going: list[Delete]) -> Iter
         sent_away.update(body.uid for body in scene.bodies.values())
     freed.update(body.uid for body in scene.observed.bodies if body.leaving and body.uid in sent_away)
     marks, tracked = job.policies.shrink.mark is DropMark.POD, job.policies.embodiment.memory is Memory.FINALIZER
-    if not marks and not tracked and not job.policies.embodiment.orphans:
+    if not marks and not tracked:
         return
     for body in scene.observed.bodies:
-        if body.orphan and job.policies.embodiment.orphans and not body.leaving and not job.deleting:
-            yield Adopt(_ref(body), body.uid)
-        elif marks and body.uid in doomed and not body.marked:
+        if marks and body.uid in doomed and not body.marked:
             yield Mark(_ref(body), body.uid)
         elif tracked and body.finalizer and body.owned and body.uid in freed:
             yield Free(_ref(body), body.uid)

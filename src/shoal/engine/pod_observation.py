@@ -26,7 +26,6 @@ def body_from(
     attempt: int = 0,
     instance: str = "",
     owned: bool = True,
-    orphan: bool = False,
     marked: bool = False,
     finalizer: str = "",
 ) -> Body:
@@ -41,7 +40,6 @@ def body_from(
         attempt=attempt,
         instance=instance,
         owned=owned,
-        orphan=orphan,
         phase=_PHASES.get(status.get("phase") or "Pending", Phase.UNKNOWN),
         reason=status.get("reason") or "",
         message=status.get("message") or "",

@@ -78,13 +78,6 @@ class Free(msgspec.Struct, frozen=True, gc=False):
     uid: str
 
 
-class Adopt(msgspec.Struct, frozen=True, gc=False):
-    """Make an orphan ours."""
-
-    target: TaskRef
-    uid: str
-
-
 class PatchBody(msgspec.Struct, frozen=True, gc=False):
     """A guard's decoration."""
 
@@ -92,11 +85,7 @@ class PatchBody(msgspec.Struct, frozen=True, gc=False):
     patch: Mapping[str, Any]
 
 
-class RestartInPlace(msgspec.Struct, frozen=True, gc=False):
-    uid: str
-
-
-Write = Create | Apply | Delete | Mark | Free | Adopt | PatchBody | RestartInPlace
+Write = Create | Apply | Delete | Mark | Free | PatchBody
 
 
 class Door(msgspec.Struct, frozen=True, gc=False):

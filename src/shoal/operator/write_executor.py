@@ -201,8 +201,6 @@ class Executor:
                         await self._mark(manifest, uid)
                     case Free(_, uid):
                         await self.free(manifest, uid)
-                    case _:
-                        raise Undressed(f"{self._dialect.kind} has no form for {write}")
             except TOUCHING as failure:
                 carried.failure = carried.failure or failure
 

@@ -35,7 +35,6 @@ class AnchorPolicy:
 class Embodiment:
     names: Names = Names.INDEX
     memory: Memory = Memory.LEVEL
-    orphans: bool = False  # adopt matching bodies nobody owns
     anchor: AnchorPolicy | None = None
 
 
