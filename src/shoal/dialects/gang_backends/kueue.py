@@ -24,8 +24,8 @@ from shoal.kube.patching.json_values import clone
 
 GROUP = "kueue.x-k8s.io"
 VERSIONS = ("v1beta2", "v1beta1")  # newest first; what is written here is the same in both
-QUEUE_NAME = f"{GROUP}/queue-name"
-ELASTIC = f"{GROUP}/elastic-job"
+LOCAL_QUEUE_LABEL = f"{GROUP}/queue-name"
+ELASTIC_JOB = f"{GROUP}/elastic-job"
 TAKES_OVER = f"{GROUP}/workload-slice-replacement-for"
 MOST_SETS = 8
 READY = "PodsReady"
@@ -37,7 +37,7 @@ def workload(version: str) -> Kind:
 
 def spec(gang: Gang) -> Obj:
     return {
-        "queueName": gang.labels.get(QUEUE_NAME) or gang.queue,
+        "queueName": gang.labels.get(LOCAL_QUEUE_LABEL) or gang.queue,
         "podSets": [_pod_set(part, gang.priority_class) for part in gang.parts if part.size],
     }
 
@@ -156,6 +156,6 @@ def kueue(scheduler: str = "", version: str = "") -> Backend:
 
     return Backend(
         "kueue", scheduler, workload(spoken), spec, standing, join,
-        opens=Opens.ADMITTED, takes_over=TAKES_OVER, evicts=True, notes={ELASTIC: "true"},
+        opens=Opens.ADMITTED, takes_over=TAKES_OVER, evicts=True, notes={ELASTIC_JOB: "true"},
         looks=_looks(spoken), answer=answer, refuses=refuses, leaves_out=leaves_out,
     )  # fmt: skip

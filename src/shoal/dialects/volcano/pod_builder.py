@@ -70,7 +70,7 @@ def _labels(manifest: Obj, spec: Spec, task: Task, index: int) -> Mapping[str, s
         names.JOB_NAME: name_of(manifest),
         names.TASK_SPEC: task.name,
         names.JOB_NAMESPACE: namespace_of(manifest),
-        names.QUEUE_NAME: spec.queue,
+        names.QUEUE_LABEL: spec.queue,
     }
     if task.partition_policy is not None:
         made[names.PARTITION] = str(index // task.partition_policy.partition_size)
@@ -84,7 +84,7 @@ def _annotations(manifest: Obj, spec: Spec, task: Task, create: Create) -> Mappi
         names.TASK_INDEX: str(ref.index),
         names.TASK_SPEC: task.name,
         names.JOB_NAME: name_of(manifest),
-        names.QUEUE_NAME: spec.queue,
+        names.QUEUE_LABEL: spec.queue,
         names.JOB_VERSION: str(create.setting.run),
         names.JOB_RETRY_COUNT: str(create.setting.charged),
         names.TEMPLATE_UID: f"{name_of(manifest)}-{task.name}",

@@ -15,12 +15,11 @@ from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, owner_reference
 from shoal.kube.pod_resources import requests_of
 from shoal.kube.quantity import Quantity
-from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP
+from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE_ANNOTATION
 
 SCHEDULER = "volcano"
 PREFIX = "podgroup-"
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # on the controller of pods
-QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # on a pod or its namespace
 INHERITED = "scheduling.volcano.sh/"  # annotations of the controller with this prefix are copied
 NOTES_OF_PODS = (
     "volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone",
@@ -60,7 +59,7 @@ def group_of(pod: Obj, owner_notes: Mapping[str, str], namespace_notes: Mapping[
         "spec": {
             "minMember": least,
             "minResources": _requested(pod, least),
-            "queue": notes.get(QUEUE_NAME) or namespace_notes.get(QUEUE_NAME) or "default",
+            "queue": notes.get(QUEUE_ANNOTATION) or namespace_notes.get(QUEUE_ANNOTATION) or "default",
             **({"priorityClassName": spec["priorityClassName"]} if spec.get("priorityClassName") else {}),
         },
     }

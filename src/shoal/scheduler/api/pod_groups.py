@@ -18,6 +18,7 @@ from shoal.kube.structural_schema import kinds_of
 GROUP = "scheduling.volcano.sh"
 VERSION = "v1beta1"
 GROUP_NAME = "scheduling.k8s.io/group-name"  # on a pod: the PodGroup of its namespace that it is a member of
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"  # on a pod or its namespace
 ELASTIC = "shoal.dev/elastic"  # on a PodGroup, "true": its job gives pods beyond the minimum back when asked
 GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler asks its job for
 GIVE_BACK_WHY = "shoal.dev/give-back-why"  # beside it: for whom they are, and why

@@ -14,11 +14,10 @@ from shoal.kube.owners import controller_of
 from shoal.kube.quantity_format import Amounts, amounts, requests_of
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
+from shoal.scheduler.api.pod_groups import ELASTIC, GROUP_NAME, QUEUE_ANNOTATION
 from shoal.scheduler.planner.gang_types import Closeness, Group, Phase, Queue, Quota, Subgroups
 from shoal.scheduler.planner.snapshot_types import Neighbours, Pod, Spread, State
 
-GROUP_NAME = "scheduling.k8s.io/group-name"
-QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"
 PREEMPTABLE = "volcano.sh/preemptable"
@@ -26,9 +25,8 @@ OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"  # set by the controller of a 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SLA = ("volcano.sh/sla-waiting-time", "sla-waiting-time")  # Volcano reads both
 HIERARCHY = ("volcano.sh/hierarchy", "volcano.sh/hierarchy-weights")  # of a queue: its path, and a weight per step
-ELASTIC = "shoal.dev/elastic"  # on a PodGroup: its job gives pods beyond the minimum back when asked
 DOES_NOT_RECREATE = ("ConfigMap", "Node")  # controllers of a Framework's pods and of static pods
-READ = (GROUP_NAME, QUEUE_NAME, TASK, INDEX, PREEMPTABLE, OUT_OF_SYNC)  # annotations of pods that are looked at here
+READ = (GROUP_NAME, QUEUE_ANNOTATION, TASK, INDEX, PREEMPTABLE, OUT_OF_SYNC)  # annotations of pods
 PODS = "pods"
 OF_PODS = ("cpu", "memory", "ephemeral-storage", PODS)  # besides those with a slash in their names
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -55,7 +53,7 @@ def member_from(obj: Obj) -> Pod:
         group=Key(key.namespace, group) if group else None,
         role=notes.get(TASK) or labels.get(TASK) or "",
         index=int(index) if index.isdecimal() else 0,
-        queue=notes.get(QUEUE_NAME) or "",
+        queue=notes.get(QUEUE_ANNOTATION) or "",
         node=spec.get("nodeName") or "",
         state=state_of(obj),
         since=_moment((obj.get("status") or {}).get("startTime")),
