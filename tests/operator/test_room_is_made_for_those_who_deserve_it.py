@@ -9,7 +9,7 @@ from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import uid_of
 from shoal.scheduler.api.pod_groups import GIVE_BACK, GIVE_BACK_WHY
-from shoal.scheduler.planner.from_objects import ELASTIC
+from shoal.scheduler.api.pod_groups import ELASTIC
 
 
 async def priority(it: Scheduled, name: str, value: int) -> None:
