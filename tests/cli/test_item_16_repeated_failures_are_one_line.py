@@ -3,54 +3,67 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from shoal.cli.event_grouping import Moment, folded
+from shoal.cli.event_grouping import Line, grouped
+from shoal.kube.messages import Message
+from shoal.operator.messages import CATALOG
 
 BEGIN = datetime(2030, 1, 1, 2, 56, tzinfo=UTC)
+SINCE = f"{BEGIN.astimezone():%H:%M:%S}"
 
 
-def failing(task: str, times: int) -> list[Moment]:
-    moments = []
+def line(at: datetime, code: str, **parameters: Any) -> Line:
+    message = Message(code, parameters)
+    return Line(at, f"{CATALOG.text(message)}.", message)
+
+
+def failing(task: str, times: int) -> list[Line]:
+    lines = []
     for attempt in range(times):
         at = BEGIN + timedelta(minutes=attempt)
-        moments.append((at, f"{task} failed in attempt {attempt}: it ended (code {attempt})."))
-        moments.append((at, f"{task} is tried again as attempt {attempt + 1} ({attempt + 1} charged)."))
-    return moments
+        lines.append(line(at, "TaskFailed", task=task, attempt=attempt, cause=f"Error (code {attempt})"))
+        lines.append(line(at, "TaskRetried", task=task, attempt=attempt + 1, charged=attempt + 1))
+    return lines
 
 
 def test_many_failures_are_one_line_in_the_place_of_the_last() -> None:
-    since = f"{BEGIN.astimezone():%H:%M:%S}"
-    submitted = (BEGIN - timedelta(minutes=1), "It was submitted.")
-    assert folded([submitted, *failing("worker-0", 47)]) == [
-        submitted,
-        (BEGIN + timedelta(minutes=46), f"worker-0 failed 47 times since {since}, the last time: it ended (code 46)."),
+    submitted = Line(BEGIN - timedelta(minutes=1), "It was submitted.")
+    assert [(each.at, each.text) for each in grouped([submitted, *failing("worker-0", 47)])] == [
+        (submitted.at, submitted.text),
+        (
+            BEGIN + timedelta(minutes=46),
+            f"worker-0 failed 47 times since {SINCE}, the last time: Error (code 46).",
+        ),
     ]
 
 
 def test_a_few_failures_keep_their_lines_and_other_tasks_are_counted_apart() -> None:
     few = failing("worker-1", 3)
-    both = folded([*few, *failing("worker-0", 4)])
-    assert [line for line in both if "worker-1" in line[1]] == few
-    assert sum("worker-0" in sentence for _, sentence in both) == 1
+    both = grouped([*few, *failing("worker-0", 4)])
+    assert [each for each in both if "worker-1" in each.text] == few
+    assert sum("worker-0" in each.text for each in both) == 1
 
 
-def running_again(times: int, *, is_failure_told: bool) -> list[Moment]:
-    moments = []
+def running_again(times: int, *, is_failure_told: bool) -> list[Line]:
+    lines = []
     for run in range(times):
         at = BEGIN + timedelta(minutes=run)
         if is_failure_told:
-            moments.append((at, f"Run {run} of pet failed: no luck (code {run})."))
-        moments.append((at, f"Run {run + 1} of pet is open."))
-    return moments
+            outcome, cause = f"Error (code {run})", Message("Cause.NoRetry")
+            lines.append(line(at, "RunEnding.FailedWith", job="pet", run=run, outcome=outcome, cause=cause))
+        lines.append(line(at, "RunOpened", job="pet", run=run + 1))
+    return lines
 
 
 def test_many_runs_of_a_whole_job_are_one_line() -> None:
-    since, last = f"{BEGIN.astimezone():%H:%M:%S}", BEGIN + timedelta(minutes=8)
-    assert folded(running_again(9, is_failure_told=True)) == [
-        (last, f"pet failed as a whole 9 times since {since}, the last time: no luck (code 8).")
+    last = BEGIN + timedelta(minutes=8)
+    cause = "the last time: Error (code 8), because no retry is left"
+    assert [(each.at, each.text) for each in grouped(running_again(9, is_failure_told=True))] == [
+        (last, f"pet failed as a whole 9 times since {SINCE}, {cause}.")
     ]
-    assert folded(running_again(9, is_failure_told=False)) == [
-        (last, f"Run 9 of pet is open, the last of 9 since {since}.")
+    assert [(each.at, each.text) for each in grouped(running_again(9, is_failure_told=False))] == [
+        (last, f"Run 9 of pet is open, the last of 9 since {SINCE}.")
     ]
     few = running_again(3, is_failure_told=True)
-    assert folded(few) == few
+    assert grouped(few) == few

@@ -1,56 +1,72 @@
-"""What befalls several tasks in the same words within a minute is told once; everything else line by line."""
+"""Messages with one code and equal parameters about several tasks are one line; everything else line by line."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from shoal.cli.event_grouping import folded
+from shoal.cli.event_grouping import Line, grouped
+from shoal.kube.messages import Message
+from shoal.operator.messages import CATALOG
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 
-CASES: dict[str, tuple[list[tuple[int, str]], list[tuple[int, str]]]] = {
+
+def line(second: int, code: str, task: str, attempt: int = 0, cause: str = "x", **more: Any) -> Line:
+    message = Message(code, {"task": task, "attempt": attempt, "cause": cause, **more})
+    return Line(T0 + timedelta(seconds=second), f"{CATALOG.text(message)}.", message)
+
+
+EVICTED, LOST, FAILED, RETRIED = "TaskLost.Evicted", "TaskLost", "TaskFailed", "TaskRetried"
+CASES: dict[str, tuple[list[Line], list[tuple[int, str]]]] = {
     "interleaved": (
-        [(0, "w-0 was lost in attempt 0: Gone."), (0, "w-0 is tried again as attempt 1 (1 charged)."),
-         (1, "w-1 was lost in attempt 0: Gone."), (1, "w-1 is tried again as attempt 1 (1 charged).")],
-        [(0, "w-0 and w-1 were lost in attempt 0: Gone."),
+        [line(0, LOST, "w-0"), line(0, RETRIED, "w-0", 1, charged=1),
+         line(1, LOST, "w-1"), line(1, RETRIED, "w-1", 1, charged=1)],
+        [(0, "w-0 and w-1 were lost in attempt 0: x."),
          (0, "w-0 and w-1 are tried again as attempt 1 (1 charged each).")],
     ),
     "out of order": (
-        [(9, "w-1 was evicted: x."), (3, "w-0 was evicted: x."), (4, "w-7 was evicted: x.")],
-        [(3, "w-0, w-1 and w-7 were evicted: x.")],
+        [line(9, EVICTED, "w-1"), line(3, EVICTED, "w-0"), line(4, EVICTED, "w-7")],
+        [(3, "w-0, w-1 and w-7 were evicted in attempt 0: x.")],
     ),
-    "other words": (
-        [(0, "w-0 failed in attempt 0: Error (code 1)."), (0, "w-1 failed in attempt 0: Error (code 2).")],
+    "another cause": (
+        [line(0, FAILED, "w-0", cause="Error (code 1)"), line(0, FAILED, "w-1", cause="Error (code 2)")],
         [(0, "w-0 failed in attempt 0: Error (code 1)."), (0, "w-1 failed in attempt 0: Error (code 2).")],
     ),
     "another role": (
-        [(0, "ps-0 was evicted: x."), (0, "w-1 was evicted: x.")],
-        [(0, "ps-0 was evicted: x."), (0, "w-1 was evicted: x.")],
+        [line(0, EVICTED, "ps-0"), line(0, EVICTED, "w-1")],
+        [(0, "ps-0 was evicted in attempt 0: x."), (0, "w-1 was evicted in attempt 0: x.")],
     ),
     "much later": (
-        [(0, "w-0 was evicted: x."), (61, "w-1 was evicted: x."), (62, "w-2 was evicted: x.")],
-        [(0, "w-0 was evicted: x."), (61, "w-1 and w-2 were evicted: x.")],
+        [line(0, EVICTED, "w-0"), line(61, EVICTED, "w-1"), line(62, EVICTED, "w-2")],
+        [(0, "w-0 was evicted in attempt 0: x."), (61, "w-1 and w-2 were evicted in attempt 0: x.")],
     ),
     "the same task again": (
-        [(0, "w-0 was evicted: x."), (1, "w-0 was evicted: x.")],
-        [(0, "w-0 was evicted: x."), (1, "w-0 was evicted: x.")],
+        [line(0, EVICTED, "w-0"), line(1, EVICTED, "w-0")],
+        [(0, "w-0 was evicted in attempt 0: x."), (1, "w-0 was evicted in attempt 0: x.")],
     ),
     "another attempt": (
-        [(0, "w-0 was evicted in attempt 0: x."), (1, "w-1 was evicted in attempt 0: x."),
-         (2, "w-0 was evicted in attempt 1: x."), (3, "w-2 was evicted in attempt 1: x.")],
+        [line(0, EVICTED, "w-0"), line(1, EVICTED, "w-1"), line(2, EVICTED, "w-0", 1), line(3, EVICTED, "w-2", 1)],
         [(0, "w-0 and w-1 were evicted in attempt 0: x."), (2, "w-0 and w-2 were evicted in attempt 1: x.")],
     ),
-    "words without a known plural": (
-        [(0, "w-0 is wanted again and begins anew."), (0, "w-1 is wanted again and begins anew."), (0, "It failed.")],
-        [(0, "w-0 is wanted again and begins anew."), (0, "w-1 is wanted again and begins anew."), (0, "It failed.")],
+    "a code without a text for several": (
+        [line(0, "TaskReplaced", "w-0"), line(0, "TaskReplaced", "w-1")],
+        [(0, "w-0 is wanted again and begins anew."), (0, "w-1 is wanted again and begins anew.")],
+    ),
+    "no message": (
+        [Line(T0, "w-0 was lost in attempt 0: x."), Line(T0, "w-1 was lost in attempt 0: x.")],
+        [(0, "w-0 was lost in attempt 0: x."), (0, "w-1 was lost in attempt 0: x.")],
+    ),
+    "a message somebody else wrote": (
+        [Line(T0, "odd.", Message(LOST, {"task": f"w-{index}"})) for index in range(2)],
+        [(0, "odd.")],
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_lines_are_folded(case: str) -> None:
-    told, expected = CASES[case]
-    lines = folded((T0 + timedelta(seconds=second), sentence) for second, sentence in told)
-    assert [(int((moment - T0).total_seconds()), sentence) for moment, sentence in lines] == expected
+def test_lines_are_grouped(case: str) -> None:
+    lines, expected = CASES[case]
+    assert [(int((each.at - T0).total_seconds()), each.text) for each in grouped(lines)] == expected

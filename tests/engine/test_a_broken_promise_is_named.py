@@ -51,7 +51,7 @@ DOCTORED: dict[str, tuple[Doctor, str]] = {
     ),
     "a silent end": (
         lambda world, step: with_(
-            step, state=step.state.close(Intent.END, world.now, Outcome(Nature.OK)), sentences=()
+            step, state=step.state.close(Intent.END, world.now, Outcome(Nature.OK)), notifications=()
         ),
         "said",
     ),

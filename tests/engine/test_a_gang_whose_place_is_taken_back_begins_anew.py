@@ -9,6 +9,7 @@ from msgspec.structs import replace as with_fields
 from kit.engine_jobs import volcano
 from kit.engine_world import World, started
 from shoal.engine import Action, Happening, Intent, Job
+from shoal.engine.messages import CATALOG
 from shoal.engine.policies import Reaction
 
 ANEW = Reaction(Action.RESTART_RUN, frozenset({Happening.GROUP_EVICTED}), charged=False)
@@ -50,6 +51,6 @@ def test_not_even_a_job_without_retries_fails_of_it():
 def test_the_reason_is_told():
     world = started(evictable())
     evicted(world)
-    assert [said.text for said in world.steps[-1].sentences if said.reason == "Restarting"] == [
+    assert [CATALOG.text(each.message) for each in world.steps[-1].notifications if each.reason == "Restarting"] == [
         f"{world.job.name} restarts as a whole, because the place of its gang was taken back"
     ]

@@ -9,6 +9,7 @@ from typing import Any
 from kit.engine_jobs import resized, t9
 from kit.engine_world import started
 from shoal.engine import Delete, Guarded, Job, PatchBody, TaskRef
+from shoal.engine.messages import CATALOG
 
 
 def checkpoint_first(job: Job, memo: Any, scene: Any, now: datetime) -> Guarded:
@@ -26,7 +27,7 @@ def test_a_guard_delays_a_delete_and_its_memo_is_kept():
     assert first.writes[0] == PatchBody("x", {})
     assert not [write for write in first.writes if isinstance(write, Delete) and isinstance(write.target, TaskRef)]
     assert first.state.memo == 1
-    assert "waits for a checkpoint" in [sentence.text for sentence in first.sentences]
+    assert "waits for a checkpoint" in [CATALOG.text(each.message) for each in first.notifications]
     second = world.step()
 
     assert [str(write.target) for write in second.writes if isinstance(write, Delete)] == ["worker-2"]

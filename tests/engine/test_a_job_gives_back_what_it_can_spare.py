@@ -18,14 +18,16 @@ from shoal.engine import (
     Happening,
     Job,
     Mark,
+    Notification,
     Role,
-    Sentence,
     Stage,
     TaskRef,
     Why,
     bare,
 )
+from shoal.engine.messages import stated
 from shoal.engine.policies import Giving, GroupGate, GroupPlan, Memory, Reaction, Retry
+from shoal.kube.messages import Message
 
 WHY = "lower priority than urgent in queue default"
 
@@ -44,8 +46,8 @@ def test_members_go_gracefully_and_their_tasks_get_fresh_bodies() -> None:
     world.ask("worker-3", "worker-2", because=WHY)
     step = world.step()
 
-    told = Sentence("", "GaveBack", f"vc gives 2 pods back, worker-2 and worker-3: {WHY}")
-    assert step.sentences == (told,)
+    parameters = {"job": "vc", "count": 2, "tasks": "worker-2 and worker-3", "cause": stated(WHY)}
+    assert step.notifications == (Notification("", Message("GaveBack", parameters)),)
     assert world.state.settled == {before[f"worker-{index}"]: Why("worker", index, "given") for index in (3, 2)}
     assert (written(world, Mark), written(world, Delete)) == (["worker-2", "worker-3"], ["worker-3", "worker-2"])
     assert written(world, Create) == []  # their names are not free yet
@@ -214,4 +216,4 @@ def test_a_job_that_goes_gives_nobody_back() -> None:
     world.step()
     world.ask("worker-2")
     step = world.step()
-    assert step.sentences == ()
+    assert step.notifications == ()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kit.engine_jobs import fc_role, fc_verdicts, framework, resized, t9, volcano
 from kit.engine_world import World, started
 from shoal.engine import Create, Delete, NoticeKind, Stage, TaskRef
+from shoal.engine.messages import CATALOG
 from shoal.engine.policies import Victims
 from shoal.engine.state import named
 
@@ -57,7 +58,12 @@ def test_every_growth_is_told_also_the_one_from_nothing():
         world.edit(lambda job, size=size: resized(job, {"a": (1, -1)}, a=size))
         world.settle()
 
-    told = [s.text for step in world.steps for s in step.sentences if s.reason in ("ScaledUp", "ScaledDown")]
+    told = [
+        CATALOG.text(s.message)
+        for step in world.steps
+        for s in step.notifications
+        if s.reason in ("ScaledUp", "ScaledDown")
+    ]
     assert told == [
         "a-0 added: 1 wanted",
         "a-0 scaled away: 0 wanted",
@@ -67,7 +73,7 @@ def test_every_growth_is_told_also_the_one_from_nothing():
 
 
 def test_the_first_tasks_of_a_job_are_no_growth():
-    assert [s.reason for step in four().steps for s in step.sentences if s.reason == "ScaledUp"] == []
+    assert [s.reason for step in four().steps for s in step.notifications if s.reason == "ScaledUp"] == []
 
 
 def test_scaling_to_nothing_rests_and_does_not_end():

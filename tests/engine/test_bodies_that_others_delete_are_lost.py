@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kit.engine_jobs import fc_role, framework, replica_set, t9
 from kit.engine_world import started
 from shoal.engine import Phase, Stage, TaskRef, Trigger
+from shoal.engine.messages import CATALOG
 
 
 def test_a_lost_body_is_replaced_only_once_it_is_gone():
@@ -101,7 +102,7 @@ def test_an_evicted_body_says_for_whom_it_goes(message: str, text: str):
         world.leave("a-1")
         world.settle()
 
-    said = [sentence.text for step in world.steps for sentence in step.sentences if sentence.subject == "a-1"]
+    said = [CATALOG.text(each.message) for step in world.steps for each in step.notifications if each.subject == "a-1"]
     assert said == [
         f"a-1 was evicted in attempt 0: {text}", "a-1 is tried again as attempt 1, at no cost",
         f"a-1 was evicted in attempt 1: {text}", "a-1 is tried again as attempt 2, at no cost",

@@ -71,7 +71,7 @@ def test_a_held_job_can_still_be_ended(word: str, ok: bool):
 def test_a_word_nobody_knows_is_answered_and_removed():
     world = commanded("Fly")
     step = world.steps[-1]
-    assert [sentence.reason for sentence in step.sentences] == ["CommandUnknown"]
+    assert [each.reason for each in step.notifications] == ["CommandUnknown"]
     assert step.writes == (Delete(CommandRef("c1"), "c1"),)
 
 

@@ -146,7 +146,7 @@ def test_containers_that_restarted_too_often_raise_an_event_once():
     world.settle()
 
     assert world.state.charged == 1
-    assert world.settle().sentences == ()
+    assert world.settle().notifications == ()
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_some_refusals_only_mean_to_wait(code: int, text: str):
     world = refused(code, text)
     step = world.step()
     assert (step.writes, world.story()) == ((), {"a-0": "waiting 0"})
-    assert [sentence.reason for sentence in step.sentences] == ["FailedCreate"]
+    assert [each.reason for each in step.notifications] == ["FailedCreate"]
     world.settle()
 
     assert world.story() == {"a-0": "preparing 0"}

@@ -8,8 +8,7 @@ from shoal.cluster.fault_injection import Faults, calls
 from shoal.kube.conditions import condition_of
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import uid_of
-from shoal.scheduler.api.pod_groups import GIVE_BACK, GIVE_BACK_WHY
-from shoal.scheduler.api.pod_groups import ELASTIC
+from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, GIVE_BACK_WHY
 
 
 async def priority(it: Scheduled, name: str, value: int) -> None:

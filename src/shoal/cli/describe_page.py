@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shoal.cli.event_grouping import Moment, folded
+from shoal.cli.event_grouping import Line, grouped
 from shoal.cli.job_lookup import Found
 from shoal.cli.job_table import job_word, span
 from shoal.cli.last_failure import FailedAttempt
@@ -23,7 +23,8 @@ from shoal.dialects.gang_backends.delegate import left_out
 from shoal.engine import Anchor, JobState, Observed
 from shoal.engine.advance import advance
 from shoal.kube import times
-from shoal.kube.objects import Obj, name_of
+from shoal.kube.messages import MESSAGE, decoded
+from shoal.kube.objects import Obj, annotations_of, name_of
 
 # A group is called after its job and the uid of that. Whoever made way for it may be told long after it has gone, so it
 # is known by what a scheduler says of groups and of nobody else; volumes and claims have uids in their names too.
@@ -140,25 +141,29 @@ def _lines_of_failure(failure: FailedAttempt | None) -> str:
 
 
 def _history(found: Found, state: JobState, world: World) -> Iterator[str]:
-    moments: list[Moment] = []
+    lines: list[Line] = []
     created = found.manifest["metadata"].get("creationTimestamp")
     if created:
-        moments.append((times.parse(created), "It was submitted."))
+        lines.append(Line(times.parse(created), "It was submitted."))
     stamps = state.stamps
     if stamps.ran is not None:
-        moments.append((stamps.ran, "Its first task started."))
-    for event in sorted(world.events, key=_number):
-        when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
-        if when and event.get("reason") not in _STATED_ELSEWHERE:
-            count = event.get("count") or 1
-            often = f" ({count} times)" if count > 1 else ""
-            said = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
-            moments.append((times.parse(when), f"{said}{often}."))
+        lines.append(Line(stamps.ran, "Its first task started."))
+    lines += [line for event in sorted(world.events, key=_number) if (line := _line_of(event)) is not None]
     if stamps.ended is not None:
-        moments.append((stamps.ended, f"It {_verb(job_word(state))}."))
-    for moment, sentence in folded(moments):
-        ago = span((world.now - moment).total_seconds())
-        yield f"{moment.astimezone():%H:%M:%S} ({ago} ago)  {sentence}"
+        lines.append(Line(stamps.ended, f"It {_verb(job_word(state))}."))
+    for line in grouped(lines):
+        ago = span((world.now - line.at).total_seconds())
+        yield f"{line.at.astimezone():%H:%M:%S} ({ago} ago)  {line.text}"
+
+
+def _line_of(event: Obj) -> Line | None:
+    when = event.get("lastTimestamp") or event.get("firstTimestamp") or event["metadata"].get("creationTimestamp")
+    if not when or event.get("reason") in _STATED_ELSEWHERE:
+        return None
+    count = event.get("count") or 1
+    often = f" ({count} times)" if count > 1 else ""
+    text = _UID_OF_GROUP.sub("", event.get("message") or "").rstrip(".")
+    return Line(times.parse(when), f"{text}{often}.", decoded(annotations_of(event).get(MESSAGE) or ""))
 
 
 def _number(event: Obj) -> int:

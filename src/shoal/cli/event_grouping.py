@@ -1,121 +1,148 @@
-"""The same words about several tasks as one line: what befalls a gang befalls all of its members, a moment apart.
+"""Events about several tasks, and repeated failures, as one line each. Grouped by the code of their message.
 
-Only sentences whose plural is known are put together, and only within a minute: what happens later is another story.
+Only codes with a text for several tasks are merged, and only within a minute: what happens later is another line.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from shoal.engine.state import named
-
-Moment = tuple[datetime, str]
+from shoal.kube.messages import Catalog, Message
+from shoal.operator.messages import CATALOG
 
 _TOGETHER = timedelta(minutes=1)
 _MOST_FAILURES = 3  # of one task, each with its own lines
-_FAILURE = re.compile(r"(?P<task>\S+-\d+) failed in attempt (?P<attempt>\d+): (?P<why>.+)", re.DOTALL)
-_RETRY = re.compile(r"(?P<task>\S+-\d+) is tried again as attempt \d+.*", re.DOTALL)
-_RUN_FAILURE = re.compile(r"Run (?P<attempt>\d+) of (?P<job>\S+) failed: (?P<why>.+)", re.DOTALL)
-_RUN_OPENED = re.compile(r"Run (?P<attempt>\d+) of (?P<job>\S+) is open\.")
-_ABOUT_A_TASK = re.compile(r"(?P<role>\S+)-(?P<index>\d+) (?P<words>.+)", re.DOTALL)
-_OF_SEVERAL = {
-    "was evicted": "were evicted",
-    "was lost": "were lost",
-    "failed in": "failed in",
-    "is tried again": "are tried again",
-    "is not tried again": "are not tried again",
-}
+_FAILED, _OPENED = frozenset({"TaskFailed"}), frozenset({"RunOpened"})
+_RETRIED = frozenset({"TaskRetried", "TaskRetried.Free"})
+_RUN_FAILED = frozenset({"RunEnding.Failed", "RunEnding.FailedWith"})
+
+_SEVERAL = Catalog(
+    {
+        "TaskFailed": "{tasks} failed in attempt {attempt}: {cause}",
+        "TaskFailed.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
+        "TaskLost": "{tasks} were lost in attempt {attempt}: {cause}",
+        "TaskLost.Evicted": "{tasks} were evicted in attempt {attempt}: {cause}",
+        "TaskRetried": "{tasks} are tried again as attempt {attempt} ({charged} charged each)",
+        "TaskRetried.Free": "{tasks} are tried again as attempt {attempt}, at no cost",
+        "RetriesExhausted": "{tasks} are not tried again: no retry is left",
+    }
+)
+_REPEATED = Catalog(
+    {
+        "TaskFailed": "{task} failed {times} times since {since}, the last time: {cause}",
+        "RunEnding.Failed": "{job} failed as a whole {times} times since {since}, the last time because {cause}",
+        "RunEnding.FailedWith": (
+            "{job} failed as a whole {times} times since {since}, the last time: {outcome}, because {cause}"
+        ),
+        "RunOpened": "Run {run} of {job} is open, the last of {times} since {since}",
+    }
+)
 
 
-@dataclass(slots=True)
-class _Line:
-    first: datetime
-    sentence: str
-    role: str = ""
-    words: str = ""
-    indexes: tuple[int, ...] = ()
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a history. Only lines with a message are grouped."""
 
-    def takes(self, moment: datetime, index: int) -> bool:
-        return moment - self.first <= _TOGETHER and index not in self.indexes
+    at: datetime
+    text: str
+    message: Message | None = None
 
-    def __str__(self) -> str:
-        if len(self.indexes) < 2:
-            return self.sentence
-        said = next(beginning for beginning in _OF_SEVERAL if self.words.startswith(beginning))
-        rest = self.words.removeprefix(said).replace(" charged)", " charged each)")
-        return f"{named(self.role, sorted(self.indexes))} {_OF_SEVERAL[said]}{rest}"
+    def get(self, parameter: str) -> Any:
+        return self.message.parameters.get(parameter) if self.message is not None else None
+
+    def is_of(self, codes: frozenset[str]) -> bool:
+        return self.message is not None and self.message.code in codes
 
 
-def without_repeats(moments: Iterable[Moment]) -> list[Moment]:
-    """A task, or a whole job, that failed again and again as one line, in the place of the last failure."""
-    return _without_repeated_runs(_without_repeated_tasks(sorted(moments, key=lambda each: each[0])))
+def grouped(lines: Iterable[Line]) -> list[Line]:
+    """In the order of time; a group stands where its first line stood."""
+    kept = _without_repeated_runs(_without_repeated_tasks(sorted(lines, key=lambda line: line.at)))
+    groups: list[tuple[Line, list[tuple[str, int]]]] = []
+    latest: dict[tuple[Any, ...], int] = {}
+    for line in kept:
+        task, key = _task_of(line), _key_of(line)
+        known = latest.get(key) if task is not None else None
+        if known is not None and task is not None:
+            first, tasks = groups[known]
+            if line.at - first.at <= _TOGETHER and task not in tasks:
+                tasks.append(task)
+                continue
+        if task is not None:
+            latest[key] = len(groups)
+        groups.append((line, [task] if task is not None else []))
+    return [_of_several(line, tasks) if len(tasks) > 1 else line for line, tasks in groups]
 
 
-def _without_repeated_tasks(ordered: list[Moment]) -> list[Moment]:
-    failures: dict[str, list[tuple[datetime, int, str]]] = {}
-    for moment, sentence in ordered:
-        if found := _FAILURE.fullmatch(sentence):
-            failures.setdefault(found["task"], []).append((moment, int(found["attempt"]), found["why"]))
-    kept: list[Moment] = []
-    for moment, sentence in ordered:
-        found = _FAILURE.fullmatch(sentence) or _RETRY.fullmatch(sentence)
-        known = failures.get(found["task"], []) if found else []
-        if found is None or len(known) <= _MOST_FAILURES:
-            kept.append((moment, sentence))
-            continue
-        (first, lowest, _), (last, highest, why) = known[0], known[-1]
-        if found.re is _FAILURE and (moment, int(found["attempt"])) == (last, highest):
-            times = f"{highest - lowest + 1} times since {first.astimezone():%H:%M:%S}"
-            kept.append((moment, f"{found['task']} failed {times}, the last time: {why}"))
+def _task_of(line: Line) -> tuple[str, int] | None:
+    """Role and index, where the line is about one task and may be about several."""
+    if line.message is None or line.message.code not in _SEVERAL:
+        return None
+    role, dash, index = str(line.get("task")).rpartition("-")
+    return (role, int(index)) if dash and index.isdecimal() and len(index) < 10 else None
+
+
+def _key_of(line: Line) -> tuple[Any, ...]:
+    if line.message is None:
+        return ()
+    role = str(line.get("task")).rpartition("-")[0]
+    others = {name: value for name, value in line.message.parameters.items() if name != "task"}
+    return (line.message.code, role, repr(others))
+
+
+def _of_several(line: Line, tasks: list[tuple[str, int]]) -> Line:
+    return _with(line, _SEVERAL, {"tasks": named(tasks[0][0], sorted(index for _, index in tasks))})
+
+
+def _with(line: Line, texts: Catalog, more: Mapping[str, Any]) -> Line:
+    """The line with the text of a group; as it is where its message lacks a parameter."""
+    assert line.message is not None
+    message = Message(line.message.code, {**line.message.parameters, **more})
+    try:
+        return replace(line, text=f"{(CATALOG | texts).text(message)}.")
+    except (KeyError, ValueError):
+        return line
+
+
+def _without_repeated_tasks(lines: list[Line]) -> list[Line]:
+    """A task that failed again and again as one line, in the place of the last failure."""
+    failures: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.is_of(_FAILED):
+            failures.setdefault(str(line.get("task")), []).append(line)
+    kept: list[Line] = []
+    for line in lines:
+        known = failures.get(str(line.get("task")), []) if line.is_of(_FAILED | _RETRIED) else []
+        if len(known) <= _MOST_FAILURES:
+            kept.append(line)
+        elif line is known[-1]:
+            kept.append(_with(line, _REPEATED, _repetition(known, "attempt")))
     return kept
 
 
-def _without_repeated_runs(ordered: list[Moment]) -> list[Moment]:
+def _without_repeated_runs(lines: list[Line]) -> list[Line]:
     """Runs of a whole job. Of a language that emits no Event for the failure of a run, the last start is left."""
-    failed: dict[str, list[tuple[datetime, int]]] = {}
-    opened: dict[str, list[tuple[datetime, int]]] = {}
-    for moment, sentence in ordered:
-        for pattern, runs in ((_RUN_FAILURE, failed), (_RUN_OPENED, opened)):
-            if found := pattern.fullmatch(sentence):
-                runs.setdefault(found["job"], []).append((moment, int(found["attempt"])))
-    kept: list[Moment] = []
-    for moment, sentence in ordered:
-        found = _RUN_FAILURE.fullmatch(sentence) or _RUN_OPENED.fullmatch(sentence)
-        job = found["job"] if found else ""
-        is_folded = len(failed.get(job, ())) > _MOST_FAILURES
-        known = (failed if is_folded else opened).get(job, [])
-        if found is None or len(known) <= _MOST_FAILURES or (found.re is _RUN_FAILURE and not is_folded):
-            kept.append((moment, sentence))
-            continue
-        (first, lowest), last = known[0], known[-1]
-        if found.re is not (_RUN_FAILURE if is_folded else _RUN_OPENED) or (moment, int(found["attempt"])) != last:
-            continue
-        since = f"since {first.astimezone():%H:%M:%S}"
-        if is_folded:
-            times = f"{last[1] - lowest + 1} times {since}"
-            kept.append((moment, f"{job} failed as a whole {times}, the last time: {found['why']}"))
-        else:
-            kept.append((moment, f"Run {last[1]} of {job} is open, the last of {last[1] - lowest + 1} {since}."))
-    return kept
+    failed = [line for line in lines if line.is_of(_RUN_FAILED)]
+    opened = [line for line in lines if line.is_of(_OPENED)]
+    if len(failed) > _MOST_FAILURES:
+        last = _with(failed[-1], _REPEATED, _repetition(failed, "run"))
+        return [last if line is failed[-1] else line for line in lines if line is failed[-1] or not _is_run(line)]
+    if len(opened) > _MOST_FAILURES:
+        last = _with(opened[-1], _REPEATED, _repetition(opened, "run"))
+        return [last if line is opened[-1] else line for line in lines if line is opened[-1] or not line.is_of(_OPENED)]
+    return lines
 
 
-def folded(moments: Iterable[Moment]) -> list[Moment]:
-    """In the order of time; each line stands where the first of its tasks was told of."""
-    lines: list[_Line] = []
-    latest: dict[tuple[str, str], _Line] = {}
-    for moment, sentence in without_repeats(moments):
-        found = _ABOUT_A_TASK.fullmatch(sentence)
-        if found is None or not found["words"].startswith(tuple(_OF_SEVERAL)):
-            lines.append(_Line(moment, sentence))
-            continue
-        about, index = (found["role"], found["words"]), int(found["index"])
-        line = latest.get(about)
-        if line is not None and line.takes(moment, index):
-            line.indexes += (index,)
-            continue
-        latest[about] = _Line(moment, sentence, *about, (index,))
-        lines.append(latest[about])
-    return [(line.first, str(line)) for line in lines]
+def _is_run(line: Line) -> bool:
+    return line.is_of(_RUN_FAILED | _OPENED)
+
+
+def _repetition(lines: list[Line], number: str) -> dict[str, Any]:
+    """How often, counted by the numbers of the attempts or runs, because old Events are deleted."""
+    first, last = lines[0], lines[-1]
+    low, high = first.get(number), last.get(number)
+    times = high - low + 1 if isinstance(low, int) and isinstance(high, int) else len(lines)
+    return {"times": times, "since": f"{first.at.astimezone():%H:%M:%S}"}

@@ -52,6 +52,7 @@ class Recorder:
         *,
         field_path: str = "",
         at: datetime | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         """`regarding` is the object itself or a reference to it; `severity` is Normal or Warning; `at` is when it
         happened where that was before now.
@@ -65,7 +66,7 @@ class Recorder:
         if said is not None and await self._again(said, now):
             self._said.move_to_end(what)
             return
-        self._said[what] = await self._first(reference, severity, reason, message, now)
+        self._said[what] = await self._first(reference, severity, reason, message, now, annotations)
         while len(self._said) > REMEMBERED:
             self._said.popitem(last=False)
 
@@ -83,10 +84,20 @@ class Recorder:
         said.count += 1
         return True
 
-    async def _first(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> _Said:
+    async def _first(
+        self,
+        reference: Obj,
+        severity: str,
+        reason: str,
+        message: str,
+        now: datetime,
+        annotations: Mapping[str, str] | None,
+    ) -> _Said:
         namespace = reference.get("namespace") or "default"
         event = self._event(reference, severity, reason, message, now)
         event["metadata"]["namespace"] = namespace
+        if annotations:
+            event["metadata"]["annotations"] = dict(annotations)
         try:
             await self._cluster.create(kinds.EVENT, event, namespace, field_manager=self._component)
         except ApiError as error:

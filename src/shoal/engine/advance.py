@@ -53,7 +53,7 @@ def advance(job: Job, state: JobState, observed: Observed, now: datetime) -> Ste
         state,
         notices=tuple(scene.notices),
         writes=tuple(writes),
-        sentences=tuple(scene.said),
+        notifications=tuple(scene.notifications),
         doors=doors,
         wake_at=wake(job, state, scene),  # 8 when to look again
         again=scene.again,
@@ -68,5 +68,5 @@ def _guard(job: Job, state: JobState, scene: Scene) -> tuple[JobState, Guarded]:
         return state, _UNGUARDED
     guarded = job.guard(job, state.memo, scene, scene.now)
     if guarded.sentence:
-        scene.say("", "Guarded", guarded.sentence)
+        scene.emit("", "Guarded", text=guarded.sentence)
     return (state if guarded.memo == state.memo else replace(state, memo=guarded.memo)), guarded

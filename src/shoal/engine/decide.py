@@ -15,14 +15,16 @@ from msgspec.structs import replace
 from shoal.engine.completion import falls_back, is_ready, tally, verdict
 from shoal.engine.gates import is_hold_wished
 from shoal.engine.limits import reached
+from shoal.engine.messages import stated
 from shoal.engine.model import Job
 from shoal.engine.pass_context import Scene
 from shoal.engine.policies import Budget, Finish, Source, Tally
-from shoal.engine.reactions import NO_RESTART, Proposal, act, announce, blamed, charge_restart, react
+from shoal.engine.reactions import Proposal, act, announce, blamed, charge_restart, react
 from shoal.engine.retry import answer
 from shoal.engine.run_closing import close
 from shoal.engine.state import JobState
 from shoal.engine.types import ENDINGS, RESTARTS, Action, Event, Happening, Intent, Outcome, Stage
+from shoal.kube.messages import Message
 
 _EARLY = (Source.STOP, Source.COMMAND)
 TARGETED = RESTARTS - {Action.RESTART_RUN}
@@ -82,11 +84,11 @@ def lose_anchor(job: Job, state: JobState, scene: Scene) -> JobState:
         limit = job.policies.clock.creation_seconds
         if job.stop or limit is None or run.since is None or scene.now < run.since + timedelta(seconds=limit):
             return state
-        return _end(job, state, scene, policy.unseen, "its anchor was created and never seen")
+        return _end(job, state, scene, policy.unseen, Message("Cause.OwnerUnseen"))
     if run.stage is Stage.LEAVING:
-        return _end(job, state, scene, policy.leaving, "somebody is deleting its anchor")
+        return _end(job, state, scene, policy.leaving, Message("Cause.OwnerLeaving"))
     if scene.anchor is None:
-        return _end(job, state, scene, policy.gone, "somebody deleted its anchor")
+        return _end(job, state, scene, policy.gone, Message("Cause.OwnerGone"))
     return state
 
 
@@ -94,7 +96,7 @@ def _stop(job: Job, state: JobState, scene: Scene) -> JobState:
     if not job.stop or state.run.intent is Intent.END:
         return state
     completion = job.policies.completion
-    return _end(job, state, scene, completion.stop, "its user asked to stop it", completion.stop_finish)
+    return _end(job, state, scene, completion.stop, Message("Cause.Stop"), completion.stop_finish)
 
 
 def _complete(job: Job, state: JobState, scene: Scene) -> JobState:
@@ -105,8 +107,8 @@ def _complete(job: Job, state: JobState, scene: Scene) -> JobState:
     if found is None:
         return state
     when, outcome = found
-    why = str(outcome.trigger) if outcome.trigger else outcome.text or "its completion rule is satisfied"
-    return _end(job, state, scene, outcome, why, when.finish)
+    text = str(outcome.trigger) if outcome.trigger else outcome.text
+    return _end(job, state, scene, outcome, stated(text) if text else Message("Cause.Rule"), when.finish)
 
 
 def _limit(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -> JobState:
@@ -121,7 +123,7 @@ def _limit(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -
 def _hold(job: Job, state: JobState, scene: Scene) -> JobState:
     wished = is_hold_wished(job, scene)
     if wished and (state.run.intent is None or state.run.intent < Intent.HOLD):
-        scene.say("", "Held", f"{job.name} is held: its members go, what it achieved stays")
+        scene.emit("", "Held", job=job.name)
         return close(job, state, scene, Intent.HOLD)
     if not wished and state.run.intent is Intent.HOLD and job.policies.hold.from_spec:
         return _release(job, state, scene)
@@ -131,7 +133,7 @@ def _hold(job: Job, state: JobState, scene: Scene) -> JobState:
 def _release(job: Job, state: JobState, scene: Scene) -> JobState:
     if state.run.intent is not Intent.HOLD:
         return state
-    scene.say("", "Released", f"{job.name} is released: its members return once the old ones are gone")
+    scene.emit("", "Released", job=job.name)
     scene.released = True
     if job.policies.hold.resume_charged:
         state = state.with_charge("")
@@ -147,14 +149,12 @@ def _obey(job: Job, state: JobState, scene: Scene) -> JobState:
         state = replace(state, handled=(*state.handled, command.uid))
         reaction = job.policies.commands.get(command.word)
         if reaction is None:
-            scene.say("", "CommandUnknown", f"Command {command.word!r} means nothing to {job.name}", warning=True)
+            scene.emit("", "CommandUnknown", warning=True, job=job.name, command=command.word)
             continue
         if state.run.intent is Intent.HOLD and reaction.action in job.policies.hold.ignores:
-            scene.say(
-                "", "CommandIgnored", f"Command {command.word} has no effect while {job.name} is held", warning=True
-            )
+            scene.emit("", "CommandIgnored", warning=True, job=job.name, command=command.word)
             continue
-        scene.say("", "CommandIssued", f"The order {command.word} has arrived")
+        scene.emit("", "CommandIssued", command=command.word)
         if reaction.action in TARGETED and not state.run.is_open:
             continue  # everybody begins anew in any case
         event = Event(Happening.COMMAND, scene.stamp, command.role, command.index, command.uid)
@@ -186,7 +186,7 @@ def _carried_out(job: Job, state: JobState, scene: Scene, proposal: Proposal) ->
     if action is Action.HOLD:
         if state.run.intent is not None and state.run.intent >= Intent.HOLD:
             return state
-        scene.say("", "Held", f"{job.name} is held, because {proposal.why}")
+        scene.emit("", "Held.ByAction", job=job.name, cause=proposal.why)
         return close(job, state, scene, Intent.HOLD, outcome=proposal.outcome)
     if action is Action.RELEASE:
         return _release(job, state, scene)
@@ -202,8 +202,8 @@ def _restart_run(job: Job, state: JobState, scene: Scene, proposal: Proposal) ->
     if refusal is not None:
         outcome = blamed(state, refusal.outcome, proposal.event)
         assert outcome is not None
-        return _end(job, state, scene, outcome, f"{NO_RESTART}: {proposal.why}")
-    scene.say("", "Restarting", f"{job.name} restarts as a whole, because {proposal.why}", warning=True)
+        return _end(job, state, scene, outcome, Message("Cause.NoRestart", {"cause": proposal.why}))
+    scene.emit("", "Restarting", warning=True, job=job.name, cause=proposal.why)
     return close(job, state, scene, Intent.RESTART)
 
 
@@ -212,25 +212,26 @@ def _end(
     state: JobState,
     scene: Scene,
     outcome: Outcome,
-    why: str,
+    why: Message,
     finish: Finish = Finish.DRAINED,
     *,
     at_deadline: bool = False,
 ) -> JobState:
     closed = close(job, state, scene, Intent.END, outcome=outcome, finish=finish, at_deadline=at_deadline)
     if closed is not state:
-        text = f"Run {state.run.number} of {job.name} {_ending(outcome)}, because {why}"
-        scene.say("", "RunEnding", text, warning=not (outcome.is_ok or outcome.final))
+        is_warning = not (outcome.is_ok or outcome.final)
+        parameters = {"job": job.name, "run": state.run.number, "outcome": outcome.label, "cause": why}
+        scene.emit("", f"RunEnding.{_ending(outcome)}", warning=is_warning, **parameters)
     return closed
 
 
 def _ending(outcome: Outcome) -> str:
-    """How a run ends, in a word; what somebody asked for is no failure."""
+    """How a run ends; what a user asked for is no failure."""
     if outcome.is_ok:
-        return "succeeded"
-    phrase = f": {outcome.phrase}" if outcome.phrase.lower() != "failed" else ""
-    code = f" (code {outcome.code})" if outcome.code else ""
-    return "is stopped" if outcome.final else f"failed{phrase}{code}"
+        return "Succeeded"
+    if outcome.final:
+        return "Stopped"
+    return "Failed" if outcome.label.lower() == "failed" else "FailedWith"
 
 
 def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:
@@ -242,11 +243,11 @@ def _make_ready(job: Job, state: JobState, scene: Scene) -> JobState:
         return state
     tallies = tally(job, state, scene)
     if stage is Stage.PREPARING and is_ready(job, tallies):
-        scene.say("", "Running", f"{job.name} is running")
+        scene.emit("", "Running", job=job.name)
         stamps = replace(state.stamps, ran=state.stamps.ran or scene.stamp)
         return replace(state, run=state.run.at(Stage.RUNNING, scene.stamp), stamps=stamps)
     if stage is Stage.RUNNING and falls_back(job, tallies):
         up = tallies.all.of(Tally.STARTED)
-        scene.say("", "NotReady", f"{job.name} waits for members: {up} of {tallies.all.size} run or have ended")
+        scene.emit("", "NotReady", job=job.name, started=up, size=tallies.all.size)
         return replace(state, run=state.run.at(Stage.PREPARING, scene.stamp))
     return state

@@ -260,7 +260,7 @@ def _gives_what_it_can_spare(case: Case) -> Iterator[str]:
     asked = {uid for group in case.observed.groups.values() for uid in group.asked}
     if given - asked:
         yield f"{sorted(given - asked)} were given back and nobody asked for them"
-    if "GaveBack" not in {sentence.reason for sentence in case.step.sentences}:
+    if "GaveBack" not in {each.reason for each in case.step.notifications}:
         yield "members were given back and nobody said so"
     gates = (gate for gate in case.job.policies.gates if isinstance(gate, GroupGate))
     for plan in (plan for gate in gates for plan in gate.groups if plan.gives is not None):
@@ -333,7 +333,7 @@ def _wake(case: Case) -> Iterator[str]:
 def _said(case: Case) -> Iterator[str]:
     """I20"""
     before, after = case.before, case.after
-    subjects = {sentence.subject for sentence in case.step.sentences}
+    subjects = {each.subject for each in case.step.notifications}
     job_changed = (before.run.intent, before.run.outcome) != (after.run.intent, after.run.outcome)
     if job_changed and "" not in subjects:
         yield "the run's intent or outcome changed and nobody said so"

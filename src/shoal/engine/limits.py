@@ -10,6 +10,7 @@ from shoal.engine.policies import Budget, Unit, WhenEmpty
 from shoal.engine.reactions import container_restarts, counts
 from shoal.engine.state import JobState
 from shoal.engine.types import Outcome, Trigger
+from shoal.kube.messages import Message
 
 
 def deadline(job: Job, state: JobState) -> datetime | None:
@@ -20,20 +21,20 @@ def deadline(job: Job, state: JobState) -> datetime | None:
     return state.stamps.clock_from + timedelta(seconds=clock.deadline_seconds)
 
 
-def reached(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -> tuple[Outcome, str, bool] | None:
-    """The outcome of a limit that is reached, the sentence for it, and whether it is the deadline."""
+def reached(job: Job, state: JobState, scene: Scene, exhausted: Outcome | None) -> tuple[Outcome, Message, bool] | None:
+    """The outcome of a limit that is reached, its cause, and whether it is the deadline."""
     if exhausted is not None:
-        return exhausted, "no retry is left", False
+        return exhausted, Message("Cause.NoRetry"), False
     for budget in job.policies.budgets:
         if budget.unit is not Unit.CONTAINERS or budget.when_empty is WhenEmpty.EVENT or budget.permits is None:
             continue
         count = container_restarts(budget, scene)
         if count > budget.permits:
-            why = f"containers restarted {count} times, {budget.permits} permitted"
+            why = Message("Cause.Restarts", {"count": count, "permitted": budget.permits})
             return _blaming(budget, scene), why, False
     due = deadline(job, state)
     if due is not None and scene.now >= due:
-        return job.policies.clock.deadline_outcome, "it was active longer than its deadline allows", True
+        return job.policies.clock.deadline_outcome, Message("Cause.Deadline"), True
     return None
 
 

@@ -23,7 +23,7 @@ def publish(job: Job, state: JobState, scene: Scene) -> JobState:
     if present == state.round.members and asked == state.round.asked:
         return state
     number = state.round.number + 1
-    scene.say("", "RoundChanged", f"Round {number} of {job.name} has {len(present)} member(s)")
+    scene.emit("", "RoundChanged", job=job.name, round=number, size=len(present))
     return replace(state, round=Round(number, present, asked))
 
 

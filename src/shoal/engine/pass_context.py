@@ -7,11 +7,13 @@ and notices are added on the way.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from shoal.engine.model import Job, Role
 from shoal.engine.observed import Anchor, Body, Observed, Refused
 from shoal.engine.state import JobState, TaskState
-from shoal.engine.types import Charge, Notice, NoticeKind, Sentence, TaskRef
+from shoal.engine.types import Charge, Notice, NoticeKind, Notification, TaskRef
+from shoal.kube.messages import Message
 
 Place = tuple[str, int]
 Tasks = dict[str, dict[int, TaskState]]  # changes to tasks by role and index
@@ -30,13 +32,13 @@ class Scene:
         "job",
         "losses",
         "notices",
+        "notifications",
         "now",
         "observed",
         "over",
         "refused",
         "released",
         "roles",
-        "said",
         "sizes",
         "stamp",
         "stray_anchor",
@@ -65,12 +67,13 @@ class Scene:
         self.total = 0
         self.again = False  # another pass is due at once
         self.released = False  # a hold was lifted in this pass
-        self.said: list[Sentence] = []
+        self.notifications: list[Notification] = []
         self.notices: list[Notice] = []
         self.charges: list[Charge] = []
 
-    def say(self, subject: str, reason: str, text: str, *, warning: bool = False) -> None:
-        self.said.append(Sentence(subject, reason, text, warning))
+    def emit(self, subject: str, code: str, *, warning: bool = False, **parameters: Any) -> None:
+        """An Event about a task, a role, or the job (``). Its text is made from the catalog, when it is sent."""
+        self.notifications.append(Notification(subject, Message(code, parameters), warning))
 
     def charge(self, cause: str, *scopes: str, task: TaskRef | None = None) -> None:
         """Account for counters that rise in this pass."""

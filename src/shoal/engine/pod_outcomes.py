@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from shoal.engine.classification import Classifier, detail_of, judged_container, refusal
+from shoal.engine.messages import stated
 from shoal.engine.model import Job
 from shoal.engine.observed import DISRUPTED, Body, Phase
 from shoal.engine.pass_context import Scene, Tasks
@@ -27,7 +28,7 @@ def judge(job: Job, state: JobState, scene: Scene) -> tuple[JobState, list[Event
     changes: Tasks = {}
     for role, task, outcome in _verdicts(job, state, scene):
         ref = TaskRef(role.name, task.index)
-        _say(job, scene, ref, task, outcome)
+        _emit(job, scene, ref, task, outcome)
         if reacts and not outcome.is_ok:
             events.append(_event(job, ref, outcome, scene))
         changes.setdefault(role.name, {})[task.index] = _judged(job, task, outcome, scene)
@@ -95,7 +96,7 @@ def _of_refusal(job: Job, ref: TaskRef, scene: Scene) -> Outcome | None:
     answer = scene.refused[ref]
     outcome = refusal(job.policies.classify, answer)
     if outcome is None:
-        scene.say(str(ref), "FailedCreate", f"{ref} could not be created yet: {answer.text}", warning=True)
+        scene.emit(str(ref), "FailedCreate", warning=True, task=str(ref), cause=stated(answer.text))
     return outcome
 
 
@@ -135,15 +136,12 @@ def _code(job: Job, body: Body | None) -> int | None:
     return container.code if container is not None else None
 
 
-def _say(job: Job, scene: Scene, ref: TaskRef, task: TaskState, outcome: Outcome) -> None:
+def _emit(job: Job, scene: Scene, ref: TaskRef, task: TaskState, outcome: Outcome) -> None:
     if outcome.is_ok:
-        scene.say(str(ref), "TaskSucceeded", f"{ref} succeeded in attempt {task.attempt.number}")
+        scene.emit(str(ref), "TaskSucceeded", task=str(ref), attempt=task.attempt.number)
         return
-    is_lost, body = outcome.nature is Nature.LOST, scene.bodies.get((ref.role, ref.index))
+    code, cause = "TaskLost" if outcome.nature is Nature.LOST else "TaskFailed", outcome.label
+    body = scene.bodies.get((ref.role, ref.index))
     if outcome is job.policies.ending.leaving and body is not None and body.disruption:
-        what, why = "was evicted", body.disruption.removeprefix("evicted: ")
-    else:
-        code = f" (code {outcome.code})" if outcome.code else ""
-        what, why = "was lost" if is_lost else "failed", f"{outcome.phrase}{code}"
-    text = f"{ref} {what} in attempt {task.attempt.number}: {why}"
-    scene.say(str(ref), "TaskLost" if is_lost else "TaskFailed", text, warning=True)
+        code, cause = f"{code}.Evicted", body.disruption.removeprefix("evicted: ")
+    scene.emit(str(ref), code, warning=True, task=str(ref), attempt=task.attempt.number, cause=stated(cause))

@@ -14,6 +14,7 @@ from datetime import timedelta
 import msgspec
 from msgspec.structs import replace
 
+from shoal.engine.messages import CATALOG, cause_of
 from shoal.engine.model import Job
 from shoal.engine.observed import Body, Phase, SignalKind
 from shoal.engine.pass_context import Scene
@@ -31,6 +32,7 @@ from shoal.engine.types import (
     TaskRef,
     Trigger,
 )
+from shoal.kube.messages import Message
 
 _SIGNALS = {
     SignalKind.ROUND_CLOSED: Happening.ROUND_CLOSED,
@@ -39,7 +41,6 @@ _SIGNALS = {
 }
 
 
-NO_RESTART = "no restart is left"
 _ONCE = {Happening.TASK_FAILED, Happening.TASK_LOST, Happening.TASK_PENDING, Happening.COMMAND}
 
 
@@ -47,8 +48,8 @@ class Proposal(msgspec.Struct, frozen=True):
     """A job-wide action somebody asked for, and why."""
 
     action: Action
+    why: Message
     outcome: Outcome | None = None
-    why: str = ""
     cause: str = ""  # names what is charged, where it can be named
     event: Event | None = None  # that it answers
     charged: bool = True
@@ -108,28 +109,27 @@ def act(
     job: Job, state: JobState, scene: Scene, action: Action, event: Event, outcome: Outcome | None
 ) -> tuple[JobState, Proposal | None]:
     """A restart of part of the job is carried out; anything job-wide is handed back as a proposal."""
-    why = str(event)
+    why = cause_of(event)
     if action not in RESTARTS or action is Action.RESTART_RUN:
-        return state, Proposal(action, blamed(state, outcome, event), why, _cause(action, event), event)
-    state, refusal = charge_restart(job, state, scene, _cause(action, event))
+        return state, Proposal(action, why, blamed(state, outcome, event), _charge_cause(action, event), event)
+    state, refusal = charge_restart(job, state, scene, _charge_cause(action, event))
     if refusal is not None:
-        return state, Proposal(Action.FAIL, blamed(state, refusal.outcome, event), f"{NO_RESTART}: {why}")
+        return state, Proposal(
+            Action.FAIL, Message("Cause.NoRestart", {"cause": why}), blamed(state, refusal.outcome, event)
+        )
     refs = _scope(job, state, action, event)
     announce(job, scene, action, why)
     if refs:
-        who = named(event.role, (ref.index for ref in refs))
-        scene.say(_subject(event), "Restarting", f"{who} {'begin' if len(refs) > 1 else 'begins'} anew, because {why}")
+        tasks = named(event.role, (ref.index for ref in refs))
+        code = "Restarting.Tasks" if len(refs) > 1 else "Restarting.Task"
+        scene.emit(event.subject, code, tasks=tasks, cause=why)
     return restart(_cancel(state, refs), scene, refs), None
 
 
-def announce(job: Job, scene: Scene, action: Action, why: str) -> None:
+def announce(job: Job, scene: Scene, action: Action, why: Message) -> None:
     """The Event that tools of the job's language look for."""
     if name := job.policies.actions.get(action):
-        scene.say("", "ExecuteAction", f"Start to execute action {name}: {why}")
-
-
-def _subject(event: Event) -> str:
-    return f"{event.role}-{event.index}" if event.index >= 0 else event.role
+        scene.emit("", "ExecuteAction", action=name, cause=why)
 
 
 def blamed(state: JobState, outcome: Outcome | None, event: Event | None) -> Outcome | None:
@@ -138,7 +138,7 @@ def blamed(state: JobState, outcome: Outcome | None, event: Event | None) -> Out
         return outcome
     task = state.task(TaskRef(event.role, event.index))
     code = task.outcome.code if task is not None and task.outcome is not None else event.code
-    return outcome.blaming(Trigger(event.role, event.index, str(event)), code or 0)
+    return outcome.blaming(Trigger(event.role, event.index, CATALOG.text(cause_of(event))), code or 0)
 
 
 def _scope(job: Job, state: JobState, action: Action, event: Event) -> list[TaskRef]:
@@ -153,7 +153,7 @@ def _scope(job: Job, state: JobState, action: Action, event: Event) -> list[Task
     return [TaskRef(event.role, task.index) for task in tasks]
 
 
-def _cause(action: Action, event: Event) -> str:
+def _charge_cause(action: Action, event: Event) -> str:
     """What is charged. A level has no name of its own: it may become true again, and is then another event."""
     return f"{action.value} {event.uid}" if event.uid and event.kind in _ONCE else ""
 

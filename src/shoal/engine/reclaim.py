@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from shoal.engine.messages import stated
 from shoal.engine.model import Job
 from shoal.engine.observed import Body, Group, Phase
 from shoal.engine.pass_context import Scene, Tasks
@@ -19,6 +20,7 @@ from shoal.engine.policies import Giving, GroupGate, GroupPlan
 from shoal.engine.retry import settle_bodies
 from shoal.engine.state import JobState, Why, named
 from shoal.engine.types import TaskRef
+from shoal.kube.messages import Message
 
 GIVEN = "given"  # why a body is settled
 
@@ -31,7 +33,7 @@ def give_back(job: Job, state: JobState, scene: Scene) -> JobState:
         if group is not None and group.asked and group.owned and not group.leaving and plan.gives is not None:
             going = _chosen(job, state, scene, plan, plan.gives, frozenset(group.asked))
             if going:
-                _say(job, scene, going, group)
+                _emit(job, scene, going, group)
                 state = _let_go(state, scene, going)
     return state
 
@@ -74,11 +76,12 @@ def _succeeded(state: JobState) -> Iterable[str]:
                 yield role.name
 
 
-def _say(job: Job, scene: Scene, going: list[TaskRef], group: Group) -> None:
+def _emit(job: Job, scene: Scene, going: list[TaskRef], group: Group) -> None:
     roles = dict.fromkeys(ref.role for ref in going)
-    who = " and ".join(named(role, (ref.index for ref in going if ref.role == role)) for role in roles)
-    count = f"{len(going)} pods" if len(going) > 1 else "a pod"
-    scene.say("", "GaveBack", f"{job.name} gives {count} back, {who}: {group.because or 'its scheduler asked for it'}")
+    tasks = " and ".join(named(role, (ref.index for ref in going if ref.role == role)) for role in roles)
+    code = "GaveBack" if len(going) > 1 else "GaveBack.One"
+    cause = stated(group.because) if group.because else Message("Cause.Scheduler")
+    scene.emit("", code, job=job.name, count=len(going), tasks=tasks, cause=cause)
 
 
 def _let_go(state: JobState, scene: Scene, going: list[TaskRef]) -> JobState:

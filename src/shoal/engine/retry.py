@@ -113,7 +113,7 @@ def _answered(
         if paid or scopes:
             scene.charge(_cause(ref, task, scene), *scopes, task=ref if paid else None)
         if not paid:
-            scene.say(str(ref), "RetriesExhausted", f"{ref} is not tried again: no retry is left", warning=True)
+            scene.emit(str(ref), "RetriesExhausted", warning=True, task=str(ref))
             reply = Answer.DONE
     if reply is Answer.DONE:
         return _done(job, scene, ref, task, settled)
@@ -154,8 +154,8 @@ def _tried_again(
     charged: bool,
 ) -> TaskState:
     scene.tell(NoticeKind.TASK_RETRY, ref.role, task)
-    name, cost = str(ref), f" ({task.charged + 1} charged)" if charged else ", at no cost"
-    scene.say(name, "TaskRetried", f"{name} is tried again as attempt {task.attempt.number + 1}{cost}")
+    code = "TaskRetried" if charged else "TaskRetried.Free"
+    scene.emit(str(ref), code, task=str(ref), attempt=task.attempt.number + 1, charged=task.charged + 1)
     body = scene.bodies.get((ref.role, ref.index))
     if body is not None:
         reason = "retry" if job.policies.teardown.at_retry is Keep.NONE else "counted"

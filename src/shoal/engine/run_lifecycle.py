@@ -37,7 +37,7 @@ def begin(job: Job, state: JobState, scene: Scene) -> JobState:
     """The first look at a job: its first run opens, and values that outlive an edit are copied."""
     stamps = replace(state.stamps, started=scene.stamp, clock_from=_clock_from(job, scene))
     state = replace(state, run=_opened(job, scene, 0), stamps=stamps, frozen=dict(job.policies.rendezvous.frozen))
-    scene.say("", "Started", f"Run 0 of {job.name} is open")
+    scene.emit("", "Started", job=job.name, run=0)
     return state
 
 
@@ -124,7 +124,7 @@ def _after_end(job: Job, state: JobState, scene: Scene) -> JobState:
             return _ended(job, state, scene) if reply is Answer.DONE else state
         delay = _delay(job, state, scene)
         if delay and not job.stop:
-            scene.say("", "RunDelayed", f"{job.name} is tried again in {delay} s as run {run.number + 1}")
+            scene.emit("", "RunDelayed", job=job.name, seconds=delay, run=run.number + 1)
             return replace(state, run=replace(run, delay_seconds=delay))
     elif job.deleting or not _is_due(run, job, scene):
         return state
@@ -138,10 +138,10 @@ def _after_end(job: Job, state: JobState, scene: Scene) -> JobState:
 def _ended(job: Job, state: JobState, scene: Scene) -> JobState:
     outcome = state.run.outcome
     if outcome is not None and outcome.final and not outcome.is_ok:
-        scene.say("", "Stopped", f"{job.name} has been stopped")
+        scene.emit("", "Stopped", job=job.name)
         return end(state, scene)
     what = "Succeeded" if outcome is not None and outcome.is_ok else "Failed"
-    scene.say("", what, f"{job.name} has ended: {outcome.phrase if outcome else what}", warning=what == "Failed")
+    scene.emit("", what, warning=what == "Failed", job=job.name, phrase=outcome.phrase if outcome else what)
     return end(state, scene)
 
 
@@ -178,7 +178,7 @@ def _delay(job: Job, state: JobState, scene: Scene) -> int:
 
 def _open_next(job: Job, state: JobState, scene: Scene) -> JobState:
     number = state.run.number + 1
-    scene.say("", "RunOpened", f"Run {number} of {job.name} is open")
+    scene.emit("", "RunOpened", job=job.name, run=number)
     roles = fresh_roles(job, scene)
     if kept(job, state) is not Keep.NONE and job.policies.embodiment.memory is not Memory.RECORD:
         ok_only = state.run.held and job.policies.hold.renews_failed

@@ -137,13 +137,13 @@ def _resized(spec: Role | None, role: RoleState, scene: Scene, settled: dict[str
     tasks = _without_dropped_tail(role, wanted, scene)
     tasks = [_replaced(task, role.name, scene) if task.index in wanted else task for task in tasks]
     if going:
-        scene.say(role.name, "ScaledDown", f"{named(role.name, going)} scaled away: {size} wanted")
+        scene.emit(role.name, "ScaledDown", tasks=named(role.name, going), size=size)
         tasks = _drop(tasks, role.name, set(going), scene, settled)
     added = sorted(wanted.difference(task.index for task in tasks))
     if added:
         tasks = sorted([*tasks, *(_new_task(scene, role.name, i) for i in added)], key=lambda task: task.index)
         if is_told:
-            scene.say(role.name, "ScaledUp", f"{named(role.name, added)} added: {size} wanted")
+            scene.emit(role.name, "ScaledUp", tasks=named(role.name, added), size=size)
     if len(tasks) == len(role.tasks) and all(a is b for a, b in zip(tasks, role.tasks, strict=True)):
         return role
     return replace(role, tasks=tuple(tasks))
@@ -154,7 +154,7 @@ def _resized_slots(role: RoleState, size: CompletionsSize, scene: Scene, settled
     staying = {task.index for task in wanted}
     going = {task.index for task in role.tasks if task.index not in staying}
     if going:
-        scene.say(role.name, "ScaledDown", f"{named(role.name, going)} not needed: {len(wanted)} slot(s) wanted")
+        scene.emit(role.name, "ScaledDown.Unindexed", tasks=named(role.name, going), size=len(wanted))
         _drop(list(role.tasks), role.name, going, scene, settled)
     if len(wanted) == len(role.tasks) and not going:
         return role
@@ -217,7 +217,7 @@ def _replaced(task: TaskState, role: str, scene: Scene) -> TaskState:
     if not (task.dropped and task.is_done):
         return task
     scene.tell(NoticeKind.TASK_REMOVED, role, task)
-    scene.say(f"{role}-{task.index}", "TaskReplaced", f"{role}-{task.index} is wanted again and begins anew")
+    scene.emit(f"{role}-{task.index}", "TaskReplaced", task=f"{role}-{task.index}")
     return _new_task(scene, role, task.index)
 
 

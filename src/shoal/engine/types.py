@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from shoal.kube.messages import Message
+
 
 class TaskRef(msgspec.Struct, frozen=True, gc=False, order=True):
     """One place in a role. Members without an index of their own (random names) are numbered by the engine."""
@@ -86,6 +88,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     def is_ok(self) -> bool:
         return self.nature is Nature.OK
 
+    @property
+    def label(self) -> str:
+        return f"{self.phrase} (code {self.code})" if self.code else self.phrase
+
     def because_of(self, trigger: Trigger) -> Outcome:
         return msgspec.structs.replace(self, trigger=trigger, detail=None)
 
@@ -121,27 +127,10 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     uid: str = ""  # the body, group or signal it is about
     code: int | None = None
 
-    def __str__(self) -> str:
-        """What happened, as people say it after `because`."""
-        who = f"{self.role}-{self.index}" if self.index >= 0 else self.role
-        code = f" with code {self.code}" if self.code else ""
-        return _SAID[self.kind].format(who=who, code=code)
-
-
-_SAID = {
-    Happening.TASK_PENDING: "{who} was pending for too long",
-    Happening.TASK_FAILED: "{who} failed{code}",
-    Happening.TASK_LOST: "{who} was taken away by others",
-    Happening.ROLE_SUCCEEDED: "all of {who} have succeeded",
-    Happening.ROLE_EXHAUSTED: "containers of {who} were restarted too often",
-    Happening.GROUP_UNKNOWN: "a part of the gang runs and the rest cannot be placed",
-    Happening.GROUP_EVICTED: "the place of its gang was taken back",
-    Happening.STORE_LOST: "the store of the group was lost",
-    Happening.ROUND_CLOSED: "the round was closed",
-    Happening.GROUP_DONE: "the group is done",
-    Happening.COMMAND: "somebody ordered it",
-    Happening.ANY: "something happened",
-}
+    @property
+    def subject(self) -> str:
+        """The task it is about, else the role, else nothing."""
+        return f"{self.role}-{self.index}" if self.index >= 0 else self.role
 
 
 class Action(Enum):
@@ -210,10 +199,14 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     task: TaskRef | None = None  # whose own counter rose
 
 
-class Sentence(msgspec.Struct, frozen=True, gc=False):
-    """One decision in plain words. `subject` is a task such as worker-3, a role, or '' for the job itself."""
+class Notification(msgspec.Struct, frozen=True):
+    """A message for an Event. `subject` is a task such as worker-3, a role, or '' for the job itself."""
 
     subject: str
-    reason: str  # one CamelCase word, the reason of the Kubernetes Event
-    text: str
+    message: Message
     warning: bool = False
+    own_reason: str = ""  # of the Event, where a job language has a word of its own for it
+
+    @property
+    def reason(self) -> str:
+        return self.own_reason or self.message.reason

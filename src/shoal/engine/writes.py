@@ -16,7 +16,7 @@ from shoal.engine.observed import Target
 from shoal.engine.policies import Propagation
 from shoal.engine.state import JobState
 from shoal.engine.state_diff import News
-from shoal.engine.types import Charge, Notice, Sentence, TaskRef
+from shoal.engine.types import Charge, Notice, Notification, TaskRef
 
 
 class Setting(msgspec.Struct, frozen=True, gc=False):
@@ -113,7 +113,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     state: JobState
     notices: tuple[Notice, ...] = ()
     writes: tuple[Write, ...] = ()
-    sentences: tuple[Sentence, ...] = ()
+    notifications: tuple[Notification, ...] = ()
     doors: tuple[Door, ...] = ()
     wake_at: datetime | None = None
     again: bool = False

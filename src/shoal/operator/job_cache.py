@@ -24,14 +24,15 @@ from shoal.engine import (
     Intent,
     Job,
     JobState,
+    Notification,
     Receipt,
     RoleState,
-    Sentence,
     Stage,
     Target,
     TaskRef,
     TaskState,
 )
+from shoal.kube.messages import Message
 from shoal.kube.objects import Obj, uid_of
 
 Told = TypeVar("Told", bound=Receipt)
@@ -107,7 +108,7 @@ class Known:
     reading: tuple[object, Job | None] | None = None  # what the job was read from, and the job
     is_doubtful: bool = False  # a ledger write failed: look at the stored one before anything else
     unwritten_since: datetime | None = None  # facts the stored ledger does not show yet
-    unsaid: tuple[Sentence, ...] = ()
+    unsaid: tuple[Notification, ...] = ()
     timer: Timer | None = None
     word: str = ""  # the state it is counted under
     went: frozenset[str] = frozenset()  # uids of bodies that have gone since the last pass
@@ -132,11 +133,14 @@ class Known:
             made += [(TaskRef(role.name, t.index), t.uid) for t in role.tasks if t.stage is Stage.REQUESTED and t.uid]
         return tuple(Gone(target, uid) for target, uid in made if uid in self.went)
 
-    def news_of_doors(self, doors: Iterable[Door]) -> tuple[Sentence, ...]:
+    def news_of_doors(self, doors: Iterable[Door]) -> tuple[Notification, ...]:
         """Doors that are shut since the last pass, where people should hear of it."""
         shut = {(door.reason, door.topic or door.sentence): door.sentence for door in doors if door.reason}
         fresh, self.told_doors = shut.keys() - self.told_doors, frozenset(shut)
-        return tuple(Sentence("", reason, shut[reason, topic], warning=True) for reason, topic in sorted(fresh))
+        return tuple(
+            Notification("", Message("GateClosed", {"cause": shut[reason, topic]}), warning=True, own_reason=reason)
+            for reason, topic in sorted(fresh)
+        )
 
     def at_rest(self, copy: Obj) -> Resting | None:
         """What is left to remember of a job that ended; None while there is more than `copy` shows."""

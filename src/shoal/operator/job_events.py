@@ -18,11 +18,13 @@ from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder, reference_to
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Snapshot
-from shoal.engine import Sentence
+from shoal.engine import Notification
 from shoal.engine.state import named
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT
+from shoal.kube.messages import MESSAGE, Message, encoded
 from shoal.kube.objects import Obj
+from shoal.operator.messages import CATALOG
 from shoal.operator.write_executor import Carried
 
 LONGEST_QUEUE = 10_000
@@ -40,13 +42,13 @@ def to_log(snapshot: Snapshot) -> None:
     history.info("%s: %s: ObjectSnapshot: %s", snapshot.about, snapshot.trigger, whole)
 
 
-def withholding(carried: Carried) -> Iterator[Sentence]:
+def withholding(carried: Carried) -> Iterator[Notification]:
     """Why bodies were not even asked for."""
     for role, first in {**carried.barred, **carried.full}.items():
         indexes = [ref.index for ref in carried.withheld if ref.role == role]
         if indexes:
-            text = f"Not asked for, because {first.target} was refused: {named(role, indexes)}. {first.text}"
-            yield Sentence(role, "CreatesWithheld", text, warning=True)
+            parameters = {"target": str(first.target), "tasks": named(role, indexes), "cause": first.text}
+            yield Notification(role, Message("CreatesWithheld", parameters), warning=True)
 
 
 class Teller:
@@ -55,12 +57,12 @@ class Teller:
     def __init__(self, recorder: Recorder, metrics: Metrics) -> None:
         self._recorder = recorder
         self._metrics = metrics
-        self._waiting: deque[tuple[Mapping[str, Any], Sentence]] = deque(maxlen=LONGEST_QUEUE)
+        self._waiting: deque[tuple[Mapping[str, Any], Notification]] = deque(maxlen=LONGEST_QUEUE)
         self._news = asyncio.Event()
 
-    def say(self, job: Obj, sentences: tuple[Sentence, ...]) -> None:
+    def say(self, job: Obj, notifications: tuple[Notification, ...]) -> None:
         about = reference_to(job)
-        self._waiting.extend((about, s) for s in sentences if s.reason not in _SAID_BY_STATUS)
+        self._waiting.extend((about, s) for s in notifications if s.reason not in _SAID_BY_STATUS)
         if self._waiting:
             self._news.set()
 
@@ -71,10 +73,12 @@ class Teller:
             while self._waiting:
                 await self._tell(*self._waiting.popleft())
 
-    async def _tell(self, about: Mapping[str, Any], sentence: Sentence) -> None:
-        severity = WARNING if sentence.warning else NORMAL
+    async def _tell(self, about: Mapping[str, Any], notification: Notification) -> None:
+        severity, message = WARNING if notification.warning else NORMAL, notification.message
         self._metrics.wrote(EVENT, "create")
         try:
-            await self._recorder.record(about, severity, sentence.reason, sentence.text)
+            await self._recorder.record(
+                about, severity, notification.reason, CATALOG.text(message), annotations={MESSAGE: encoded(message)}
+            )
         except (ApiError, OutcomeUnknown, OSError):
             return  # the status says it too

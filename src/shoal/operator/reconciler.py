@@ -32,8 +32,8 @@ from shoal.engine import (
     Job,
     JobState,
     News,
+    Notification,
     Observed,
-    Sentence,
     Stage,
     Step,
     TaskRef,
@@ -43,6 +43,7 @@ from shoal.engine.advance import advance
 from shoal.engine.run_closing import give_up
 from shoal.kube.errors import ApiError, is_too_large
 from shoal.kube.kinds import CONFIG_MAP, POD
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.kube.times import rfc3339
 from shoal.logs import Logger
@@ -286,8 +287,8 @@ class JobLoop:
         carried = await self._executor.carry_out(known.manifest, writes, barred=known.pauses.barred)  # 5. the writes
         self._note(key, known, carried, now)
         report_due = await self._report(known, job, observed, now)  # 6. what people see
-        said = (*step.sentences, *withholding(carried), *carried.complaints, *known.news_of_doors(step.doors))
-        self._say(known, replace(step, sentences=said))
+        troubles = (*withholding(carried), *carried.complaints, *known.news_of_doors(step.doors))
+        self._say(known, (*step.notifications, *troubles))
         again = step.again or carried.is_urgent
         self._plan_next(key, known, step, since=now, report_due=report_due, again=again)  # 7. when to look again
         are_up = known.state.run.stage is Stage.RUNNING
@@ -364,7 +365,7 @@ class JobLoop:
 
     def _complain(self, manifest: Obj, reason: str, text: str) -> None:
         log.warning("job cannot be run", job=str(key_of(manifest)), reason=reason, problem=text)
-        self._teller.say(manifest, (Sentence("", reason, text, warning=True),))
+        self._teller.say(manifest, (Notification("", Message(reason, {"cause": text}), warning=True),))
 
     def _forget(self, key: Key, known: Known | Resting) -> None:
         self._metrics.moved(self._kind, known.word, "")
@@ -470,8 +471,8 @@ class JobLoop:
         await self._write_ledger(known, job, state)
         known.state, known.receipts, known.unsaid = state, (), ()
         self._count(known, word_for(state))
-        text = f"{outcome.text}: {refused.message}. Use fewer tasks, or split the job."
-        self._teller.say(known.manifest, (Sentence("", "StateTooLarge", text, warning=True),))
+        message = Message("StateTooLarge", {"text": outcome.text, "cause": refused.message})
+        self._teller.say(known.manifest, (Notification("", message, warning=True),))
         self._work.add(key)  # its objects go, and the status says so
 
     def _count(self, known: Known, word: str) -> None:
@@ -569,9 +570,9 @@ class JobLoop:
     async def _project(self, known: Known, patch: Obj | list[Obj], form: PatchType, subresource: str) -> None:
         known.saw(await self._patch_job(known, patch, form, subresource))
 
-    def _say(self, known: Known, step: Step) -> None:
+    def _say(self, known: Known, notifications: tuple[Notification, ...]) -> None:
         """What a ledger says that is not stored yet is not said either."""
-        known.unsaid += step.sentences
+        known.unsaid += notifications
         if known.unwritten_since is None:
             self._teller.say(known.manifest, known.unsaid)
             known.unsaid = ()

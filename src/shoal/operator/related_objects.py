@@ -15,9 +15,10 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change, Reflector
 from shoal.dialects.children import opened, relatives
 from shoal.dialects.dialect import Awaited, Dialect, Kin
-from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Seen, Sentence, Target
+from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Notification, Seen, Target
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
+from shoal.kube.messages import Message
 from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
 from shoal.operator.owned_informers import Children, OwnerOf
 
@@ -262,13 +263,14 @@ class KinWriter:
     async def _sight(self, places: tuple[tuple[Kind, str], ...]) -> dict[tuple[Kind, str], Obj]:
         return {place: await self._cluster.get(*place) for place in places}
 
-    def complaint(self, manifest: Obj, target: Target, failure: Exception) -> Sentence:
+    def complaint(self, manifest: Obj, target: Target, failure: Exception) -> Notification:
         """Why a group or companion cannot be had, for people."""
         kin = self._dialect.kin
         assert kin is not None
         kind, name = kin.place(manifest, target)
         why = failure.message if isinstance(failure, ApiError) else str(failure)
-        return Sentence("", kin.trouble(target), f"{kind.kind} {name} cannot be had: {why}", warning=True)
+        message = Message("OwnedObjectUnavailable", {"kind": kind.kind, "name": name, "cause": why})
+        return Notification("", message, warning=True, own_reason=kin.trouble(target))
 
 
 def _standing(obj: Obj | None) -> str:

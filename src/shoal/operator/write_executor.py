@@ -43,10 +43,10 @@ from shoal.engine import (
     GroupRef,
     JobRef,
     Mark,
+    Notification,
     PatchBody,
     Receipt,
     Refused,
-    Sentence,
     Target,
     TaskRef,
     Write,
@@ -93,7 +93,7 @@ class Carried:
     barred: dict[str, Refused] = field(default_factory=dict)  # roles nobody may make bodies of
     withheld: list[TaskRef] = field(default_factory=list)  # not asked for: they would be refused like another
     in_the_way: list[Key] = field(default_factory=list)  # names of bodies that somebody else holds
-    complaints: list[Sentence] = field(default_factory=list)  # what people should hear of
+    complaints: list[Notification] = field(default_factory=list)  # what people should hear of
     fit: Callable[[Obj, str], None] | None = None  # a body of a role to what its group was granted
     failure: Exception | None = None  # the first request that failed; the pass is tried again
     is_urgent: bool = False  # the engine should hear of it at once: no watch will tell

@@ -1,0 +1,17 @@
+"""The text of every message of the operator and the engine, by code."""
+
+from __future__ import annotations
+
+from shoal.engine.messages import CATALOG as ENGINE
+from shoal.kube.messages import Catalog
+
+CATALOG = ENGINE | Catalog(
+    {
+        "CreatesWithheld": "Not asked for, because {target} was refused: {tasks}. {cause}",
+        "InvalidManifest": "{cause}",
+        "LedgerUnreadable": "{cause}",
+        "OwnedObjectUnavailable": "{kind} {name} cannot be had: {cause}",
+        "GateClosed": "{cause}",
+        "StateTooLarge": "{text}: {cause}. Use fewer tasks, or split the job.",
+    }
+)
