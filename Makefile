@@ -46,7 +46,7 @@ control-plane: ## build the real control plane that tests compare with (once)
 helm: ## build the program that renders the chart in tests (once); without it those tests are skipped
 	@tools/helm >/dev/null || true
 
-deploy: setup ## write the chart and the kustomize base anew from their one source
+deploy: setup ## write the kustomize base and the CRDs of the chart anew
 	@$(BIN)/python tools/render-deploy
 
 audit: setup ## look for known weaknesses in the packages Shoal uses (needs the network, and fails without it)

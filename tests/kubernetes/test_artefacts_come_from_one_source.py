@@ -52,7 +52,7 @@ def by_identity(objects: list[Obj]) -> dict[tuple[str, str, str], Obj]:
     return {(obj["kind"], namespace_of(obj), name_of(obj)): obj for obj in objects}
 
 
-def test_the_committed_files_are_what_the_drawing_makes() -> None:
+def test_the_committed_files_are_what_is_installed() -> None:
     check = [sys.executable, str(ROOT / "tools/render-deploy"), "--check"]
     found = subprocess.run(check, stdout=subprocess.PIPE, text=True, check=False)
     assert (found.stdout, found.returncode) == ("", 0)

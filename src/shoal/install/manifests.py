@@ -1,27 +1,25 @@
-"""The operator as objects of a cluster: drawn once, for `shoal install`, the chart and the kustomize base.
+"""The operator as objects of a cluster: what `shoal install` applies and the kustomize base contains.
 
-In the order in which they are applied: a place, the kinds, who the operator is and what it may do, then the operator
-itself and what surrounds it. Every object carries `app.kubernetes.io/part-of: shoal`; that label, not a name, says
-whether something is ours to change or to remove.
+In the order in which they are applied: namespace, accounts and rights, then the operator and what surrounds it. Every
+object carries `app.kubernetes.io/part-of: shoal`; that label, not a name, says whether something is ours to change or
+to remove.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from shoal import __version__
 from shoal.controller_runtime.labels import CLASS_LABEL, INSTANCE, PART_OF, marked
 from shoal.controller_runtime.rights import lease_rights, rules
 from shoal.dialects import NAMES, UNASKED, load
-from shoal.dialects.dialect import Dialect, definitions_of
-from shoal.dialects.gang_backends import NAMES as BACKENDS
+from shoal.dialects.dialect import definitions_of
 from shoal.dialects.gang_backends import backend
 from shoal.dialects.gang_backends.delegate import handed, has_gangs, without_groups
 from shoal.dialects.redaction import without_secrets
-from shoal.install.templates import filled
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.operator.rbac import (
@@ -42,10 +40,6 @@ METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT = 8080, 8081, 9443
 LONGEST_NAME = 53  # a Service has 63 letters, and names are lengthened a little
 _USER = 65532  # as the image has it
 
-_SELECTION = {"app.kubernetes.io/name": "shoal-operator", INSTANCE: "${name}"}
-_LABELS = {**_SELECTION, PART_OF: "shoal", "app.kubernetes.io/version": __version__}
-_SCHEDULER_SELECTION = {**_SELECTION, "app.kubernetes.io/name": "shoal-scheduler"}
-_SCHEDULER_LABELS = {**_LABELS, **_SCHEDULER_SELECTION}
 SCHEDULERS = f"{PART_OF}=shoal,app.kubernetes.io/name=shoal-scheduler"  # chooses those of all installations
 # One for all installations of a namespace: the scheduler of each places pods of the whole cluster, so one may lead.
 SCHEDULER_LEASE = "shoal-scheduler"
@@ -55,7 +49,7 @@ NO_IMAGE = f"image.invalid/shoal:{__version__}"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What may be chosen; the fields are the values of the drawing, and of the chart."""
+    """What may be chosen. The fields have the names of the chart's values."""
 
     name: str = "shoal"
     namespace: str = "shoal-system"
@@ -80,15 +74,18 @@ class Options:
     gangSchedulerName: str = ""  # noqa: N815
     plainStatus: tuple[str, ...] = ()  # noqa: N815 - dialects whose definition here has no status subresource
 
-    def values(self) -> dict[str, Any]:
-        """With those that are other values as text, which an environment is made of."""
-        texts = {
-            "dialectNames": ",".join(self.dialects),
-            "shardCount": str(self.shards),
-            "tierNames": ",".join(self.schedulerTiers),
-        }
-        callers = [{"ipBlock": {"cidr": cidr}} for cidr in self.apiServers]
-        return {**asdict(self), **texts, "webhookCallers": callers}
+    @property
+    def selection(self) -> dict[str, str]:
+        """Labels of the operator's pods."""
+        return {"app.kubernetes.io/name": "shoal-operator", INSTANCE: self.name}
+
+    @property
+    def scheduler_selection(self) -> dict[str, str]:
+        return {**self.selection, "app.kubernetes.io/name": "shoal-scheduler"}
+
+
+def _labels(selection: Mapping[str, str]) -> dict[str, str]:
+    return {**selection, PART_OF: "shoal", "app.kubernetes.io/version": __version__}
 
 
 def usual_name(namespace: str = "", job_class: str = "") -> str:
@@ -108,165 +105,140 @@ def scheduler_definitions() -> list[Obj]:
 
 
 def render(options: Options) -> list[Obj]:
-    """Everything but the kinds, in order."""
-    made: list[Obj] = filled(drawing(), options.values())
-    return made
+    """Everything but the CRDs, in order."""
+    return list(_objects(options))
 
 
-def drawing() -> list[Any]:
-    return [
-        {"$if createNamespace": _namespace()},
-        _account(),
-        *_job_roles(),
-        *_placing_roles(),
-        *_own_roles(),
-        {"$if webhook": _webhook_roles()},
-        {"$if webhook": _secret()},
-        _service(),
-        _network_policy(),
-        _disruption_budget(),
-        _deployment(),
-        {"$if webhook": _webhooks()},
-        {"$if serviceMonitor": _service_monitor()},
-        {"$if scheduler": _scheduler()},
-    ]
+def _objects(options: Options) -> Iterator[Obj]:
+    if options.createNamespace:
+        yield _namespace(options)
+    yield _object(options, "v1", "ServiceAccount", automountServiceAccountToken=False)  # the Deployment asks for it
+    yield from _job_roles(options)
+    yield from _placing_roles(options)
+    yield from _own_roles(options)
+    if options.webhook:
+        yield from _webhook_roles(options)
+        # Empty: the operator fills it. It is made here so that the operator needs no right to create Secrets.
+        yield _object(options, "v1", "Secret", f"{options.name}-webhook")
+    yield _service(options)
+    yield _network_policy(options)
+    yield _disruption_budget(options)
+    yield _deployment(options)
+    if options.webhook:
+        yield from _webhooks(options)
+    if options.serviceMonitor:
+        yield _service_monitor(options)
+    if options.scheduler:
+        yield from _scheduler(options)
 
 
 def _object(
+    options: Options,
     api_version: str,
     kind: str,
-    name: str = "${name}",
+    name: str = "",
     *,
     namespaced: bool = True,
-    labels: Mapping[str, str] = _LABELS,
+    labels: Mapping[str, str] | None = None,
     **parts: Any,
 ) -> Obj:
-    place = {"namespace": "${namespace}"} if namespaced else {}
-    metadata = {"name": name, **place, "labels": dict(labels)}
+    place = {"namespace": options.namespace} if namespaced else {}
+    metadata = {"name": name or options.name, **place, "labels": dict(labels or _labels(options.selection))}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
 
 
-def _namespace() -> Obj:
-    made = _object("v1", "Namespace", "${namespace}", namespaced=False)
+def _namespace(options: Options) -> Obj:
+    made = _object(options, "v1", "Namespace", options.namespace, namespaced=False)
     made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     return made
 
 
-# --- who it is, and what it may do ---------------------------------------------------------------------------------
+# --- accounts and rights -------------------------------------------------------------------------------------------
 
 
-def _account() -> Obj:
-    return _object("v1", "ServiceAccount", automountServiceAccountToken=False)  # the Deployment asks for it
-
-
-def _job_roles() -> list[Any]:
+def _job_roles(options: Options) -> list[Obj]:
     """In the whole cluster, or in the one namespace that is served."""
-    wanted = _job_rules()
-    role, binding = _role("ClusterRole", "${name}", wanted), _binding("ClusterRole", "${name}")
-    return [
-        {"$if not watchNamespace": [role, binding]},
-        {
-            "$if watchNamespace": [
-                _within(_role("Role", "${name}-jobs", wanted)),
-                _within(_binding("Role", "${name}-jobs")),
-            ]
-        },
-    ]
+    wanted = _job_rules(options)
+    if not options.watchNamespace:
+        return [_role(options, "ClusterRole", options.name, wanted), _binding(options, "ClusterRole", options.name)]
+    name = f"{options.name}-jobs"
+    pair = [_role(options, "Role", name, wanted), _binding(options, "Role", name)]
+    for obj in pair:
+        obj["metadata"]["namespace"] = options.watchNamespace
+    return pair
 
 
-def _job_rules() -> list[Any]:
+def _job_rules(options: Options) -> list[Obj]:
     """Those of every language that is served; a language whose status is a plain field patches the job itself."""
-    found: list[Any] = []
+    found: list[Obj] = []
     for name in NAMES:
         dialect = load(name)
-        secretless = job_rights([without_secrets(without_groups(dialect))])
-        keys = [right for right in job_rights([without_groups(dialect)]) if right not in secretless]
-        wanted = [*rules(secretless), *([{"$if sshPlugin": rules(keys)}] if keys else []), *_group_rules(dialect)]
-        found.append({f"$if dialects={name}": wanted})
-        plain = {"apiGroups": [dialect.kind.group], "resources": [dialect.kind.plural], "verbs": ["patch"]}
-        found.append({f"$if plainStatus={name}": plain})
+        if name in options.dialects:
+            secretless = job_rights([without_secrets(without_groups(dialect))])
+            found += rules(secretless)
+            if options.sshPlugin:
+                found += rules([right for right in job_rights([without_groups(dialect)]) if right not in secretless])
+            if has_gangs(dialect) and backend(options.gangScheduler).kind is not None:
+                found += rules(group_rights(handed(dialect, backend(options.gangScheduler))))
+        if name in options.plainStatus:
+            found.append({"apiGroups": [dialect.kind.group], "resources": [dialect.kind.plural], "verbs": ["patch"]})
     return found
 
 
-def _group_rules(dialect: Dialect) -> list[Any]:
-    """On the objects that stand for gangs, with whoever places these."""
-    if not has_gangs(dialect):
-        return []
-    return [
-        {f"$if gangScheduler={name}": rules(group_rights(handed(dialect, backend(name))))}
-        for name in BACKENDS
-        if backend(name).kind is not None
-    ]
-
-
-def _placing_roles() -> list[Any]:
+def _placing_roles(options: Options) -> Iterator[Obj]:
     """Of schedulers that speak of objects of the whole cluster, also where one namespace is served."""
-    found: list[Any] = []
     for name in NAMES:
-        dialect, role = load(name), f"${{name}}-{name}-gangs"
-        for scheduler in BACKENDS:
-            wanted = rules(placing_rights([handed(dialect, backend(scheduler))]))
-            if wanted:
-                pair = [_role("ClusterRole", role, wanted), _binding("ClusterRole", role)]
-                found.append({f"$if dialects={name}": [{f"$if gangScheduler={scheduler}": pair}]})
-    return found
+        wanted = rules(placing_rights([handed(load(name), backend(options.gangScheduler))]))
+        if wanted and name in options.dialects:
+            role = f"{options.name}-{name}-gangs"
+            yield _role(options, "ClusterRole", role, wanted)
+            yield _binding(options, "ClusterRole", role)
 
 
-def _within(obj: Obj) -> Obj:
-    return {**obj, "metadata": {**obj["metadata"], "namespace": "${watchNamespace}"}}
+def _own_roles(options: Options) -> list[Obj]:
+    wanted = rules(lease_rights([f"{options.name}-{shard}" for shard in range(options.shards)]))
+    if options.webhook:
+        wanted += rules(secret_rights(f"{options.name}-webhook"))
+    return [_role(options, "Role", options.name, wanted), _binding(options, "Role", options.name)]
 
 
-def _own_roles() -> list[Any]:
-    leases: list[Any] = rules(lease_rights(["${name}-${shard}"]))
-    for rule in leases:
-        if "resourceNames" in rule:
-            rule["resourceNames"] = [{"$each shard": "${name}-${shard}"}]
-    secrets = {"$if webhook": rules(secret_rights("${name}-webhook"))}
-    return [_role("Role", "${name}", [*leases, secrets]), _binding("Role", "${name}")]
+def _webhook_roles(options: Options) -> list[Obj]:
+    name, wanted = f"{options.name}-webhook", list(rules(webhook_rights(options.name)))
+    for dialect in (load(each) for each in NAMES if each in options.dialects):
+        # What new jobs are checked against; queues are those of the scheduler that places the gangs.
+        checked = handed(dialect, backend(options.gangScheduler)) if has_gangs(dialect) else dialect
+        wanted += rules(neighbour_rights([checked]))
+    if options.scheduler:
+        wanted += rules(queue_rights(pod_groups.QUEUE))
+    return [_role(options, "ClusterRole", name, wanted), _binding(options, "ClusterRole", name)]
 
 
-def _webhook_roles() -> list[Any]:
-    among = [{f"$if dialects={name}": wanted} for name in NAMES if (wanted := _neighbour_rules(load(name)))]
-    queues = {"$if scheduler": rules(queue_rights(pod_groups.QUEUE))}
-    return [
-        _role("ClusterRole", "${name}-webhook", [*rules(webhook_rights("${name}")), *among, queues]),
-        _binding("ClusterRole", "${name}-webhook"),
-    ]
+def _role(options: Options, kind: str, name: str, wanted: list[Obj]) -> Obj:
+    api_version = "rbac.authorization.k8s.io/v1"
+    return _object(options, api_version, kind, name, namespaced=kind == "Role", rules=list(wanted))
 
 
-def _neighbour_rules(dialect: Dialect) -> list[Any]:
-    """On what new jobs are checked against; queues are those of whoever places the gangs."""
-    if not has_gangs(dialect):
-        return list(rules(neighbour_rights([dialect])))
-    spoken = {name: rules(neighbour_rights([handed(dialect, backend(name))])) for name in BACKENDS}
-    return [{f"$if gangScheduler={name}": wanted} for name, wanted in spoken.items() if wanted]
-
-
-def _role(kind: str, name: str, wanted: list[Any]) -> Obj:
-    return _object("rbac.authorization.k8s.io/v1", kind, name, namespaced=kind == "Role", rules=wanted)
-
-
-def _binding(kind: str, name: str, *, account: str = "${name}") -> Obj:
+def _binding(options: Options, kind: str, name: str, *, account: str = "") -> Obj:
     return _object(
-        "rbac.authorization.k8s.io/v1", f"{kind}Binding", name,
+        options, "rbac.authorization.k8s.io/v1", f"{kind}Binding", name,
         namespaced=kind == "Role",
         roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-        subjects=[{"kind": "ServiceAccount", "name": account, "namespace": "${namespace}"}],
+        subjects=[{"kind": "ServiceAccount", "name": account or options.name, "namespace": options.namespace}],
     )  # fmt: skip
 
 
 # --- the operator and what surrounds it ----------------------------------------------------------------------------
 
 
-def _deployment() -> Obj:
+def _deployment(options: Options) -> Obj:
     spread = {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": dict(_SELECTION)},
+        "labelSelector": {"matchLabels": options.selection},
     }
     pod = {
-        "serviceAccountName": "${name}",
+        "serviceAccountName": options.name,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "securityContext": {
@@ -276,25 +248,27 @@ def _deployment() -> Obj:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "topologySpreadConstraints": [spread],
-        "containers": [_container()],
+        "containers": [_container(options)],
         "volumes": [{"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
     }
-    template = {"metadata": {"labels": dict(_LABELS)}, "spec": pod}
-    spec = {"replicas": "${replicas}", "selector": {"matchLabels": dict(_SELECTION)}, "template": template}
-    return _object("apps/v1", "Deployment", spec=spec)
+    template = {"metadata": {"labels": _labels(options.selection)}, "spec": pod}
+    spec = {"replicas": options.replicas, "selector": {"matchLabels": options.selection}, "template": template}
+    return _object(options, "apps/v1", "Deployment", spec=spec)
 
 
-def _container() -> Obj:
+def _container(options: Options) -> Obj:
+    ports = [
+        {"name": "metrics", "containerPort": METRICS_PORT},
+        {"name": "health", "containerPort": HEALTH_PORT},
+    ]
+    if options.webhook:
+        ports.append({"name": "webhook", "containerPort": WEBHOOK_PORT})
     return {
         "name": "operator",
-        "image": "${image}",
+        "image": options.image,
         "args": ["operator"],
-        "env": _environment(),
-        "ports": [
-            {"name": "metrics", "containerPort": METRICS_PORT},
-            {"name": "health", "containerPort": HEALTH_PORT},
-            {"$if webhook": {"name": "webhook", "containerPort": WEBHOOK_PORT}},
-        ],
+        "env": _environment(options),
+        "ports": ports,
         "livenessProbe": {
             "httpGet": {"path": "/healthz", "port": "health"},
             "periodSeconds": 20,
@@ -311,126 +285,125 @@ def _container() -> Obj:
     }
 
 
-def _environment() -> list[Any]:
-    said = {
-        "NAME": "${name}",
-        "DIALECTS": "${dialectNames}",
-        "NAMESPACE": "${watchNamespace}",
-        "CLASS": "${jobClass}",
-        "SHARDS": "${shardCount}",
+def _environment(options: Options) -> list[Obj]:
+    variables = {
+        "NAME": options.name,
+        "DIALECTS": ",".join(options.dialects),
+        "NAMESPACE": options.watchNamespace,
+        "CLASS": options.jobClass,
+        "SHARDS": str(options.shards),
         "METRICS_ADDRESS": f":{METRICS_PORT}",
         "HEALTH_ADDRESS": f":{HEALTH_PORT}",
-        "LOG_FORMAT": "${logFormat}",
-        "GANG_SCHEDULER": "${gangScheduler}",
-        "GANG_SCHEDULER_NAME": "${gangSchedulerName}",
+        "LOG_FORMAT": options.logFormat,
+        "GANG_SCHEDULER": options.gangScheduler,
+        "GANG_SCHEDULER_NAME": options.gangSchedulerName,
     }
-    keeping = {"name": f"{_VARIABLES}SSH_PLUGIN", "value": "true"}
-    serving = {"name": f"{_VARIABLES}WEBHOOK_ADDRESS", "value": f":{WEBHOOK_PORT}"}
-    return [
-        *({"name": f"{_VARIABLES}{key}", "value": value} for key, value in said.items()),
-        {"$if sshPlugin": keeping},
-        {"$if webhook": serving},
-    ]
+    if options.sshPlugin:
+        variables["SSH_PLUGIN"] = "true"
+    if options.webhook:
+        variables["WEBHOOK_ADDRESS"] = f":{WEBHOOK_PORT}"
+    return [{"name": f"{_VARIABLES}{key}", "value": value} for key, value in variables.items()]
 
 
-def _service() -> Obj:
-    ports = [
-        {"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"},
-        {"$if webhook": {"name": "webhook", "port": 443, "targetPort": "webhook"}},
-    ]
-    return _object("v1", "Service", spec={"selector": dict(_SELECTION), "ports": ports})
+def _service(options: Options) -> Obj:
+    ports: list[Obj] = [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}]
+    if options.webhook:
+        ports.append({"name": "webhook", "port": 443, "targetPort": "webhook"})
+    return _object(options, "v1", "Service", spec={"selector": options.selection, "ports": ports})
 
 
-def _network_policy() -> Obj:
+def _network_policy(options: Options) -> Obj:
     """In: what is served, the webhook to the API server alone where its addresses are known. Out: anything, because
     those addresses often are not."""
     pages = {"ports": [{"port": "metrics", "protocol": "TCP"}, {"port": "health", "protocol": "TCP"}]}
-    called = {"ports": [{"port": "webhook", "protocol": "TCP"}], "$if apiServers": {"from": "${webhookCallers}"}}
-    ingress = [pages, {"$if webhook": called}]
-    spec = {"podSelector": {"matchLabels": dict(_SELECTION)}, "policyTypes": ["Ingress"], "ingress": ingress}
-    return _object("networking.k8s.io/v1", "NetworkPolicy", spec=spec)
+    ingress: list[Obj] = [pages]
+    if options.webhook:
+        called: Obj = {"ports": [{"port": "webhook", "protocol": "TCP"}]}
+        if options.apiServers:
+            called["from"] = [{"ipBlock": {"cidr": cidr}} for cidr in options.apiServers]
+        ingress.append(called)
+    spec = {"podSelector": {"matchLabels": options.selection}, "policyTypes": ["Ingress"], "ingress": ingress}
+    return _object(options, "networking.k8s.io/v1", "NetworkPolicy", spec=spec)
 
 
-def _disruption_budget() -> Obj:
-    spec = {"maxUnavailable": 1, "selector": {"matchLabels": dict(_SELECTION)}}
-    return _object("policy/v1", "PodDisruptionBudget", spec=spec)
+def _disruption_budget(options: Options) -> Obj:
+    spec = {"maxUnavailable": 1, "selector": {"matchLabels": options.selection}}
+    return _object(options, "policy/v1", "PodDisruptionBudget", spec=spec)
 
 
-def _service_monitor() -> Obj:
-    spec = {"selector": {"matchLabels": dict(_SELECTION)}, "endpoints": [{"port": "metrics"}]}
-    return _object("monitoring.coreos.com/v1", "ServiceMonitor", spec=spec)
+def _service_monitor(options: Options) -> Obj:
+    spec = {"selector": {"matchLabels": options.selection}, "endpoints": [{"port": "metrics"}]}
+    return _object(options, "monitoring.coreos.com/v1", "ServiceMonitor", spec=spec)
 
 
 # --- the scheduler -------------------------------------------------------------------------------------------------
 
 
-def _scheduler() -> list[Any]:
+def _scheduler(options: Options) -> Iterator[Obj]:
     """An account, rights and processes of its own: it may place and evict pods, and the operator may not."""
-    name = "${name}-scheduler"
+    name, labels = f"{options.name}-scheduler", _labels(options.scheduler_selection)
     wanted = rules([*scheduler_rights(pod_groups.POD_GROUP, pod_groups.QUEUE), *rival_rights([SCHEDULER_LEASE])])
-    return [
-        _object("v1", "ServiceAccount", name, labels=_SCHEDULER_LABELS, automountServiceAccountToken=False),
-        _role("ClusterRole", name, wanted),
-        _binding("ClusterRole", name, account=name),
-        _role("Role", name, rules(lease_rights([SCHEDULER_LEASE]))),
-        _binding("Role", name, account=name),
-        *_around_the_scheduler(name),
-        _scheduler_deployment(name),
-    ]
+    yield _object(options, "v1", "ServiceAccount", name, labels=labels, automountServiceAccountToken=False)
+    yield _role(options, "ClusterRole", name, wanted)
+    yield _binding(options, "ClusterRole", name, account=name)
+    yield _role(options, "Role", name, rules(lease_rights([SCHEDULER_LEASE])))
+    yield _binding(options, "Role", name, account=name)
+    yield from _around_the_scheduler(options)
+    yield _scheduler_deployment(options, name)
 
 
-def _around_the_scheduler(name: str) -> list[Any]:
-    """As around the operator, for pods that the operator's objects do not choose."""
-    chosen, ports = {"matchLabels": dict(_SCHEDULER_SELECTION)}, ("metrics", "health")
+def _around_the_scheduler(options: Options) -> Iterator[Obj]:
+    """As around the operator, for pods that the operator's objects do not select."""
+    selector, ports = {"matchLabels": options.scheduler_selection}, ("metrics", "health")
     service = {
-        "selector": dict(_SCHEDULER_SELECTION),
+        "selector": options.scheduler_selection,
         "ports": [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}],
     }
-    within = {
-        "podSelector": chosen,
+    policy = {
+        "podSelector": selector,
         "policyTypes": ["Ingress"],
         "ingress": [{"ports": [{"port": port, "protocol": "TCP"} for port in ports]}],
     }
-    budget = {"maxUnavailable": 1, "selector": chosen}
-    monitor = {"selector": chosen, "endpoints": [{"port": "metrics"}]}
     made = [
         ("v1", "Service", service),
-        ("networking.k8s.io/v1", "NetworkPolicy", within),
-        ("policy/v1", "PodDisruptionBudget", budget),
-        ("monitoring.coreos.com/v1", "ServiceMonitor", monitor),
+        ("networking.k8s.io/v1", "NetworkPolicy", policy),
+        ("policy/v1", "PodDisruptionBudget", {"maxUnavailable": 1, "selector": selector}),
     ]
-    *always, watched = (_object(api, kind, name, labels=_SCHEDULER_LABELS, spec=spec) for api, kind, spec in made)
-    return [*always, {"$if serviceMonitor": watched}]
+    if options.serviceMonitor:
+        monitor = {"selector": selector, "endpoints": [{"port": "metrics"}]}
+        made.append(("monitoring.coreos.com/v1", "ServiceMonitor", monitor))
+    name, labels = f"{options.name}-scheduler", _labels(options.scheduler_selection)
+    for api_version, kind, spec in made:
+        yield _object(options, api_version, kind, name, labels=labels, spec=spec)
 
 
-def _scheduler_deployment(name: str) -> Obj:
-    made = _deployment()
-    spec = made["spec"]
+def _scheduler_deployment(options: Options, name: str) -> Obj:
+    made, labels = _deployment(options), _labels(options.scheduler_selection)
+    spec, selector = made["spec"], {"matchLabels": options.scheduler_selection}
     pod = spec["template"]["spec"]
-    chosen = {"matchLabels": dict(_SCHEDULER_SELECTION)}
     pod["serviceAccountName"] = name
-    pod["topologySpreadConstraints"][0]["labelSelector"] = chosen
-    pod["containers"] = [_scheduler_container()]
-    spec["selector"] = chosen
-    spec["template"]["metadata"] = {"labels": dict(_SCHEDULER_LABELS)}
-    return {**made, "metadata": {**made["metadata"], "name": name, "labels": dict(_SCHEDULER_LABELS)}}
+    pod["topologySpreadConstraints"][0]["labelSelector"] = selector
+    pod["containers"] = [_scheduler_container(options)]
+    spec["selector"] = selector
+    spec["template"]["metadata"] = {"labels": labels}
+    return {**made, "metadata": {**made["metadata"], "name": name, "labels": labels}}
 
 
-def _scheduler_container() -> Obj:
-    said = {
+def _scheduler_container(options: Options) -> Obj:
+    variables = {
         "NAME": SCHEDULER_LEASE,
-        "VOLCANO": "${schedulerVolcano}",
-        "SHARING": "${schedulerSharing}",
-        "TIERS": "${tierNames}",
+        "VOLCANO": options.schedulerVolcano,
+        "SHARING": options.schedulerSharing,
+        "TIERS": ",".join(options.schedulerTiers),
         "METRICS_ADDRESS": f":{METRICS_PORT}",
         "HEALTH_ADDRESS": f":{HEALTH_PORT}",
-        "LOG_FORMAT": "${logFormat}",
+        "LOG_FORMAT": options.logFormat,
     }
     return {
-        **_container(),
+        **_container(options),
         "name": "scheduler",
         "args": ["scheduler"],
-        "env": [{"name": f"SHOAL_SCHEDULER_{key}", "value": value} for key, value in said.items()],
+        "env": [{"name": f"SHOAL_SCHEDULER_{key}", "value": value} for key, value in variables.items()],
         "ports": [
             {"name": "metrics", "containerPort": METRICS_PORT},
             {"name": "health", "containerPort": HEALTH_PORT},
@@ -442,30 +415,25 @@ def _scheduler_container() -> Obj:
 # --- the webhook ---------------------------------------------------------------------------------------------------
 
 
-def _secret() -> Obj:
-    """Empty: the operator fills it. It is made here so that the operator need not be allowed to make Secrets."""
-    return _object("v1", "Secret", "${name}-webhook")
-
-
-def _webhooks() -> list[Any]:
-    api = "admissionregistration.k8s.io/v1"
-    mutating = {**_webhook("default", "/mutate"), "reinvocationPolicy": "Never"}
+def _webhooks(options: Options) -> list[Obj]:
+    api_version = "admissionregistration.k8s.io/v1"
+    mutating = {**_job_webhook(options, "default", "/mutate"), "reinvocationPolicy": "Never"}
+    validating = [_job_webhook(options, "check", "/validate")]
+    if options.scheduler:
+        validating.append(_gang_webhook(options))
     return [
-        _object(api, "MutatingWebhookConfiguration", namespaced=False, webhooks=[mutating]),
-        _object(
-            api, "ValidatingWebhookConfiguration", namespaced=False,
-            webhooks=[_webhook("check", "/validate"), {"$if scheduler": _gang_webhook()}],
-        ),
-    ]  # fmt: skip
+        _object(options, api_version, "MutatingWebhookConfiguration", namespaced=False, webhooks=[mutating]),
+        _object(options, api_version, "ValidatingWebhookConfiguration", namespaced=False, webhooks=validating),
+    ]
 
 
-def _gang_webhook() -> Obj:
-    """Gangs and queues are the whole cluster's, whatever jobs this installation serves. What becomes of a gang is
-    written on it again and again, and is nobody's to check."""
+def _gang_webhook(options: Options) -> Obj:
+    """PodGroups and queues of the whole cluster, whatever jobs this installation serves. Their status is not
+    checked."""
     differs = "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
     changes = {"name": "spec-changes", "expression": f"request.operation != 'UPDATE' || {differs}"}
     return {
-        **_called("check.gangs", "/validate"),
+        **_webhook(options, "check.gangs", "/validate"),
         "matchConditions": [changes],
         "rules": [
             {**_on(pod_groups.QUEUE, "Cluster"), "operations": ["CREATE", "UPDATE", "DELETE"]},
@@ -474,35 +442,32 @@ def _gang_webhook() -> Obj:
     }
 
 
-def _called(word: str, path: str) -> Obj:
-    service = {"name": "${name}", "namespace": "${namespace}", "path": path, "port": 443}
+def _webhook(options: Options, word: str, path: str) -> Obj:
+    service = {"name": options.name, "namespace": options.namespace, "path": path, "port": 443}
     return {
         "name": f"{word}.shoal.dev",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"service": service},
-        "failurePolicy": "${failurePolicy}",
+        "failurePolicy": options.failurePolicy,
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": 5,
     }
 
 
-def _webhook(word: str, path: str) -> Obj:
-    return {
-        **_called(f"{word}.jobs", path),
-        "rules": [{f"$if dialects={name}": _rule(name)} for name in NAMES],
-        "$if watchNamespace": {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "${watchNamespace}"}}
-        },
-        "objectSelector": {
-            "$if jobClass": {"matchLabels": {CLASS_LABEL: "${jobClass}"}},
-            "$if not jobClass": {"matchExpressions": [{"key": CLASS_LABEL, "operator": "DoesNotExist"}]},
-        },
+def _job_webhook(options: Options, word: str, path: str) -> Obj:
+    kinds = [load(name).kind for name in NAMES if name in options.dialects]
+    made = {
+        **_webhook(options, f"{word}.jobs", path),
+        "rules": [{**_on(kind, "Namespaced"), "operations": ["CREATE", "UPDATE"]} for kind in kinds],
     }
-
-
-def _rule(name: str) -> Mapping[str, Any]:
-    return {**_on(load(name).kind, "Namespaced"), "operations": ["CREATE", "UPDATE"]}
+    if options.watchNamespace:
+        made["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": options.watchNamespace}}
+    if options.jobClass:
+        made["objectSelector"] = {"matchLabels": {CLASS_LABEL: options.jobClass}}
+    else:
+        made["objectSelector"] = {"matchExpressions": [{"key": CLASS_LABEL, "operator": "DoesNotExist"}]}
+    return made
 
 
 def _on(kind: Kind, scope: str) -> Obj:
