@@ -158,7 +158,7 @@ def test_any_bytes_are_an_object_or_malformed(kind: str, raw: bytes) -> None:
 
 
 def test_every_message_named_is_there_to_be_read() -> None:
-    shapes = set(protobuf.shapes.SPECIAL) | {"text", "int", "bool", "double", "bytes"}
+    shapes = set(protobuf.well_known_types.SPECIAL) | {"text", "int", "bool", "double", "bytes"}
     known = set(protobuf._messages())
     named = {field.shape for name in known for field in protobuf._fields_of(name).values()}
     assert named - shapes <= known

@@ -22,9 +22,7 @@ HERE = Path(__file__).parent
 def test_all_of_it_as_an_ordinary_user() -> None:
     python = usable_python()
     if python is None:
-        pytest.skip("no interpreter of this version that an ordinary user may run")
-    if subprocess.run([*POWERLESS, "ls", str(HERE)], capture_output=True).returncode:
-        pytest.skip("the checkout is in a folder that an ordinary user may not enter")
+        pytest.skip("no interpreter of this version, or no checkout, that an ordinary user may read")
     home = Path("/tmp") / f"shoal-nobody-{os.getpid()}"
     home.mkdir()
     os.chown(home, NOBODY, NOBODY)
