@@ -16,9 +16,9 @@ MACHINE = """
 import asyncio, os, sys
 from pathlib import Path
 from kit.sandboxes import folder_mount, opened
-from shoal.node.sandbox import linux
-from shoal.node.sandbox.keepers import Keepers, NetworkNotToBeHad
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox import syscalls
+from shoal.node.sandbox.sandbox_manager import Keepers, NetworkNotToBeHad
+from shoal.node.sandbox.interface import Network
 
 PR_CAPBSET_DROP, CAP_SYS_PTRACE = 24, 19
 NOT_DUMPABLE = '''
@@ -54,8 +54,8 @@ async def runs(root):
         print((await pod.shell("true", name="same.0", mounts=(folder_mount(str(root), root),))).process)
         print(place.keepers.network, place.keepers.allowed["privilege"], place.keepers.allowed["mounts"])
 
-linux.enter_own_user_namespace()
-linux._check(linux._libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0), "prctl")  # as an ordinary user, root too
+syscalls.enter_own_user_namespace()
+syscalls._check(syscalls._libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0), "prctl")  # as an ordinary user
 for kind in ("user", "mnt", "uts", "net"):
     Path(f"/proc/sys/user/max_{kind}_namespaces").write_text("0")
 asyncio.run({"runs": runs, "hides": hides}[sys.argv[1]](Path(sys.argv[2])))

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.processes
 AGENT = """
 import asyncio, os, sys
 from pathlib import Path
-from shoal.node.sandbox.keepers import Keepers
-from shoal.node.sandbox.port import Network, ProcessSpec, SandboxSpec
+from shoal.node.sandbox.sandbox_manager import Keepers
+from shoal.node.sandbox.interface import Network, ProcessSpec, SandboxSpec
 root, network, runs = Path(sys.argv[1]), Network(sys.argv[2]), sys.argv[3]
 async def main():
     keepers = await Keepers.open(root / "sandboxes", network=network)

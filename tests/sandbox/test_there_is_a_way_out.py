@@ -133,21 +133,21 @@ MACHINE = """
 import asyncio, os, struct, sys
 from pathlib import Path
 from kit.sandboxes import opened
-from shoal.node.sandbox import linux, rtnetlink
+from shoal.node.sandbox import syscalls, rtnetlink
 from shoal.node.host_checks import what_is_allowed
-from shoal.node.sandbox.port import Network
+from shoal.node.sandbox.interface import Network
 
 def build(root):
     if os.getuid() != 0:
-        linux.enter_own_user_namespace()
-    linux.unshare(linux.NEW_NET | linux.NEW_NS)
+        syscalls.enter_own_user_namespace()
+    syscalls.unshare(syscalls.NEW_NET | syscalls.NEW_NS)
     net = rtnetlink.Netlink()
     net.set_up(1)
     link = net.add_bridge("machine", hardware=bytes([2, 0, 0, 0, 0, 1]))
     net.add_address(link, "198.51.100.1", 24)
     (root / "machine.conf").write_text("nameserver 127.0.0.9\\nsearch corp.example\\n")
-    linux.mount(None, "/", flags=linux.MS_REC | linux.MS_SLAVE)
-    linux.mount(str(root / "machine.conf"), os.path.realpath("/etc/resolv.conf"), flags=linux.MS_BIND)
+    syscalls.mount(None, "/", flags=syscalls.MS_REC | syscalls.MS_SLAVE)
+    syscalls.mount(str(root / "machine.conf"), os.path.realpath("/etc/resolv.conf"), flags=syscalls.MS_BIND)
 
 class Names(asyncio.DatagramProtocol):
     def connection_made(self, transport):
