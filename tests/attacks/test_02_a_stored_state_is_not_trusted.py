@@ -8,20 +8,24 @@ import resource
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from kit.frameworks import framework, role
+from kit.native_world import replica_set
 from kit.volcano_jobs import task, vcjob
 from shoal.cli.job_lookup import Found
 from shoal.cli.job_table import job_row
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.framework import DIALECT as FRAMEWORK
 from shoal.dialects.native import batch_job, replica_sets
+from shoal.dialects.native.pod_builder import SLOT
 from shoal.dialects.state_annotation import ANNOTATION
 from shoal.dialects.volcano import DIALECT as VOLCANO
+from shoal.engine import Stage
 from shoal.kube.objects import Obj
 
 MEMORY_BYTES = 512 * 1024 * 1024  # the chart's limit for the operator
@@ -96,15 +100,68 @@ def test_02_a_forged_count_of_successes_is_shown_within_limits():
     assert len(batch_job.DIALECT.shown({"metadata": meta, "spec": {}}).roles[0].tasks) == 10_000
 
 
+LARGE = 10**17
+STARTED = {"stamps": {"started": "2030-01-01T00:00:00Z"}, "run": {"stage": Stage.RUNNING}}
+
+
+def with_state(dialect: Dialect, made: Obj, **state: Any) -> Obj:
+    filled = dialect.default(made)
+    text = json.dumps({"uid": "u", **STARTED, **state})
+    filled["metadata"] |= {"uid": "u", "namespace": "default", "annotations": {ANNOTATION: text}}
+    return filled
+
+
+def framework_with_index() -> Obj:
+    made = FRAMEWORK.default(framework(role("worker", 2)))
+    made["metadata"] |= {"uid": "u", "namespace": "default"}
+    tasks = [{"index": LARGE, "state": "AttemptRunning"}]
+    attempt = {"taskRoleStatuses": [{"name": "worker", "taskStatuses": tasks}]}
+    made["status"] = {"startTime": "2030-01-01T00:00:00Z", "state": "AttemptRunning", "attemptStatus": attempt}
+    return made
+
+
+def pod_with_index() -> Obj:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "u", "controller": True}
+    meta = {"name": "a-1", "namespace": "default", "uid": "p", "annotations": {SLOT: str(LARGE)}}
+    return {"metadata": {**meta, "ownerReferences": [owner]}, "spec": {}, "status": {"phase": "Running"}}
+
+
+LARGE_INDEXES: dict[str, Callable[[], tuple[Obj, list[Obj]]]] = {
+    "a Volcano task that had a pod": lambda: (
+        with_state(VOLCANO, vcjob("a", task("worker", 2)), roles=[{"name": "worker", "born": str(LARGE)}]),
+        [],
+    ),
+    "a Volcano task that was dropped": lambda: (
+        with_state(VOLCANO, vcjob("a", task("worker", 2)), roles=[{"name": "worker", "dropped": str(LARGE)}]),
+        [],
+    ),
+    "a pod of a ReplicaSet": lambda: (
+        with_state(replica_sets.DIALECT, replica_set("a", 2)),
+        [pod_with_index()],
+    ),
+    "a task of a Framework": lambda: (framework_with_index(), []),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_INDEXES)
+def test_02_one_index_of_any_size_costs_little(name: str):
+    manifest, pods = LARGE_INDEXES[name]()
+
+    assert with_little_memory(_PASS, {"manifest": manifest, "pods": pods}) == "2 tasks"
+
+
 def read_with_little_memory(manifest: Obj) -> str:
     """What reading that state comes to in a process whose memory is limited."""
+    return with_little_memory(_READER, manifest)
 
+
+def with_little_memory(program: str, given: Obj) -> str:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
-    text = json.dumps(manifest)
-    reader = [sys.executable, "-c", _READER]
-    asked = subprocess.run(reader, input=text, capture_output=True, text=True, preexec_fn=limit, check=False)
+    asked = subprocess.run(
+        [sys.executable, "-c", program], input=json.dumps(given), capture_output=True, text=True, preexec_fn=limit
+    )
     return asked.stdout.strip() or asked.stderr[-500:]
 
 
@@ -120,4 +177,21 @@ try:
     print("read")
 except LedgerUnreadable:
     print("LedgerUnreadable")
+"""
+
+_PASS = """
+import json, sys
+from datetime import UTC, datetime
+from shoal.dialects.framework import DIALECT as FRAMEWORK
+from shoal.dialects.native import replica_sets
+from shoal.dialects.volcano import DIALECT as VOLCANO
+from shoal.engine import Observed, advance
+given = json.load(sys.stdin)
+manifest, pods = given["manifest"], given["pods"]
+dialects = {"taskRoles": FRAMEWORK, "tasks": VOLCANO, "selector": replica_sets.DIALECT}
+(dialect,) = [each for key, each in dialects.items() if key in manifest["spec"]]
+job = dialect.read(manifest, dialect.settings(None))
+observed = Observed(tuple(dialect.body(pod, manifest) for pod in pods))
+step = advance(job, dialect.restore(manifest), observed, datetime(2030, 1, 1, 0, 1, tzinfo=UTC))
+print(sum(not task.dropped for role in step.state.roles for task in role.tasks), "tasks")
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from hashlib import blake2b
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -168,9 +169,10 @@ def _wanted(role: RoleState, staying: set[int], size: int) -> set[int]:
     was dropped.
     """
     known = {task.index for task in role.tasks}
-    gaps = [index for index in range(max(known, default=0)) if index not in known]
+    # Generated one by one: an index comes from stored state or from a pod's annotation and may be of any size.
+    gaps = (index for index in range(max(known, default=0)) if index not in known)
     wanted = set(staying)
-    for index in (*gaps, *range(len(staying) + size)):
+    for index in chain(gaps, range(len(staying) + size)):
         if len(wanted) >= size:
             break
         wanted.add(index)
