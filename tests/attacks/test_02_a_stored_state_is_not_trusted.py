@@ -29,12 +29,22 @@ from shoal.engine import Stage
 from shoal.kube.objects import Obj
 
 MEMORY_BYTES = 512 * 1024 * 1024  # the chart's limit for the operator
+NO_ZONE = "2030-01-01T00:00:00"
 
 
 def volcano(**state: Any) -> Obj:
     made = VOLCANO.default(vcjob("a", task(replicas=2)))
     text = json.dumps({"uid": "u", **state})
     made["metadata"] |= {"uid": "u", "namespace": "default", "annotations": {ANNOTATION: text}}
+    return made
+
+
+def framework_with(role_status: Obj, **status: Any) -> Obj:
+    made = FRAMEWORK.default(framework(role("worker", 2)))
+    made["metadata"] |= {"uid": "u", "namespace": "default"}
+    attempt = {"taskRoleStatuses": [{"name": "worker", **role_status}]}
+    started = {"startTime": "2030-01-01T00:00:00Z", "state": "AttemptRunning", "attemptStatus": attempt}
+    made["status"] = started | status
     return made
 
 
@@ -58,6 +68,12 @@ STATES = {
         leaving=[{"role": "worker", "reason": "retry", "where": "0-9000000", "uids": ""}]
     ),
     "a text of 2 MB": lambda: volcano(memo="x" * 2_000_000),
+    "a time without a zone": lambda: volcano(stamps={"started": NO_ZONE}),
+    "a later retry without a zone": lambda: volcano(roles=[{"name": "worker", "later": {NO_ZONE: "0"}}]),
+    "a pause of 10^18 seconds": lambda: volcano(run={"delay_seconds": 10**18}),
+    "a grace period of 10^18 seconds": lambda: volcano(roles=[{"name": "worker", "force": 10**18}]),
+    "a pause of 10^18 seconds in a status": lambda: framework_with({}, retryPolicyStatus={"retryDelaySec": 10**18}),
+    "a grace period of 10^18 seconds in a status": lambda: framework_with({"podGracefulDeletionTimeoutSec": 10**18}),
     "gzip of 600 MB": lambda: packed(b"0", 300_000_000),
     "gzip of empty lists": lambda: packed(b"[]", 10_000_000),
     "gzip of empty objects": lambda: packed(b"{}", 10_000_000),
@@ -71,7 +87,7 @@ STATES = {
 @pytest.mark.parametrize("name", STATES)
 def test_02_a_forged_state_is_refused_before_it_is_unfolded(name: str):
     manifest = STATES[name]()
-    dialect: Dialect = FRAMEWORK if "gzip" in name else VOLCANO
+    dialect: Dialect = FRAMEWORK if "taskRoles" in manifest["spec"] else VOLCANO
 
     assert read_with_little_memory(manifest) == "LedgerUnreadable"
     assert "unreadable" in job_row(Found(manifest, dialect), datetime.now(UTC))
@@ -111,15 +127,6 @@ def with_state(dialect: Dialect, made: Obj, **state: Any) -> Obj:
     return filled
 
 
-def framework_with_index() -> Obj:
-    made = FRAMEWORK.default(framework(role("worker", 2)))
-    made["metadata"] |= {"uid": "u", "namespace": "default"}
-    tasks = [{"index": LARGE, "state": "AttemptRunning"}]
-    attempt = {"taskRoleStatuses": [{"name": "worker", "taskStatuses": tasks}]}
-    made["status"] = {"startTime": "2030-01-01T00:00:00Z", "state": "AttemptRunning", "attemptStatus": attempt}
-    return made
-
-
 def pod_with_index() -> Obj:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "u", "controller": True}
     meta = {"name": "a-1", "namespace": "default", "uid": "p", "annotations": {SLOT: str(LARGE)}}
@@ -139,7 +146,10 @@ LARGE_INDEXES: dict[str, Callable[[], tuple[Obj, list[Obj]]]] = {
         with_state(replica_sets.DIALECT, replica_set("a", 2)),
         [pod_with_index()],
     ),
-    "a task of a Framework": lambda: (framework_with_index(), []),
+    "a task of a Framework": lambda: (
+        framework_with({"taskStatuses": [{"index": LARGE, "state": "AttemptRunning"}]}),
+        [],
+    ),
 }
 
 
@@ -171,7 +181,7 @@ from shoal.dialects.dialect import LedgerUnreadable
 from shoal.dialects.framework import DIALECT as FRAMEWORK
 from shoal.dialects.volcano import DIALECT as VOLCANO
 manifest = json.load(sys.stdin)
-dialect = FRAMEWORK if "attemptStatus" in manifest.get("status", {}) else VOLCANO
+dialect = FRAMEWORK if "taskRoles" in manifest["spec"] else VOLCANO
 try:
     dialect.restore(manifest)
     print("read")

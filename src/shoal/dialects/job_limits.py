@@ -9,6 +9,14 @@ from __future__ import annotations
 LARGEST_JOB = 10_000  # tasks, over all roles
 LARGEST_INDEXED = 100_000  # completions of a batch Job by index, each of which is remembered
 MOST_INDEXES = 3 * LARGEST_INDEXED  # that the ranges of one stored state unfold to
+MOST_SECONDS = 2**31 - 1  # of a stored duration: a time that far ahead can still be written
+
+
+def stored_seconds(value: int | None) -> int | None:
+    """A duration of a stored state. Raises ValueError where no time could be computed with it."""
+    if value is not None and abs(value) > MOST_SECONDS:
+        raise ValueError(f"a duration of {value} seconds is longer than {MOST_SECONDS}")
+    return value
 
 
 def within_limit(size: str) -> str:

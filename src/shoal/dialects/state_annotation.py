@@ -17,14 +17,14 @@ import re
 from base64 import b85decode, b85encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
 
 from shoal.dialects.dialect import LedgerPatch, LedgerUnreadable
-from shoal.dialects.job_limits import MOST_INDEXES
+from shoal.dialects.job_limits import MOST_INDEXES, stored_seconds
 from shoal.engine import (
     AttemptState,
     Due,
@@ -45,6 +45,7 @@ from shoal.engine import (
 from shoal.kube.objects import Obj, annotations_of, name_of, namespace_of, uid_of
 
 ANNOTATION = "shoal.dev/ledger"
+_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _WORTH_PACKING = 16  # fewer are left to be read by people
 _MOST_ENDS = 16  # kinds of ends told apart within a role
@@ -235,6 +236,9 @@ class _Unfolding:
 
 
 def _state(ledger: _Ledger) -> JobState:
+    stored_seconds(ledger.run.delay_seconds)
+    for record in (ledger.run, ledger.stamps, *ledger.due.values()):
+        _check_zones(record)
     unfolded = _Unfolding()
     return JobState(
         run=ledger.run,
@@ -248,6 +252,13 @@ def _state(ledger: _Ledger) -> JobState:
         frozen=ledger.frozen,
         memo=ledger.memo,
     )
+
+
+def _check_zones(record: msgspec.Struct) -> None:
+    """Times without a zone cannot be compared with others."""
+    for name, value in msgspec.structs.asdict(record).items():
+        if isinstance(value, datetime) and value.tzinfo is None:
+            raise ValueError(f"{name} is a time without a zone: {value.isoformat()}")
 
 
 def _role_state(role: _Role, unfolded: Callable[[str], tuple[int, ...]]) -> RoleState:
@@ -265,5 +276,11 @@ def _role_state(role: _Role, unfolded: Callable[[str], tuple[int, ...]]) -> Role
     for count, where in role.charged.items():
         change(where, charged=int(count))
     for moment, where in role.later.items():
-        change(where, not_before=msgspec.convert(moment, type=datetime))
-    return RoleState(role.name, role.instance, role.force, tuple(tasks[index] for index in sorted(tasks)), *role.counts)
+        change(where, not_before=msgspec.convert(moment, type=_Moment))
+    return RoleState(
+        role.name,
+        role.instance,
+        stored_seconds(role.force),
+        tuple(tasks[index] for index in sorted(tasks)),
+        *role.counts,
+    )

@@ -17,6 +17,7 @@ from shoal.dialects.framework.completion_codes import is_final, nature_of
 from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
 from shoal.dialects.framework.names import anchor_name, instance_uid, pod_name
 from shoal.dialects.framework.settings import Settings
+from shoal.dialects.job_limits import stored_seconds
 from shoal.engine import (
     AttemptState,
     ContainerEnd,
@@ -159,15 +160,13 @@ def restore(manifest: Obj) -> JobState:
     try:
         written = unpacked(manifest.get("status"))
         status = msgspec.convert(written or {}, wire.Status)
+        return JobState() if status.start_time is None else _state(status, uid_of(manifest))
     except ValueError as problem:
         where = f"{namespace_of(manifest)}/{name_of(manifest)}"
         raise LedgerUnreadable(
             f"the status of Framework {where} was not written by a controller: {problem}. It is left alone; "
             f"delete the Framework and create it again to start over."
         ) from None
-    if status.start_time is None:
-        return JobState()
-    return _state(status, uid_of(manifest))
 
 
 def _state(status: wire.Status, uid: str) -> JobState:
@@ -184,7 +183,7 @@ def _state(status: wire.Status, uid: str) -> JobState:
             anchor=attempt.config_map_uid,
             intent=None if outcome is None else Intent.END,
             outcome=outcome,
-            delay_seconds=retries.retry_delay_sec,
+            delay_seconds=stored_seconds(retries.retry_delay_sec),
         ),
         roles=tuple(_role_state(role, uid) for role in attempt.task_role_statuses or ()),
         charges={"": retries.accountable_retried_count} if retries.accountable_retried_count else {},
@@ -196,7 +195,7 @@ def _role_state(role: wire.TaskRoleStatus, uid: str) -> RoleState:
     return RoleState(
         role.name,
         role.instance_uid if role.instance_uid is not None else _stand_in(uid, role.name),
-        role.pod_graceful_deletion_timeout_sec,
+        stored_seconds(role.pod_graceful_deletion_timeout_sec),
         tuple(_task_state(task, f"{uid}/{role.name}") for task in role.task_statuses or ()),
     )
 
