@@ -37,6 +37,22 @@ def test_a_file_may_hold_several_documents(tmp_path: Path) -> None:
     assert shown(load([file])) == [("Service pet", f"{file}, document 2"), ("Framework pet", f"{file}, document 3")]
 
 
+def test_the_documents_of_a_file_with_other_line_ends_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_bytes(f"{SERVICE}---\n{JOB}".replace("\n", "\r\n").encode())
+    assert [str(manifest) for manifest in load([file])] == ["Service pet", "Framework pet"]
+
+
+def test_the_line_of_a_mistake_is_counted_from_a_line_that_is_named(tmp_path: Path) -> None:
+    file = written(tmp_path, f"{SERVICE}---\nkind: Pod\nspec: !Ref x\n")
+    with pytest.raises(click.ClickException) as refused:
+        load([file])
+    assert refused.value.message == (
+        f"{file}, document 2 (it begins at line 5) is not YAML: error converting YAML to JSON: yaml: line 2: the tag "
+        "!Ref has no meaning here; leave it out"
+    )
+
+
 def test_a_folder_stands_for_the_manifests_in_it(tmp_path: Path) -> None:
     written(tmp_path, JOB, "b.yaml")
     written(tmp_path, SERVICE, "a.yml")

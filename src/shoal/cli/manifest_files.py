@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from shoal.kube.objects import Obj, name_of
 
 SUFFIXES = (".yaml", ".yml", ".json")
 OWN = "shoal.yaml"  # our settings, which people keep beside their jobs
-_DOCUMENT = re.compile(rb"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+_DOCUMENT = re.compile(rb"^---[ \t\r]*(?:#.*)?$", re.MULTILINE)
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
@@ -101,18 +101,30 @@ def _read(file: Path) -> Iterable[Manifest | Unreadable]:
 def _documents(text: bytes, where: str) -> Iterable[Manifest | Unreadable]:
     from shoal.apiserver.request_body import Malformed, decode_yaml
 
-    pieces = [piece for piece in _DOCUMENT.split(text) if piece.strip()]
-    for number, piece in enumerate(pieces, 1):
+    pieces = list(_pieces(text))
+    for number, (line, piece) in enumerate(pieces, 1):
         place = f"{where}, document {number}" if len(pieces) > 1 else where
         try:
             body = decode_yaml(piece)
         except Malformed as problem:
-            yield Unreadable(f"{place} is not YAML: {problem}")
+            # Lines are counted from the beginning of the document, as kubectl does.
+            begins = f" (it begins at line {line})" if line > 1 else ""
+            yield Unreadable(f"{place}{begins} is not YAML: {problem}")
             continue
         if body.duplicates:
             yield Unreadable(f"{place}: {', '.join(body.duplicates)} stands twice; only one can be meant.")
         elif body.value is not None:  # else comments alone
             yield from _objects(body.value, place)
+
+
+def _pieces(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each document that is not empty, with the line of the file at which it begins."""
+    line = 1
+    for piece in _DOCUMENT.split(text):
+        if piece.strip():
+            after = piece.removeprefix(b"\n")  # that of the line with the separator
+            yield line + len(piece) - len(after), after
+        line += piece.count(b"\n")
 
 
 def _objects(value: Any, place: str) -> Iterable[Manifest | Unreadable]:
