@@ -15,7 +15,7 @@ import pytest
 from kit.eventually import answer_becomes
 from kit.sandboxes import Place, Pod, opened
 from shoal.node.host_checks import what_is_allowed
-from shoal.node.sandbox import fault_log, network_client, network_process
+from shoal.node.sandbox import egress_outside, fault_log, network_client, network_process
 from shoal.node.sandbox.connection_limits import CONNECTIONS_PER_POD
 from shoal.node.sandbox.egress_inside import LEAVING_PORT, PROXY_PORT
 from shoal.node.sandbox.fault_log import FaultLog
@@ -231,6 +231,17 @@ async def test_a_name_that_leads_to_the_loopback_of_the_machine_is_refused(place
     pod = await place.pod()
 
     assert "is the pod itself" in await tunnel(pod, f"{local[0]}:22")
+
+
+def test_a_name_of_the_machine_is_not_given_to_another_proxy_which_may_run_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.1.1 workbench.lab workbench\n::1 six\n10.0.0.7 other\nnonsense odd\n")
+    monkeypatch.setattr(egress_outside, "HOSTS_FILE", str(hosts))
+    names = ["workbench", "WORKBENCH.", "workbench.lab", "six", "other", "odd", "unknown"]
+
+    assert [name for name in names if egress_outside.means_this_machine(name)] == names[:4]
 
 
 @pytest.mark.parametrize("host", ["a" * 70 + ".example", "a..b", "x" * 300])

@@ -21,6 +21,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 from shoal.node.sandbox import dns_forwarder, http_proxy, messages, syscalls
 from shoal.node.sandbox.fault_log import FaultLog, fault_of
+from shoal.node.sandbox.hosts_lookup import look_up
 from shoal.node.sandbox.relay import Connection, abort, relay
 from shoal.node.sandbox.rpc import Conversation
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 CONNECTED = b"+"
 LOG = "doorway.log"
+HOSTS_FILE = "/etc/hosts"
 _LOCAL = ("localhost", "ip6-localhost")
 
 
@@ -124,7 +126,7 @@ async def _refuse(client: Connection, status: int, reason: str, text: str) -> No
 async def _proxy(client: Connection) -> Connection:
     """Read a request, connect to where it goes (by another proxy where the environment says so), hand it on."""
     request = http_proxy.parse(await http_proxy.read_head(client[0]))
-    if _means_this_machine(request.host):
+    if means_this_machine(request.host):
         raise _own_address(request.host)
     upstream = upstream_for("https" if request.is_tunnel else "http", request.host, request.port)
     if upstream is None:
@@ -172,14 +174,16 @@ def _own_address(host: str) -> http_proxy.BadRequest:
     )
 
 
-def _means_this_machine(host: str) -> bool:
+def means_this_machine(host: str) -> bool:
     """Without asking a name server: a name of the machine itself, or its loopback in any notation (127.1, 2130706433,
-    ::ffff:127.0.0.1), which a proxy beyond this one would take for its own as well."""
+    ::ffff:127.0.0.1), which a proxy beyond this one would take for its own as well. That proxy may run on this machine,
+    with the same hosts file."""
     name = host.lower().rstrip(".")
     if name in _LOCAL or name.endswith(".localhost"):
         return True
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        address = look_up(HOSTS_FILE, name) or host
+        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return False
     return any(_is_local(str(entry[4][0])) for entry in found)
