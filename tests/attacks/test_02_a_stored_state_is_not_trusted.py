@@ -74,6 +74,8 @@ STATES = {
     "a grace period of 10^18 seconds": lambda: volcano(roles=[{"name": "worker", "force": 10**18}]),
     "a pause of 10^18 seconds in a status": lambda: framework_with({}, retryPolicyStatus={"retryDelaySec": 10**18}),
     "a grace period of 10^18 seconds in a status": lambda: framework_with({"podGracefulDeletionTimeoutSec": 10**18}),
+    "a status of 40,000 tasks": lambda: framework_with({"taskStatuses": [{"index": i} for i in range(40_000)]}),
+    "gzip of 390,000 tasks": lambda: packed(b'{"name":"a","taskStatuses":[%s]}' % b",".join([b"{}"] * 390_000)),
     "gzip of 600 MB": lambda: packed(b"0", 300_000_000),
     "gzip of empty lists": lambda: packed(b"[]", 10_000_000),
     "gzip of empty objects": lambda: packed(b"{}", 10_000_000),

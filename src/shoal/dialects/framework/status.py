@@ -17,7 +17,7 @@ from shoal.dialects.framework.completion_codes import is_final, nature_of
 from shoal.dialects.framework.compression import LARGE_BYTES, TOO_LARGE_BYTES, packed, unpacked
 from shoal.dialects.framework.names import anchor_name, instance_uid, pod_name
 from shoal.dialects.framework.settings import Settings
-from shoal.dialects.job_limits import stored_seconds
+from shoal.dialects.job_limits import MOST_TASKS, stored_seconds
 from shoal.engine import (
     AttemptState,
     ContainerEnd,
@@ -171,6 +171,9 @@ def restore(manifest: Obj) -> JobState:
 
 def _state(status: wire.Status, uid: str) -> JobState:
     attempt, retries = status.attempt_status, status.retry_policy_status
+    tasks = sum(len(role.task_statuses or ()) for role in attempt.task_role_statuses or ())
+    if tasks > MOST_TASKS:
+        raise ValueError(f"{tasks} tasks are more than {MOST_TASKS}")
     outcome = _outcome(attempt.completion_status)
     return JobState(
         run=Run(
