@@ -20,7 +20,7 @@ _TOKEN = re.compile(
     r"""|\[(?P<all>\*)\]"""
     r"""|\['(?P<single>[^']*)'\]"""
     r"""|\["(?P<double>[^"]*)"\]"""
-    r"""|\[\?\(\s*@(?P<left>[^=!<>)]*?)\s*(?:(?P<op>==|!=)\s*(?P<right>'[^']*'|"[^"]*"|[\w.+-]+)\s*)?\)\]"""
+    r"""|\[\?\(\s*@(?P<left>[^=!<>)]*)(?:(?P<op>==|!=)\s*(?P<right>'[^']*'|"[^"]*"|[\w.+-]+)\s*)?\)\]"""
 )
 
 
@@ -56,7 +56,7 @@ def _step(token: re.Match[str]) -> Step:
     if token["all"] is not None or token["field"] == "*":
         return _children
     if token["left"] is not None:
-        return _filter(token["left"], token["op"], token["right"])
+        return _filter(token["left"].rstrip(), token["op"], token["right"])
     name = next(part for part in (token["field"], token["single"], token["double"]) if part is not None)
     key = re.sub(r"\\(.)", r"\1", name)
     return lambda value: _at_key(value, key)

@@ -23,13 +23,15 @@ def field_value(pod: Obj, path: str, *, pod_ip: str, host_ip: str, node: str) ->
     if subscript := _SUBSCRIPT.fullmatch(path):
         values = labels_of(pod) if subscript[1] == "labels" else annotations_of(pod)
         return values.get(subscript[2], "")
+    if path == "metadata.labels":
+        return _listed(labels_of(pod))
+    if path == "metadata.annotations":
+        return _listed(annotations_of(pod))
     meta = pod["metadata"]
     known = {
         "metadata.name": meta.get("name", ""),
         "metadata.namespace": meta.get("namespace", ""),
         "metadata.uid": meta.get("uid", ""),
-        "metadata.labels": _listed(labels_of(pod)),
-        "metadata.annotations": _listed(annotations_of(pod)),
         "spec.nodeName": node,
         "spec.serviceAccountName": pod["spec"].get("serviceAccountName") or "default",
         "status.hostIP": host_ip,

@@ -10,20 +10,24 @@ what the manifest defines, never from the layers below.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
 from shoal.kube.objects import Obj, name_of, namespace_of
 from shoal.node.downward_api import field_value, resource_value
 from shoal.node.pod_references import Lookup, NotThere
 
+MAX_TEXT_CHARACTERS = 128 << 10  # of an expanded text: the kernel takes no longer argument or variable
+MAX_CHARACTERS = 6 << 20  # of the arguments, and of the variables: the kernel takes no more of both together
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 API = ("default", "kubernetes")
 CUDA_DEVICES = "CUDA_VISIBLE_DEVICES"
 # Indices are NVML's, in the order of the bus; left to itself CUDA counts the fastest device first.
 CUDA_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+Read = Callable[[Kind, str], Mapping[str, bytes] | None]  # of the pod's namespace; None where there is no such object
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +46,69 @@ class Surroundings:
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """`$(NAME)` becomes its value; `$$` becomes `$`; an unknown name stays as it is written."""
+    """`$(NAME)` becomes its value; `$$` becomes `$`; an unknown name stays as it is written.
 
-    def replace(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return "$"
-        return variables.get(found[1], found[0])
-
-    return _REFERENCE.sub(replace, text)
+    A variable may hold others several times and be held by the next one, which doubles with each step: NotThere where
+    the text becomes longer than a process can be given.
+    """
+    pieces: list[str] = []
+    size = end = 0
+    for found in _references(text):
+        value = "$" if found[1] is None else variables.get(found[1], found[0])
+        pieces += text[end : found.start()], value
+        size += found.start() - end + len(value)
+        end = found.end()
+        if size > MAX_TEXT_CHARACTERS:
+            raise NotThere(
+                f"a text with $(VAR) in it expands to more than {MAX_TEXT_CHARACTERS} characters, and no argument "
+                "and no variable of a process can be longer"
+            )
+    return "".join([*pieces, text[end:].replace("$$", "$")])
 
 
 def unknown_names(text: str, variables: Mapping[str, str]) -> list[str]:
     """The names in `$(NAME)` that nothing defines."""
-    return [found[1] for found in _REFERENCE.finditer(text) if found[1] is not None and found[1] not in variables]
+    return [found[1] for found in _references(text) if found[1] is not None and found[1] not in variables]
+
+
+def _references(text: str) -> Iterator[re.Match[str]]:
+    """Up to the last closing bracket: after it, the search for one would go through the rest at every opening one."""
+    return _REFERENCE.finditer(text, 0, text.rfind(")") + 1)
+
+
+class _Size:
+    """Counts what a process is given, so that many references to a long value fill no memory."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._characters = 0
+
+    def add(self, *texts: str | bytes) -> None:
+        self._characters += sum(map(len, texts))
+        if self._characters > MAX_CHARACTERS:
+            raise NotThere(
+                f"{self._what} of the container have more than {MAX_CHARACTERS} characters, "
+                "and no process can have more"
+            )
+
+
+def reader(pod: Obj, around: Surroundings) -> Read:
+    """Decodes each ConfigMap and Secret once, however many references to it there are."""
+    namespace = namespace_of(pod)
+    return cache(lambda kind, name: around.lookup.data(kind, namespace, name))
 
 
 def declared(pod: Obj, container: Obj, around: Surroundings) -> dict[str, str]:
     """The variables that come from the manifest and the cluster: these `$(VAR)` may name."""
     variables = dict(_service_links(pod, around.services))
+    size = _Size("the variables")
+    read = reader(pod, around)
     for source in container.get("envFrom") or ():
-        variables.update(_from_source(source, namespace_of(pod), around.lookup))
+        variables.update(_from_source(source, read, size))
     for variable in container.get("env") or ():
-        value = _value(pod, container, variable, variables, around)
+        value = _value(pod, container, variable, variables, around, read)
         if value is not None:
+            size.add(variable["name"], value)
             variables[variable["name"]] = value
     return variables
 
@@ -86,10 +130,16 @@ def command_line(container: Obj, image_command: Iterable[str], variables: Mappin
     Where there is neither, `args` are the command: `kubectl run x --image=busybox -- echo hi` writes them alone.
     """
     command = container.get("command") or list(image_command)
-    return tuple(expand(part, variables) for part in [*command, *(container.get("args") or ())])
+    argv, size = [], _Size("the arguments")
+    for part in [*command, *(container.get("args") or ())]:
+        argv.append(expand(part, variables))
+        size.add(argv[-1])
+    return tuple(argv)
 
 
-def _value(pod: Obj, container: Obj, variable: Obj, before: Mapping[str, str], around: Surroundings) -> str | None:
+def _value(
+    pod: Obj, container: Obj, variable: Obj, before: Mapping[str, str], around: Surroundings, read: Read
+) -> str | None:
     """None where an optional reference leads nowhere: the variable is then not set at all."""
     origin = variable.get("valueFrom")
     if not origin:
@@ -100,14 +150,14 @@ def _value(pod: Obj, container: Obj, variable: Obj, before: Mapping[str, str], a
     if ref := origin.get("resourceFieldRef"):
         return resource_value(pod, container, ref, around.allocatable)
     if ref := origin.get("configMapKeyRef"):
-        return _key(CONFIG_MAP, ref, namespace_of(pod), around.lookup)
+        return _key(CONFIG_MAP, ref, namespace_of(pod), read)
     if ref := origin.get("secretKeyRef"):
-        return _key(SECRET, ref, namespace_of(pod), around.lookup)
+        return _key(SECRET, ref, namespace_of(pod), read)
     raise NotThere(f"the variable {variable['name']} comes from a source this node does not know: {', '.join(origin)}")
 
 
-def _key(kind: Kind, ref: Obj, namespace: str, lookup: Lookup) -> str | None:
-    data = lookup.data(kind, namespace, ref["name"])
+def _key(kind: Kind, ref: Obj, namespace: str, read: Read) -> str | None:
+    data = read(kind, ref["name"])
     if data is None:
         if ref.get("optional"):
             return None
@@ -119,17 +169,18 @@ def _key(kind: Kind, ref: Obj, namespace: str, lookup: Lookup) -> str | None:
     return data[ref["key"]].decode(errors="replace")
 
 
-def _from_source(source: Obj, namespace: str, lookup: Lookup) -> dict[str, str]:
+def _from_source(source: Obj, read: Read, size: _Size) -> dict[str, str]:
     prefix = source.get("prefix") or ""
     found: dict[str, str] = {}
     for kind, field_name in ((CONFIG_MAP, "configMapRef"), (SECRET, "secretRef")):
         ref = source.get(field_name)
         if not ref:
             continue
-        data = lookup.data(kind, namespace, ref["name"])
+        data = read(kind, ref["name"])
         if data is None and not ref.get("optional"):
             raise NotThere(f'{kind.kind.lower()} "{ref["name"]}" not found')
         for key, value in (data or {}).items():
+            size.add(prefix, key, value)  # also where it is no variable: it has been looked at
             if _NAME.fullmatch(prefix + key):
                 found[prefix + key] = value.decode(errors="replace")
     return found

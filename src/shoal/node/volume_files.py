@@ -6,12 +6,14 @@ Pure: a volume and the objects it refers to go in, a table of relative path -> `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from shoal.kube.kinds import CONFIG_MAP, SECRET, Kind
-from shoal.kube.objects import Obj, namespace_of
+from shoal.kube.objects import Obj
 from shoal.node.downward_api import field_value, resource_value
-from shoal.node.environment import Surroundings
+from shoal.node.environment import Read, Surroundings, reader
 from shoal.node.pod_references import NotThere
 from shoal.node.service_account_tokens import NONE_HERE, Issued, wish_of
 
@@ -25,6 +27,7 @@ class File:
 
 
 Files = dict[str, File]
+Field = Callable[[str], bytes]  # of the pod, by its path
 
 WRITTEN = ("configMap", "secret", "downwardAPI", "projected")
 
@@ -36,26 +39,32 @@ def is_written(volume: Obj) -> bool:
 
 def files_of(pod: Obj, volume: Obj, around: Surroundings) -> Files:
     """The files of one such volume."""
+    read = reader(pod, around)
+
+    @cache  # many files may show the same annotations
+    def field(path: str) -> bytes:
+        return field_value(pod, path, pod_ip=around.pod_ip, host_ip=around.host_ip, node=around.node).encode()
+
     if source := volume.get("configMap"):
-        return _keyed(CONFIG_MAP, source["name"], source, pod, around, _mode(source))
+        return _keyed(CONFIG_MAP, source["name"], source, read, _mode(source))
     if source := volume.get("secret"):
-        return _keyed(SECRET, source["secretName"], source, pod, around, _mode(source))
+        return _keyed(SECRET, source["secretName"], source, read, _mode(source))
     if "downwardAPI" in volume:
         source = volume["downwardAPI"] or {}
-        return _downward(source, pod, around, _mode(source))
-    return _projected(volume.get("projected") or {}, pod, around)
+        return _downward(source, pod, around, field, _mode(source))
+    return _projected(volume.get("projected") or {}, pod, around, read, field)
 
 
-def _projected(source: Obj, pod: Obj, around: Surroundings) -> Files:
+def _projected(source: Obj, pod: Obj, around: Surroundings, read: Read, field: Field) -> Files:
     files: Files = {}
     mode = _mode(source)
     for part in source.get("sources") or ():
         if chosen := part.get("configMap"):
-            files.update(_keyed(CONFIG_MAP, chosen["name"], chosen, pod, around, mode))
+            files.update(_keyed(CONFIG_MAP, chosen["name"], chosen, read, mode))
         elif chosen := part.get("secret"):
-            files.update(_keyed(SECRET, chosen["name"], chosen, pod, around, mode))
+            files.update(_keyed(SECRET, chosen["name"], chosen, read, mode))
         elif chosen := part.get("downwardAPI"):
-            files.update(_downward(chosen, pod, around, mode))
+            files.update(_downward(chosen, pod, around, field, mode))
         elif "serviceAccountToken" in part:
             chosen = part["serviceAccountToken"] or {}
             files[chosen["path"]] = File(_token(chosen, around.lookup.issued), mode)
@@ -78,10 +87,9 @@ def _mode(source: Obj) -> int:
     return DEFAULT_MODE if mode is None else int(mode)
 
 
-def _keyed(kind: Kind, name: str, source: Obj, pod: Obj, around: Surroundings, mode: int) -> Files:
+def _keyed(kind: Kind, name: str, source: Obj, read: Read, mode: int) -> Files:
     """All keys, or the `items` chosen from them with their own paths and modes."""
-    namespace = namespace_of(pod)
-    data = around.lookup.data(kind, namespace, name)
+    data = read(kind, name)
     if data is None:
         if source.get("optional"):
             return {}
@@ -97,15 +105,14 @@ def _keyed(kind: Kind, name: str, source: Obj, pod: Obj, around: Surroundings, m
     return files
 
 
-def _downward(source: Obj, pod: Obj, around: Surroundings, mode: int) -> Files:
+def _downward(source: Obj, pod: Obj, around: Surroundings, field: Field, mode: int) -> Files:
     files: Files = {}
     for item in source.get("items") or ():
         if ref := item.get("fieldRef"):
-            path = ref["fieldPath"]
-            text = field_value(pod, path, pod_ip=around.pod_ip, host_ip=around.host_ip, node=around.node)
+            data = field(ref["fieldPath"])
         else:
-            text = resource_value(pod, {}, item["resourceFieldRef"], around.allocatable)
-        files[item["path"]] = File(text.encode(), _item_mode(item, mode))
+            data = resource_value(pod, {}, item["resourceFieldRef"], around.allocatable).encode()
+        files[item["path"]] = File(data, _item_mode(item, mode))
     return files
 
 

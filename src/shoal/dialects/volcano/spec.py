@@ -27,18 +27,18 @@ NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 
 Int32: dict[str, Any] = {"format": "int32"}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_DURATIONS = re.compile(rf"(?:{_DURATION.pattern})+")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str) -> float:
     """A length of time such as 1m30s. Raises ValueError for anything else."""
     body = text.removeprefix("+")
-    parts = list(_DURATION.finditer(body))
     if body == "0":
         return 0.0
-    if not parts or "".join(part[0] for part in parts) != body:
+    if not _DURATIONS.fullmatch(body):  # before the search, which would begin anew at every digit of a number alone
         raise ValueError("must be a length of time, for example 10s or 1m30s")
-    return sum(float(part[1]) * _SECONDS[part[2]] for part in parts)
+    return sum(float(part[1]) * _SECONDS[part[2]] for part in _DURATION.finditer(body))
 
 
 def _is_duration(text: str) -> str:

@@ -237,16 +237,26 @@ def _request(container: Obj, resource: str) -> Quantity | None:
     return None if value is None else Quantity.parse(value)
 
 
+# A tenant writes image names, and the operator and the API server match them: that takes linear time. Whether the first
+# part is a host is judged after the match, as alternatives for it in the expression would be tried at every place.
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_HOST = r"(?:localhost|[A-Za-z0-9-]*[.A-Z][A-Za-z0-9.-]*|[A-Za-z0-9.-]+(?=:\d+/))(?::\d+)?"
-_IMAGE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@\S+)?", re.ASCII)
+_TAG_AND_DIGEST = r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@\S+)?"
+_IMAGE = re.compile(rf"(?:(?P<host>[A-Za-z0-9.-]+(?::\d+)?)/)?{_PART}(?:/{_PART})*{_TAG_AND_DIGEST}", re.ASCII)
+_HOST = re.compile(rf"{_PART}|.*:.*|[A-Za-z0-9-]*[.A-Z].*", re.ASCII)
+_WORTH_REMEMBERING = 256  # characters; longer names are rare, and many of them would fill the memory
 
 
-@lru_cache(maxsize=1024)
 def pull_policy(image: str) -> str:
     """Always for what may change under its name: the tag `latest`, said or meant. A name that is none stays put."""
+    return _remembered_policy(image) if len(image) < _WORTH_REMEMBERING else _policy(image)
+
+
+def _policy(image: str) -> str:
     parts = _IMAGE.fullmatch(image)
-    if parts is None:
+    if parts is None or (parts["host"] is not None and not _HOST.fullmatch(parts["host"])):
         return "IfNotPresent"
     tag = parts["tag"] or ("" if parts["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"
+
+
+_remembered_policy = lru_cache(maxsize=1024)(_policy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +19,6 @@ FIELD_PATHS = (
 _KNOWN_PATHS = frozenset(
     {*FIELD_PATHS, "metadata.labels", "metadata.annotations", "spec.restartPolicy", "status.phase"}
 )
-_SUBSCRIPT = re.compile(r"(.*)\['(.*)'\]")
 _AMOUNTS = (
     "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage",
     "requests.memory",
@@ -107,9 +105,9 @@ def field_reference(reference: Obj, allowed: tuple[str, ...], path: str) -> Iter
         detail = f"error converting fieldPath: unsupported pod version: {reference['apiVersion']}"
         yield invalid(f"{path}.fieldPath", where, detail)
         return
-    subscript = _SUBSCRIPT.fullmatch(where)
-    if subscript is not None:
-        yield from _subscript(subscript[1], subscript[2], path)
+    field, bracket, key = where.removesuffix("']").partition("['")
+    if field and bracket and where.endswith("']"):
+        yield from _subscript(field, key, path)
     elif where not in _KNOWN_PATHS:
         detail = f"error converting fieldPath: field label not supported: {where}"
         yield invalid(f"{path}.fieldPath", where, detail)
