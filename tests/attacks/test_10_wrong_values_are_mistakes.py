@@ -78,6 +78,17 @@ async def test_it_is_a_mistake(http: Asgi, collection: str, obj: Any, code: int,
     assert (answer.status, message in answer.json["message"]) == (code, True), answer.body
 
 
+@pytest.mark.parametrize("form", [{"accept": "application/yaml"}, {"user-agent": "curl/8"}], ids=["YAML", "indented"])
+async def test_an_answer_without_a_body_has_none_in_every_form(http: Asgi, form: dict[str, str]) -> None:
+    answer = await http("OPTIONS", PODS, b"", form)
+    assert (answer.status, answer.body) == (204, b""), answer.body
+
+
+async def test_a_path_with_thousands_of_watches_leads_nowhere(http: Asgi) -> None:
+    answer = await http("GET", "/api/v1/" + "watch/" * 10_000 + "pods")
+    assert answer.status == 404, answer.body
+
+
 async def test_a_version_of_thousands_of_digits_is_a_mistake(http: Asgi) -> None:
     answer = await http("GET", NODES, resourceVersion="9" * 5000)
     assert (answer.status, "value out of range" in answer.json["message"]) == (400, True), answer.body

@@ -44,6 +44,11 @@ PARAMETERS = (
     "limit", "continue", "labelSelector", "fieldSelector", "resourceVersion", "fieldManager", "fieldValidation",
     "pretty", "gracePeriodSeconds", "propagationPolicy", "includeObject", "timeoutSeconds",
 )  # fmt: skip
+STEPS = (("x", 1), ("", 1), ("\0", 1), ("é", 1), ("namespaces", 1), ("x", 5000), ("watch", 5000))  # of a path
+FORMS = (
+    "", "*/*", "application/yaml", "application/vnd.kubernetes.protobuf", "application/json;q=nan", ";=,,",
+    "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+)  # fmt: skip
 OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 1, "preconditions": {"uid": "x"}}
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 SMALL: dict[str, Obj] = {
@@ -102,6 +107,10 @@ def requests(
             for op in chance.choices(["add", "remove", "replace", "move", "copy", "test"], k=3)
         ]
         ((_, _, options),) = mutated(OPTIONS, chance, 1)
+        steps, (step, times) = folder.split("/"), chance.choice(STEPS)
+        at = chance.randrange(1, len(steps) + 1)
+        odd = "/".join([*steps[:at], *[step] * times, *steps[at:]])
+        form = {"accept": chance.choice(FORMS)}
         yield chance.choice([
             ("POST", folder, wrong, {}, {"dryRun": "All"}),
             ("POST", f"{folder}/{name}{part}", wrong, {}, {"dryRun": "All"}),
@@ -113,6 +122,7 @@ def requests(
             ("GET", folder, b"", TABLE, {}),
             ("GET", folder, b"", {}, query),
             ("POST", folder, obj, {}, query),
+            (chance.choice(["GET", "HEAD", "OPTIONS"]), chance.choice([odd, f"{folder}/{name}"]), b"", form, query),
         ])  # fmt: skip
 
 

@@ -26,9 +26,15 @@ class Place(NamedTuple):
 _NAMESPACE_PARTS = frozenset({"status", "finalize"})
 
 
-@lru_cache(maxsize=4096)
+_WORTH_REMEMBERING = 1024  # characters; no path that leads anywhere is longer
+
+
 def read(path: str) -> Place | None:
     """The place, or None where the path is no resource path at all."""
+    return _remembered(path) if len(path) < _WORTH_REMEMBERING else _read(path)
+
+
+def _read(path: str) -> Place | None:
     steps = path.rstrip("/").split("/")[1:]
     if "" in steps:
         return None
@@ -39,14 +45,17 @@ def read(path: str) -> Place | None:
     return None
 
 
+_remembered = lru_cache(maxsize=4096)(_read)
+
+
 def _below(group: str, version: str, rest: list[str]) -> Place | None:
-    if rest[:1] == ["watch"] and len(rest) > 1:
-        place = _below(group, version, rest[1:])
-        return place._replace(watched=True) if place else None
+    is_watched = rest[:1] == ["watch"] and len(rest) > 1
+    if is_watched:
+        rest = rest[1:]
     namespace: str | None = None
     if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in _NAMESPACE_PARTS):
         namespace, rest = rest[1], rest[2:]
     if len(rest) > 3:
         return None
     plural, name, subresource = (*rest, "", "", "")[:3]
-    return Place(group, version, plural, namespace, name, subresource)
+    return Place(group, version, plural, namespace, name, subresource, is_watched)

@@ -171,13 +171,13 @@ def _quoted(text: str) -> bytes:
 
 def indented(reply: Reply) -> Reply:
     """For people: ?pretty, curl and browsers."""
-    if reply.content_type != JSON:
+    if reply.content_type != JSON or not reply.body:
         return reply
     return Reply(msgspec.json.format(reply.body, indent=2) + b"\n", reply.status, JSON, reply.headers)
 
 
 def as_yaml(reply: Reply) -> Reply:
-    if reply.content_type != JSON:
+    if reply.content_type != JSON or not reply.body:
         return reply
     return Reply(yaml_codec.encode(msgspec.json.decode(reply.body)).encode(), reply.status, YAML, reply.headers)
 
