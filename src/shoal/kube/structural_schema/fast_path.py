@@ -19,6 +19,7 @@ _INT64 = range(-(2**63), 2**63)
 _PLAIN = frozenset({"types"})
 _NUMBER = frozenset({"types", "minimum", "maximum"})
 _remembered = lru_cache(maxsize=4096)(reads_as)
+_WORTH_REMEMBERING = 256  # characters; longer texts are rare, and many of them would fill the memory
 
 
 def fits(schema: Schema, obj: Any, old: Any) -> bool:
@@ -80,7 +81,8 @@ def _text(schema: Schema, value: Any) -> bool:
         return False
     if schema.enum:
         return value in schema.enum
-    return not schema.format or _remembered(value, schema.format)
+    check = _remembered if len(value) < _WORTH_REMEMBERING else reads_as
+    return not schema.format or check(value, schema.format)
 
 
 def _integer(schema: Schema, value: Any) -> bool:

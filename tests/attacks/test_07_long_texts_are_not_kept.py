@@ -1,0 +1,28 @@
+"""What is remembered of texts that others write is short: thousands of them, a megabyte each, would fill the memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shoal.apiserver import paths
+from shoal.kube.defaults.pods import pull_policy
+from shoal.kube.schema import Schema
+from shoal.kube.structural_schema import fast_path
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "image": pull_policy,
+    "path": paths.read,
+    "text with a format": lambda text: fast_path._text(Schema("string", format="email"), text),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_long_text_is_not_kept(read: Callable[[str], Any]) -> None:
+    text = "/" + "a" * 1_000_000
+    before = sys.getrefcount(text)
+    read(text)
+    assert sys.getrefcount(text) == before
