@@ -49,6 +49,18 @@ def test_many_short_pods_leave_the_budget_and_no_folder(tmp_path: Path, is_one_j
     assert all((last.folder / log.file).exists() for log in last.logs)
 
 
+def test_metrics_count_towards_the_budget(tmp_path: Path) -> None:
+    archive = LogArchive(tmp_path, Budget(400 * KIB, 1.0), clock=lambda: 1000.0)
+    stamp = "2026-11-18T00:00:00.000000000Z"
+    for number in range(10):
+        folder, record = ended_pod(tmp_path, number)
+        lines = [f"{stamp} stdout F step {step} loss 0.5\n" for step in range(1000)]
+        folder.log_file("main", 0).write_text("".join(lines))
+        archive.note_metrics(folder, record, "main", 0)
+        folder.remove()
+    assert 100 * KIB < room_taken(tmp_path) <= 400 * KIB
+
+
 def test_logs_go_after_their_days(tmp_path: Path) -> None:
     now = 1000.0
     archive = LogArchive(tmp_path, Budget(days=2.0), clock=lambda: now)

@@ -137,7 +137,12 @@ class LogArchive:
             points = step_metrics.points_in(log_file, task=job.task, pod=record.uid, attempt=number)
             if points:
                 with self._lock:
-                    step_metrics.append(points, place / METRICS)
+                    self._measure()
+                    file = self._place(record, job) / METRICS  # again: the budget may have removed the folder meanwhile
+                    before = _size(file)
+                    step_metrics.append(points, file)
+                    self._bytes = (self._bytes or 0) + _size(file) - before
+                    self._keep_within_budget()
         except OSError as refused:
             log.warning("metrics not kept", pod=str(record.key), error=str(refused))
 
