@@ -65,6 +65,8 @@ def test_every_attempt_is_printed_after_the_end_a_restart_and_a_deletion(
         by_default.env.pop(name, None)
     by_default.env["HOME"] = str(cluster.data.parent / "home")
     assert by_default("logs", "thrice", "worker-1").endswith("loss 0.2 of attempt 2\n")
+    by_default.env["KUBECONFIG"] = "/nowhere/config"
+    assert "KUBECONFIG names /nowhere/config, which does not exist" in by_default("logs", "thrice", code=1)
     cluster.start()
     assert terminal("logs", "thrice", "worker-1", "--all-attempts") == ALL
     terminal("delete", "thrice")

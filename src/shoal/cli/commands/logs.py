@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from shoal.cli.context import Choice, cluster_options, connection_of, local_folder, with_cluster
+from shoal.cli.context import KUBECONFIG, Choice, cluster_options, connection_of, local_folder, with_cluster
 from shoal.cli.job_lookup import complete_tasks, job_argument
 from shoal.local.data_dir import DataFolder
 
@@ -122,7 +123,8 @@ def _stopped(choice: Choice, name: str) -> Archive | None:
         is_there = False
     else:
         is_there = True
-    if is_there or choice.kubeconfig is not None or choice.context:
+    names_another = choice.kubeconfig is not None or choice.context or os.environ.get(KUBECONFIG)
+    if is_there or (names_another and not choice.names_folder):
         return None
     folder, namespace = DataFolder(choice.folder), choice.namespace or "default"
     if not folder.store.exists() or folder.running() is not None:
