@@ -145,6 +145,18 @@ def test_an_output_that_cannot_be_written_is_a_sentence(shell: Shell, cluster: L
     assert cluster.pid
 
 
+def test_a_run_whose_output_cannot_be_written_ends_with_its_pods(shell: Shell) -> None:
+    words = [SHOAL, "run", "--plain", "--no-out", shell.job()]
+    with Path("/dev/full").open("w") as full:
+        running = subprocess.Popen(words, env=shell.env, text=True, stdout=full, stderr=subprocess.PIPE)
+    process = shell.process()
+    _, said = running.communicate()
+    sentence = "Error: a file or the output cannot be written: No space left on device.\n"
+    assert (running.returncode, said.endswith(sentence), "Traceback" in said) == (1, True, False), said
+    assert has_ended(process)
+    assert list(shell.temporary.iterdir()) == []
+
+
 def test_a_closed_output_is_a_sentence(shell: Shell, cluster: LocalCluster) -> None:
     shell("submit", shell.job())
     os.close(shell.process())
@@ -155,12 +167,14 @@ def test_a_closed_output_is_a_sentence(shell: Shell, cluster: LocalCluster) -> N
     assert cluster.pid
 
 
-def test_what_a_killed_run_left_is_ended_by_the_next_command(shell: Shell) -> None:
-    running = shell.start("run", "--plain", shell.job())
+@pytest.mark.parametrize("words", [(), ("--keep",)], ids=["thrown away", "kept"])
+def test_what_a_killed_run_left_is_ended_by_the_next_command(shell: Shell, words: tuple[str, ...]) -> None:
+    running = shell.start("run", "--plain", *words, shell.job())
     process = shell.process()
     running.kill()
     running.communicate()
     said = shell("status", code=3)
     assert said.startswith("Ending 1 pod of a `shoal run` that was killed ...\n")
     assert has_ended(process)
-    assert list(shell.temporary.iterdir()) == []
+    assert "Ending" not in shell("status", code=3)
+    assert [path.name.rpartition("-")[0] for path in shell.temporary.iterdir()] == ["shoal-kept"] * len(words)

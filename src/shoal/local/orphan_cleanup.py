@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,31 +18,51 @@ if TYPE_CHECKING:
     from shoal.kube.objects import Obj
 
 THROWAWAY, KEPT = "shoal-run-", "shoal-kept-"  # how the folders of `shoal run` begin
+RUN = "run"  # a file in the folder while its `shoal run` goes on, and after that was killed
 
 
 def make_throwaway(*, is_kept: bool) -> DataFolder:
     return DataFolder(Path(tempfile.mkdtemp(prefix=KEPT if is_kept else THROWAWAY)))
 
 
+@contextmanager
+def marked_run(folder: DataFolder) -> Iterator[None]:
+    """A folder that is kept may be used by `shoal up` later, whose pods go on when it is killed: the mark tells the
+    two apart."""
+    mark = folder.path / RUN
+    mark.touch()
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
 def end_throwaways() -> None:
-    """End and remove the clusters of `shoal run` that were killed. Those whose process lives hold their lock."""
+    """End the clusters of `shoal run` that were killed, and remove those that were not to be kept. Those whose process
+    lives hold their lock."""
     for folder in _throwaways():
         with suppress(InUse, click.ClickException), folder.held():
             if count := folder.kept_pods():
                 left = "1 pod" if count == 1 else f"{count} pods"
                 click.echo(f"Ending {left} of a `shoal run` that was killed ...", err=True)
                 end_pods(folder)
-            shutil.rmtree(folder.path, ignore_errors=True)
+            if folder.path.name.startswith(KEPT):
+                (folder.path / RUN).unlink(missing_ok=True)
+            else:
+                shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def _throwaways() -> Iterator[DataFolder]:
     """Folders of this user in which a cluster was started. A new one has no process in its lock yet."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
-            if not entry.name.startswith(THROWAWAY) or entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+            is_kept = entry.name.startswith(KEPT)
+            if not (is_kept or entry.name.startswith(THROWAWAY)):
+                continue
+            if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
                 continue
             folder = DataFolder(Path(entry.path))
-            if folder.last_holder():
+            if folder.last_holder() and (not is_kept or (folder.path / RUN).exists()):
                 yield folder
 
 

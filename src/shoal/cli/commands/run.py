@@ -20,7 +20,7 @@ from shoal.cli.signals import HangupProof, ending_signals
 from shoal.kube.objects import uid_of
 from shoal.local import gc_tuning
 from shoal.local.data_dir import DataFolder
-from shoal.local.orphan_cleanup import end_throwaways, make_throwaway
+from shoal.local.orphan_cleanup import end_throwaways, make_throwaway, marked_run
 
 if TYPE_CHECKING:
     from shoal.cli.feasibility import Fit
@@ -148,7 +148,7 @@ def _hosted(
     from shoal.node.sandbox.sandbox_manager import NetworkNotToBeHad
 
     data.make()
-    with data.held(), log_to(data.log), told_in_sentences():
+    with data.held(), marked_run(data), log_to(data.log), told_in_sentences():
         try:
             return asyncio.run(_run(data, config, manifests, namespace, shown, output))
         except (NetworkNotToBeHad, StoreBroken) as refused:
