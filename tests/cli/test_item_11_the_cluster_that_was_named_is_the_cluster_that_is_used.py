@@ -108,6 +108,21 @@ def test_every_changing_command_names_the_cluster_it_changed(shell: Shell) -> No
         assert shell(*words, "--data", str(shell.other)).stderr == f"Cluster: context shoal-other at {url}\n"
 
 
+def test_a_command_that_fails_after_a_part_names_the_cluster_and_the_part(shell: Shell) -> None:
+    url = yaml.safe_load((shell.other / "kubeconfig").read_text())["clusters"][0]["cluster"]["server"]
+    named = f"Cluster: context shoal-other at {url}\n"
+    part = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "part"}}
+    mistaken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "_"}}
+    file = shell.home / "partly.yaml"
+    file.write_text(yaml.safe_dump_all([part, mistaken]))
+    submitted = shell("submit", str(file), "--data", str(shell.other), code=1)
+    assert (submitted.stdout, submitted.stderr.startswith(f"{named}Error: ")) == ("ConfigMap part stored.\n", True)
+    file.write_text(yaml.safe_dump(fw("partly", role("worker", 1, fate=runs()), start="Create")))
+    shell("submit", str(file), "--data", str(shell.other))
+    deleted = shell("delete", "partly", "nosuch", "--data", str(shell.other), code=1)
+    assert (deleted.stdout, deleted.stderr.startswith(f"{named}Error: ")) == ("Framework partly is gone.\n", True)
+
+
 def test_the_context_of_the_running_cluster_selects_it(shell: Shell) -> None:
     assert shell("get", "-o", "name", "--context", "shoal-default").stdout == "framework/atdefault\n"
     assert shell("get", "-o", "name", "--context", "shoal-other").stdout == "framework/atother\n"

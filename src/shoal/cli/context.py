@@ -144,9 +144,14 @@ def _usual() -> list[Path]:
 
 
 def with_cluster(
-    choice: Choice, work: Callable[[KubernetesCluster, str], Coroutine[Any, Any, T]], *, is_change: bool = False
+    choice: Choice,
+    work: Callable[[KubernetesCluster, str], Coroutine[Any, Any, T]],
+    *,
+    is_change: bool = False,
+    changed: Sequence[object] = (),
 ) -> T:
-    """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence."""
+    """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence. `changed`: what
+    `work` has changed so far, for a command that fails or is interrupted after that."""
     from shoal.cluster.kubernetes import opened
 
     # The command ends with one sentence; without a handler Python would print each retry of a watch before it.
@@ -162,8 +167,12 @@ def with_cluster(
     try:
         with told_in_sentences():
             result = asyncio.run(run())
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    except (click.ClickException, KeyboardInterrupt) as ending:
+        if is_change and changed:
+            print_cluster(connection)
+        if isinstance(ending, KeyboardInterrupt):
+            raise SystemExit(130) from None
+        raise
     if is_change:
         print_cluster(connection)
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -28,7 +28,12 @@ class Discovering(Cluster, Protocol):
 
 
 async def submit(
-    cluster: Discovering, manifests: Sequence[Manifest], namespace: str, *, dry_run: bool = False
+    cluster: Discovering,
+    manifests: Sequence[Manifest],
+    namespace: str,
+    *,
+    dry_run: bool = False,
+    on_stored: Callable[[Obj], None] = lambda _: None,
 ) -> list[tuple[Obj, Found | None]]:
     """Each object as the cluster stored it, with its language where it is a job. Stops at the first refusal, which
     lists what `shoal validate` lists. What is stored and probably not meant is told on standard error."""
@@ -52,6 +57,7 @@ async def submit(
             raise click.ClickException(_explained(refused, manifest)) from None
         for remark in remarks(manifest, dialect.kind) if dialect is not None else ():
             click.echo(f"{manifest.where}: warning: {remark}", err=True)
+        on_stored(stored)
         made.append((stored, Found(stored, dialect) if dialect is not None else None))
     return made
 

@@ -10,6 +10,7 @@ from shoal.cli.context import Choice, cluster_options, with_cluster
 from shoal.cli.job_lookup import complete_jobs
 
 if TYPE_CHECKING:
+    from shoal.cli.job_lookup import Found
     from shoal.cluster.kubernetes import KubernetesCluster
 
 
@@ -28,12 +29,15 @@ def command(choice: Choice, names: tuple[str, ...], cascade: str, waits: bool) -
     from shoal.cli.wait_for import until_gone
     from shoal.cluster.client import Propagation
 
+    changed: list[Found] = []
+
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
         for name in names:
             job = await job_named(cluster, name, namespace)
             await delete(cluster, job, Propagation(cascade.capitalize()))
+            changed.append(job)
             if waits:
                 await until_gone(cluster, job)
             click.echo(f"{job} {'is gone' if waits else 'is being deleted'}.")
 
-    with_cluster(choice, work, is_change=True)
+    with_cluster(choice, work, is_change=True, changed=changed)

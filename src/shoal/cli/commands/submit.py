@@ -56,13 +56,17 @@ def command(
         if not dry_run:
             manifests = with_project(manifests, Projects(folder.path).store(project_here(images)))
 
-    async def work(cluster: KubernetesCluster, namespace: str) -> list[Obj]:
-        return [stored for stored, _ in await submit(cluster, manifests, namespace, dry_run=dry_run)]
+    stored: list[Obj] = []
 
-    stored = with_cluster(choice, work, is_change=not dry_run)
+    async def work(cluster: KubernetesCluster, namespace: str) -> None:
+        await submit(cluster, manifests, namespace, dry_run=dry_run, on_stored=stored.append)
+
+    try:
+        with_cluster(choice, work, is_change=not dry_run, changed=stored)
+    finally:
+        # Also before the refusal of a later object: what was stored stays.
+        if output is None:
+            for obj in stored:
+                click.echo(f"{obj['kind']} {obj['metadata']['name']} {'would be stored' if dry_run else 'stored'}.")
     if output is not None:
         click.echo(printed(stored, output))
-        return
-    for obj in stored:
-        done = "would be stored" if dry_run else "stored"
-        click.echo(f"{obj['kind']} {obj['metadata']['name']} {done}.")
