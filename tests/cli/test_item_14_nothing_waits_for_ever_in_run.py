@@ -1,4 +1,4 @@
-"""`shoal run` of a job that could only wait ends at once with the reason, and `shoal validate` warns of it."""
+"""`shoal run` of a job that could only wait ends at once with the reason; `validate` and `submit` warn of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from kit.cli_runner import at_a_cluster
 from kit.framework_notation import fw, role
 from kit.pod_behavior import runs
 from kit.shoal_command import shoal
@@ -41,6 +42,12 @@ def closed_queue() -> list[Obj]:
     return [queue, close, vcjob("x", task(fate=runs()), queue="shut")]
 
 
+def batch_job(**spec: Any) -> Obj:
+    container = {"name": "main", "image": "acme/trainer:1", **RUNS}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {"template": template, **spec}}
+
+
 RUNS = {"command": ["sleep", "1000000"]}
 WAITING: dict[str, tuple[list[Obj], str]] = {
     "no roles": ([framework()], f"is stopped: it has no roles and so no tasks. {REST}"),
@@ -53,8 +60,23 @@ WAITING: dict[str, tuple[list[Obj], str]] = {
         [framework(role("worker", 1))],
         'is stopped: container main names no command and image "acme/trainer:1" has none here.',
     ),
+    "a Volcano Job without tasks": (
+        [vcjob("x", task(replicas=0), minAvailable=0)],
+        f"Job x can never start here, and is stopped: it has no tasks. {REST}",
+    ),
+    "no pod at a time": ([batch_job(parallelism=0)], f"is stopped: it has no tasks. {REST}"),
+    "suspended": ([batch_job(suspend=True)], f"is stopped: it is suspended. {REST}"),
+    "another controller": (
+        [batch_job(managedBy="example.com/other")],
+        f"is stopped: spec.managedBy assigns it to the controller example.com/other. {REST}",
+    ),
     "a closed queue": (closed_queue(), "queue shut is closed"),
 }
+
+
+# What `submit` does not warn of: a start that `shoal start` brings, a command that the image has on Kubernetes, and the
+# state of a queue.
+WITHOUT_WARNING = ("not started", "no command for the image", "a closed queue")
 
 
 @pytest.mark.processes
@@ -90,7 +112,28 @@ def validated(folder: Path, *objects: Obj, config: str = "") -> tuple[int, str]:
 @pytest.mark.parametrize("case", [case for case in WAITING if case != "a closed queue"])
 def test_what_would_only_wait_is_not_in_order(tmp_path: Path, case: str) -> None:
     code, output = validated(tmp_path, *WAITING[case][0])
-    assert (code, "Framework x has 1 warning:" in output, "in order" in output) == (0, True, False), output
+    assert (code, " x has 1 warning:" in output, "in order" in output) == (0, True, False), output
+
+
+def test_a_name_that_the_server_makes_hides_no_warning(tmp_path: Path) -> None:
+    job = {**batch_job(suspend=True), "metadata": {"generateName": "x-"}}
+    assert "spec: it is suspended; `shoal run` ends at once" in validated(tmp_path, job)[1]
+
+
+def test_a_batch_job_that_wants_no_success_is_warned_of(tmp_path: Path) -> None:
+    _, output = validated(tmp_path, batch_job(completions=0))
+    assert output.endswith("has 1 warning:\n  warning: spec.completions: 0: the Job succeeds without a pod\n")
+
+
+@pytest.mark.processes
+def test_submit_warns_of_what_would_only_wait(tmp_path: Path) -> None:
+    with at_a_cluster(tmp_path) as terminal:
+        for number, case in enumerate(case for case in WAITING if case not in WITHOUT_WARNING):
+            (job,) = WAITING[case][0]
+            named = {**job, "metadata": {"name": f"x{number}"}}
+            _, output = validated(tmp_path, named)
+            warning = output.partition("  warning: ")[2]
+            assert f"job.yaml: warning: {warning}" in terminal("submit", terminal.file(named)), case
 
 
 def test_an_image_with_a_command_is_in_order(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def headline(found: Found, state: JobState, now: datetime) -> str:
 def _roles(found: Found) -> str:
     job = found.job
     if job is None:
-        return "unreadable"
+        return f"managed by {found.other_controller}" if found.other_controller else "unreadable"
     counts = _counts(found)
     if counts is not None:
         pace = f", {counts.at_once} at a time" if counts.at_once < counts.wanted else ""
@@ -178,6 +178,8 @@ def _number(event: Obj) -> int:
 def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     job = found.job
     if job is None:
+        if controller := found.other_controller:
+            yield f"That is up to the controller {controller}, which spec.managedBy names."
         return
     if state.is_ended:
         ttl, ended = job.policies.clock.ttl_seconds, state.stamps.ended
@@ -187,7 +189,7 @@ def _next(found: Found, state: JobState, world: World) -> Iterator[str]:
     if job.deleting:
         yield "It is being deleted: it vanishes when the last of its pods is gone."
         return
-    why = why_at_rest(job, state)
+    why = why_at_rest(found, state)
     rests = bool(why) and not any(role.size for role in job.roles)
     if rests:
         way_out = f"`shoal scale {found.name} {job.roles[0].name}=1` gives it one" if job.roles else _WRITE

@@ -48,6 +48,17 @@ class Found:
             return None
 
     @property
+    def other_controller(self) -> str:
+        """The controller that `spec.managedBy` names where that is not Shoal's; '' where Shoal runs the job."""
+        from shoal.dialects.dialect import ManifestInvalid
+
+        try:
+            is_ours = self.dialect.read(self.manifest, self.dialect.settings(None)) is not None
+        except ManifestInvalid:
+            return ""
+        return "" if is_ours else str(self.manifest["spec"]["managedBy"])
+
+    @property
     def sizes(self) -> dict[str, int]:
         """How many tasks each role is to have."""
         job = self.job

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shoal.cli.job_lookup import Found
 from shoal.cli.manifest_files import Manifest
+from shoal.cli.reasons import why_at_rest, why_not_started
 from shoal.dialects import dialect_of
+from shoal.engine import JobState
 from shoal.kube.errors import Cause
-from shoal.kube.kinds import Kind
+from shoal.kube.kinds import JOB, Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schema_errors import Misfit, UnknownField, misfits, nearest, strangers
 from shoal.kube.schemas import schema_of
@@ -33,6 +36,33 @@ def remarks(manifest: Manifest, kind: Kind) -> list[str]:
     dialect = dialect_of(manifest.api_version, manifest.kind)
     own = dialect.warn(manifest.obj, None) if dialect is not None else []
     return [*strangers(schema_of(kind), manifest.obj), *own]
+
+
+def at_rest(manifest: Manifest, *, is_submitted: bool = False) -> list[str]:
+    """That the job as written does not start by itself: it is suspended, has no tasks, belongs to another controller
+    or waits for its start. The last is no warning where it is submitted: `shoal start` is the usual next step. A
+    Framework without tasks has a warning of its language."""
+    dialect = dialect_of(manifest.api_version, manifest.kind)
+    if dialect is None or unreadable(dialect.kind, manifest.obj):
+        return []
+    obj = _named(manifest.obj)
+    if dialect.admit(obj) or any(own.startswith("spec.taskRoles: ") for own in dialect.warn(obj, None)):
+        return []
+    if dialect.kind == JOB and obj["spec"].get("completions") == 0:
+        return ["spec.completions: 0: the Job succeeds without a pod"]
+    found = Found(obj, dialect)
+    if is_submitted and found.job is not None and why_not_started(found.job):
+        return []
+    why = why_at_rest(found, JobState())
+    return [f"spec: {why}; `shoal run` ends at once"] if why else []
+
+
+def _named(obj: Obj) -> Obj:
+    """With a name in the place of the one that a server makes of generateName."""
+    meta = obj.get("metadata") or {}
+    if meta.get("name") or not meta.get("generateName"):
+        return obj
+    return {**obj, "metadata": {**meta, "name": f"{meta['generateName']}x"}}
 
 
 def unknown_fields(found: Iterable[str]) -> list[UnknownField]:

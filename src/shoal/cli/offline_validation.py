@@ -13,15 +13,12 @@ from typing import Any
 
 import click
 
-from shoal.cli.job_lookup import Found
-from shoal.cli.lint import hint, remarks, unknown_fields, unreadable, unsaid
+from shoal.cli.lint import at_rest, hint, remarks, unknown_fields, unreadable, unsaid
 from shoal.cli.manifest_files import Manifest
-from shoal.cli.reasons import why_at_rest
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.types import WriteOptions
 from shoal.dialects import dialect_of, dialects
 from shoal.dialects.dialect import definitions_of
-from shoal.engine import JobState
 from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
@@ -87,18 +84,8 @@ def judge(machinery: Machinery, manifest: Manifest) -> Verdict:
     strict = unknown_fields(notes)
     warnings = [note for note in notes if note not in strict]
     if not causes:
-        warnings += _waits(rest)
+        warnings += at_rest(rest)
     return Verdict((*(str(cause) for cause in causes), *strict), tuple(warnings))
-
-
-def _waits(manifest: Manifest) -> list[str]:
-    """That the job as written does not start by itself. A Framework without tasks has a warning of its language."""
-    dialect = dialect_of(manifest.api_version, manifest.kind)
-    job = Found(manifest.obj, dialect).job if dialect is not None else None
-    if job is None or not any(role.size for role in job.roles):
-        return []
-    why = why_at_rest(job, JobState())
-    return [f"spec: {why}; `shoal run` ends at once"] if why else []
 
 
 def without_command(obj: Any, images: Images, path: str = "") -> Iterator[str]:

@@ -77,7 +77,7 @@ class Board:
         """Why a whole job does nothing: it rests, or its gang has no room."""
         starts = found.state.run.is_open and not found.state.is_ended and self.standing(found) != "running"
         gang = self.gangs.get(uid_of(found.manifest), "") if starts else ""
-        return why_at_rest(found.job, found.state) or gang
+        return why_at_rest(found, found.state) or gang
 
     def rows(self) -> Iterator[tuple[Found, TaskView, Pace, str]]:
         """The job, the task, how far it is, and why it waits if it does."""

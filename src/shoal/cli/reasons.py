@@ -5,11 +5,16 @@ The raw diagnostics, which programs may read, stay in the job's status: `shoal g
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from shoal.dialects import dialects
 from shoal.engine import ContainerEnd, Detail, Job, JobState, Outcome, Stage
 from shoal.engine.policies import WishGate
 from shoal.kube.conditions import condition_of
 from shoal.kube.objects import Obj, name_of
+
+if TYPE_CHECKING:
+    from shoal.cli.job_lookup import Found
 
 LAST_LINES = 5  # of what a task said when it ended
 _ORDINARY = (None, "ContainerCreating", "PodInitializing")
@@ -36,14 +41,29 @@ def why_taken(pod: Obj) -> str:
     return f"there is a pod {name_of(pod)} of {whose}; its own comes when that one is gone, or rename one of the two"
 
 
-def why_at_rest(job: Job | None, state: JobState) -> str:
-    """Why a whole job does nothing, though it has not ended: it has no tasks, or waits for a wish of its user."""
-    if job is None or state.is_ended or job.deleting or not state.run.is_open:
+def why_at_rest(found: Found, state: JobState) -> str:
+    """Why a whole job does nothing, though it has not ended: it belongs to another controller, has no tasks, or waits
+    for a wish of its user."""
+    if controller := found.other_controller:
+        return f"spec.managedBy assigns it to the controller {controller}"
+    job = found.job
+    if job is None or state.is_ended or job.deleting:
+        return ""
+    # Whether the controller has already recorded the suspension makes no difference to a job that has never run.
+    is_suspended = job.policies.hold.wish and state.stamps.ran is None
+    if not (state.run.is_open or is_suspended):
         return ""
     if not any(role.tasks for role in state.roles) and not any(role.size for role in job.roles):
         return "it has no tasks" if job.roles else "it has no roles and so no tasks"
+    if is_suspended:
+        return "it is suspended"
     if state.run.stage is not Stage.WAITING:
         return ""
+    return why_not_started(job)
+
+
+def why_not_started(job: Job) -> str:
+    """That the manifest asks for a job which only waits for its start; '' of all others."""
     gates = (gate for gate in job.policies.gates if isinstance(gate, WishGate) and not gate.key)
     return next((gate.sentence for gate in gates if not gate.open), "")
 

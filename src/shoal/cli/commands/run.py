@@ -85,8 +85,9 @@ def command(
     can have that code, 1 otherwise; 130 after Ctrl-C. The first Ctrl-C stops the job as its language does, a second
     one ends everything at once; SIGTERM is a Ctrl-C too, and so is the loss of the terminal (SIGHUP). This cluster ends
     with its jobs, so a job that waits for something that cannot happen in it (more nodes than there are, tasks where it
-    has none, its start, the opening of a queue, a command for an image) is stopped with that reason, and the code is 1;
-    as long as another part of it has a place, it goes on. Mistakes that `shoal validate` reports end the command before
+    has none, its start, the end of its suspension, another controller, the opening of a queue, a command for an image)
+    is stopped with that reason, and the code is 1; as long as another part of it has a place, it goes on. Mistakes that
+    `shoal validate` reports end the command before
     anything starts. What tasks print goes to stdout (with -o, to stderr), the table and all that is said about jobs to
     stderr. What is left of each job is a folder ./shoal-out/JOB-TIME with a log per task and attempt, the job as it
     ended, its story and its metrics.
@@ -220,7 +221,8 @@ async def _run(
 
         def changed(job: Found) -> None:
             shown.change(job)
-            if (why := why_at_rest(job.job, job.state)) and not (some_end and job.dialect.endless):
+            is_looked_at = not interruption.count and not (some_end and job.dialect.endless)
+            if is_looked_at and (why := why_at_rest(job, job.state)):
                 misfits.dismiss(job, why, WAY_OUT_OF_REST)
             misfits.look(job)
 
@@ -228,7 +230,7 @@ async def _run(
             hosted.cluster, jobs,
             on_change=changed, on_line=shown.line, on_progress=shown.progress, on_trouble=shown.trouble,
             on_pod=shown.pod, on_gang=shown.gang, on_hindrance=shown.hindrance, on_fit=misfits.fit,
-            is_over=lambda job: is_over(job) or (some_end and job.dialect.endless),
+            is_over=lambda job: is_over(job) or bool(job.other_controller) or (some_end and job.dialect.endless),
         )  # fmt: skip
         interruption = Interruption(hosted.cluster, follower, shown)
         with shown.shown(), interruption.heard():

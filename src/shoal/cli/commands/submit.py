@@ -43,11 +43,15 @@ def command(
     `network:` and `pod_pids_limit:` take effect only when a cluster starts: a warning names those that differ.
     """
     from shoal.cli.job_table import printed
+    from shoal.cli.lint import at_rest
     from shoal.cli.project import load_config, project_here, warn_of_images, warn_of_settings, with_project
     from shoal.cli.submit_client import submit
     from shoal.node.projects import Projects
 
     manifests = load(files, changes)
+    for manifest in manifests:
+        for warning in at_rest(manifest, is_submitted=True):
+            click.echo(f"{manifest.where}: warning: {warning}", err=True)
     if (folder := local_folder(choice)) is not None:
         config, running = load_config(file, beside(files)), folder.running()
         images = config.images
