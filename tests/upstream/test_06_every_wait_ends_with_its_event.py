@@ -9,6 +9,8 @@ import pytest
 
 from kit.planner_board import Board, cores, key
 from kit.scheduled_cluster import NS, Scheduled, scheduled
+from kit.volcano_jobs import task, vcjob
+from shoal.dialects.volcano.children import gangs_of
 from shoal.kube.kinds import POD
 from shoal.scheduler.planner.from_objects import group_from
 from shoal.scheduler.planner.gang_types import Phase
@@ -83,6 +85,13 @@ async def test_06_the_deadline_itself_admits_a_group_although_the_cluster_is_ful
 def test_06_the_annotation_is_read_with_and_without_its_prefix(annotation: str) -> None:
     metadata: dict[str, Any] = {"name": "g", "namespace": NS, "annotations": {annotation: "1h"}}
     assert group_from({"metadata": metadata}).sla_seconds == 3600.0
+
+
+@SLA
+def test_06_the_annotation_of_a_job_is_passed_on_with_and_without_its_prefix(annotation: str) -> None:
+    job = vcjob("a", task(), annotations={annotation: "90s"}, minAvailable=1)
+    job["metadata"] |= {"namespace": NS, "uid": "u"}
+    assert [gang.patience_seconds for gang in gangs_of(job).values()] == [90]
 
 
 def test_06_the_shorter_promise_goes_first() -> None:

@@ -201,7 +201,8 @@ def waits(group: Obj) -> str:
 def gangs_of(manifest: Obj) -> Gangs:
     """What the stages of a Job need placed together, for whoever places it. How long a gang may wait is an annotation
     that its original reads too."""
-    patience = annotations_of(manifest).get(names.SLA_WAITING) or ""
+    notes = annotations_of(manifest)
+    patience = next((notes[name] for name in names.SLA_WAITING if name in notes), "")
     try:
         seconds = math.ceil(seconds_of(patience)) if patience else None
     except ValueError:
