@@ -81,6 +81,19 @@ async def test_06_the_deadline_itself_admits_a_group_although_the_cluster_is_ful
         assert await it.phase("promised") == "Inqueue"
 
 
+def test_06_no_promise_admits_a_group_that_an_empty_cluster_cannot_hold() -> None:
+    """It could not start, and would keep everybody else out for as long as it may be in the queue."""
+    board = Board(overcommit=1.0)
+    board.node("n", cpu=4)
+    board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=Phase.PENDING, sla_seconds=60.0)
+    assert board.cycle().wake_at is None
+    board.cycle(later=61)
+    board.group("small", min_member=4, min_resources=cores(cpu=4), phase=Phase.PENDING)
+    board.cycle()
+    phases = [board.view.groups[key(name)].group.phase for name in ("giant", "small")]
+    assert phases == [Phase.PENDING, Phase.INQUEUE]
+
+
 @SLA
 def test_06_the_annotation_is_read_with_and_without_its_prefix(annotation: str) -> None:
     metadata: dict[str, Any] = {"name": "g", "namespace": NS, "annotations": {annotation: "1h"}}

@@ -118,10 +118,13 @@ def _is_held_back(cycle: Cycle, members: Members) -> bool:
 
 
 def _is_promised(cycle: Cycle, members: Members, refusal: Standstill) -> bool:
-    """Whether its promised waiting time is over. The promise is kept once, and not against a namespace's quota."""
+    """Whether its promised waiting time is over. The promise is kept once, and neither against a namespace's quota nor
+    to a group that asks for more than may ever be had: admitted, it would only keep others out."""
+    if _is_nobody_elses_business(refusal):
+        return False
     deadline = cycle.deadline(members)
     cycle.wake(deadline)
-    return cycle.now >= deadline and not members.group.timeouts and refusal.reason != NAMESPACE_QUOTA
+    return cycle.now >= deadline and not members.group.timeouts
 
 
 def _admit_starving(cycle: Cycle, refused: Mapping[str, list[Members]]) -> None:
