@@ -17,7 +17,8 @@ from shoal.scheduler.planner.gang_types import Phase
 
 HOST = "kubernetes.io/hostname"
 BESIDE = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": HOST}
-TOGETHER = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [BESIDE]}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TOGETHER = {"podAffinity": {REQUIRED: [BESIDE]}}
 SLA = pytest.mark.parametrize("annotation", ["sla-waiting-time", "volcano.sh/sla-waiting-time"])
 
 
@@ -47,6 +48,20 @@ async def test_06_required_affinity_ends_with_a_label_of_a_running_pod() -> None
         await it.cluster.patch(POD, "web", NS, patch={"metadata": {"labels": {"app": "web"}}})
         await it.rest()
         assert await it.placed() == ["waits", "web"]
+
+
+async def test_06_required_affinity_ends_however_many_pods_wait_for_one_another() -> None:
+    """Each plan binds one of them: those that waited longest wait for those that came last."""
+    async with scheduled() as it:
+        await it.node("a", cpu=40, labels={HOST: "a"})
+        for number in reversed(range(20)):
+            affinity = {"podAffinity": {REQUIRED: [{**BESIDE, "labelSelector": {"matchLabels": {"n": str(number)}}}]}}
+            spec = {"containers": [{"name": "main", "image": "x"}], "affinity": affinity}
+            metadata = {"name": f"waits-{number:02}", "labels": {"n": str(number + 1)}}
+            await it.cluster.create(POD, {"metadata": metadata, "spec": spec}, NS)
+            await it.rest(1)
+        await web(it, n="0")
+        assert len(await it.placed()) == 21
 
 
 async def test_06_strict_order_ends_when_the_waiting_pod_at_the_head_is_deleted() -> None:

@@ -59,7 +59,7 @@ log = Logger(__name__)
 PLANNER = ("shoal.scheduler.planner.cache", "shoal.scheduler.planner.planner", "shoal.scheduler.planner.results")
 BINDS_AT_ONCE = 16
 LACKING_SECONDS = 5.0
-MOST_REPEATS = 8  # of a plan at one moment, whatever it decides: what is left waits for an event
+MOST_REPEATS = 8  # of a plan at one moment that binds nothing, whatever it decides: what is left waits for an event
 
 
 class Scheduler:
@@ -286,6 +286,8 @@ class Scheduler:
         self._metrics.planned(made, len(waits))
         self._count(made, news)
         self._wake_at(made.wake_at)
+        if made.binds:
+            self._repeats = 0  # fewer pods wait, so this ends
         if made.again and self._repeats < MOST_REPEATS:
             self._repeats += 1
             self._has_news = True
