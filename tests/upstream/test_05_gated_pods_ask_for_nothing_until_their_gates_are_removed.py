@@ -38,6 +38,16 @@ def test_05_a_gang_with_some_gated_pods_holds_what_the_others_ask_for() -> None:
     assert said(made, "half") == ("waiting: 2 of the 4 pods it needs at once are free of scheduling gates; 2 have some")
 
 
+def test_05_the_gates_of_one_task_are_named() -> None:
+    board = Board()
+    board.node("n", cpu=4)
+    board.group("job", min_member=2, min_roles={"ps": 1, "worker": 1})
+    board.pods("job", range(2), role="worker")
+    board.pods("job", [0], role="ps", gated=True)
+    gated = "waiting: 0 of the 1 pods of ps it needs at once are free of scheduling gates; 1 has some"
+    assert said(board.cycle(), "job") == gated
+
+
 def test_05_a_gated_gang_preempts_when_its_gates_are_removed_and_not_before() -> None:
     board = Board()
     board.node("n", cpu=4)

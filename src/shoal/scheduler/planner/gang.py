@@ -269,18 +269,16 @@ class Members:
         # Counted before they are put in order: the pods of a large gang come one by one, and each is asked about.
         exist = sum(pod.generation <= group.generation for pod in self.waiting.values()) + self.ready
         gated = [pod for pod in self.gated.values() if pod.gated]
-        if exist < group.min_member <= exist + len(gated):
-            words = f"{exist} of the {group.min_member} pods it needs at once are free of scheduling gates"
-            return "NotEnoughTasks", f"{words}; {len(gated)} {'has' if len(gated) == 1 else 'have'} some"
         if exist < group.min_member:
-            return "NotEnoughTasks", f"{exist} of the {group.min_member} pods it needs at once exist"
+            return "NotEnoughTasks", _too_few(exist, group.min_member, gated=len(gated))
         pods = self.minimum().pods
         roles = self.counted_roles()
         counted = self._ready_roles() if roles else Counter()
         counted.update(pod.role for pod in pods if roles)
         for role, least in roles.items():
             if counted[role] < least:
-                return "NotEnoughPodsOfTask", f"{counted[role]} of the {least} pods of {role} it needs at once exist"
+                held = sum(pod.role == role for pod in gated)
+                return "NotEnoughPodsOfTask", _too_few(counted[role], least, of=f" of {role}", gated=held)
         for unit in self.minimum().units:
             if max(len(unit.pods), len(unit.parts)) < unit.must:
                 return "NotEnoughPodsOfTask", f"pods of {unit.name} exist for too few of the subgroups it needs at once"
@@ -304,6 +302,14 @@ class Members:
 def in_line(group: Group, *, ready: bool, broken: bool, deadline: float, share: float) -> tuple[object, ...]:
     """Smaller goes first."""
     return -group.priority, ready, not broken, deadline, share, group.created, group.uid, group.key
+
+
+def _too_few(exist: int, least: int, *, of: str = "", gated: int) -> str:
+    """Of the gang or one task: that pods do not exist or, where there are enough, that some have scheduling gates."""
+    count = f"{exist} of the {least} pods{of} it needs at once"
+    if exist + gated < least:
+        return f"{count} exist"
+    return f"{count} are free of scheduling gates; {gated} {'has' if gated == 1 else 'have'} some"
 
 
 LONE = "pod:"  # no group can have such a name
