@@ -103,3 +103,24 @@ def test_08_a_group_that_asks_for_more_than_the_cluster_has_holds_back_no_others
     board.group("giant", min_member=9, min_resources=cores(cpu=9), phase=Phase.PENDING)
     board.cycle(later=100 * RESERVE_AFTER)
     assert board.view.groups[key("giant")].group.phase is Phase.PENDING
+
+
+def test_08_gangs_that_never_fit_keep_no_gang_behind_them_from_its_reservation() -> None:
+    """Either pod of them would fit on the empty node, and both together do not."""
+    board = Board(starving_seconds=RESERVE_AFTER)
+    board.node("n", cpu=4)
+    for number in range(6):
+        board.group(f"never-{number}", min_member=2, created=0.0)
+        board.pods(f"never-{number}", [0], cpu=3)
+        board.pods(f"never-{number}", [1], cpu=2)
+    for number in range(4):
+        board.running(f"small-{number}", 1, ["n"])
+    board.group("big", 3)
+    for number in range(4, 50):
+        board.group(f"small-{number}", 1)
+        board.cycle(later=2)
+        if board.on_nodes("big"):
+            break
+        board.starts()
+        board.finishes(next(name for name in board.view.groups if board.on_nodes(name.name)).name)
+    assert len(board.on_nodes("big")) == 3

@@ -8,7 +8,8 @@ the group could start. Whoever has waited longest chooses first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from shoal.scheduler.planner.resource_vectors import Ints, Mask
 
 MOST_NODES_TRIED = 256
 DOMAINS_TRIED = 8
-GROUPS_TRIED = 4  # in one plan and queue; who is behind them waits for the next
+GROUPS_TRIED = 4  # in one plan and queue; those behind them have their turns
+TURN_SECONDS = 10.0
 
 
 def honour(cycle: Cycle) -> None:
@@ -46,26 +48,47 @@ def reserve(cycle: Cycle) -> None:
     """Choose nodes for the first starving group of each queue that has none yet."""
     _let_go(cycle)
     served = {cycle.view.groups[key].group.queue for key in cycle.reservations}
-    starving = [m for name, line in cycle.lines.items() if name not in served for m in _first_starving(cycle, line)]
-    for members in sorted(starving, key=lambda members: (members.group.created, members.key)):
-        nodes = _choose(cycle, members) if members.group.queue not in served else ()
-        if nodes:
-            _close(cycle, members, nodes)
+    lines = {name: line for name, line in cycle.lines.items() if name not in served}
+    first = {name: list(islice(_able(cycle, _starving(cycle, line)), GROUPS_TRIED)) for name, line in lines.items()}
+    in_order = sorted(chain(*first.values()), key=lambda members: (members.group.created, members.key))
+    for members in in_order:
+        if members.group.queue not in served and _reserve_for(cycle, members):
             served.add(members.group.queue)
+    for name, tried in first.items():
+        if name not in served and len(tried) == GROUPS_TRIED:
+            _reserve_behind(cycle, tried, lines[name])
 
 
-def _first_starving(cycle: Cycle, line: list[Members]) -> list[Members]:
-    """Those at the head of the line whom only room keeps waiting; several, as the first may be hopeless."""
-    found: list[Members] = []
+def _reserve_for(cycle: Cycle, members: Members) -> bool:
+    nodes = _choose(cycle, members)
+    if nodes:
+        _close(cycle, members, nodes)
+    return bool(nodes)
+
+
+def _reserve_behind(cycle: Cycle, tried: Sequence[Members], line: Sequence[Members]) -> None:
+    """No nodes would do for the first of the line: of those behind them one at a time has its turn, by the clock."""
+    turn = int(cycle.now // TURN_SECONDS)
+    behind = [members for members in _starving(cycle, line) if members not in tried]
+    place = turn % max(len(behind), 1)
+    members = next(_able(cycle, behind[place:] + behind[:place]), None)
+    if members is not None and not _reserve_for(cycle, members):
+        cycle.wake((turn + 1) * TURN_SECONDS)
+
+
+def _starving(cycle: Cycle, line: Iterable[Members]) -> Iterator[Members]:
+    """Those at the head of the line that only room keeps waiting, and have waited too long."""
     for members in line:
         still = cycle.still.get(members.key)
         if still is None or still.obstacle != "capacity" or not members.minimum():
             continue
-        if not cycle.is_starving(members) or len(found) == GROUPS_TRIED:
-            break
-        if could_ever_run(cycle, members):
-            found.append(members)
-    return found
+        if not cycle.is_starving(members):
+            return
+        yield members
+
+
+def _able(cycle: Cycle, line: Iterable[Members]) -> Iterator[Members]:
+    return (members for members in line if could_ever_run(cycle, members))
 
 
 def _let_go(cycle: Cycle) -> None:
