@@ -30,11 +30,3 @@ async def test_02_a_job_that_needs_nothing_is_suspended_and_resumed(world: Volca
     await world.until(lambda: world.phase("a") == "Aborted")
     await world.command("a", "ResumeJob")
     await world.until(lambda: world.counts("a").get("running") == 2)
-
-
-@scenario()
-async def test_03_a_stage_beyond_the_minimum_of_the_job_starts(world: VolcanoWorld) -> None:
-    """The first stage alone reaches `minAvailable`, so the gang of the second needs no pod at once."""
-    tasks = task("ps", 2, fate=runs()), task("worker", 2, after=["ps"], fate=runs())
-    await world.submit(vcjob("a", *tasks, minAvailable=2))
-    await world.until(lambda: world.counts("a").get("running") == 4)
