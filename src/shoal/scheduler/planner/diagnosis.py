@@ -151,11 +151,13 @@ class Explainer:
         if blocked := next((pod.blocked for pod in pods if pod.blocked), ""):
             return blocked
         closeness = members.group.closeness
-        for wanted_near in (closeness, *(part.closeness for unit in minimum.units for part in (unit, *unit.parts))):
-            if unknown := self._unknown_tier(wanted_near):
-                return f"needs {_pods(minimum.total)} near each other, and {unknown}"
-        if closeness is not None and closeness.hard and (minimum or members.sitting):
-            return self._hole(members, closeness)
+        subgroups = ((part.closeness, part.must) for unit in minimum.units for part in unit.parts)
+        for wanted_near, count in ((closeness, max(minimum.total, 1)), *subgroups):
+            if no_domain := self._no_domain(wanted_near, _pods(count)):
+                return no_domain
+        tier = self._cycle.view.topology.widest(closeness)
+        if tier is not None and (minimum or members.sitting):
+            return self._hole(members, tier)
         if minimum.total <= 1 and not minimum.units:
             return self._of_one(pods[0], self._cycle.where(members))
         # First those that no node takes: that is what the way out is about.
@@ -233,30 +235,32 @@ class Explainer:
                 return f"needs {unit.must} whole subgroups of {unit.name} at once, and so many do not fit"
         return f"needs {_pods(total)} at once, and {NO_PLACE}"
 
-    def _unknown_tier(self, closeness: Closeness | None) -> str:
+    def _no_domain(self, closeness: Closeness | None, pods: str) -> str:
+        """Why no nodes are near enough to each other, whatever is free; '' where some are."""
         topology = self._cycle.view.topology
-        if closeness is None or not closeness.hard or not topology.tiers or topology.reach(closeness):
+        if closeness is None or not closeness.hard:
             return ""
-        name = closeness.tier_name
-        return f"no tier of the topology is named {name}: set tierName of HyperNodes to it or name another tier"
+        if not topology.tiers:
+            unknown = "no topology of the cluster is known: create HyperNodes or set tiers"
+            return f"needs {pods} near each other, and {unknown}"
+        if not topology.reach(closeness):
+            unknown = f"no tier of the topology is named {closeness.tier_name}"
+            return f"needs {pods} near each other, and {unknown}: set tierName of HyperNodes to it or name another tier"
+        tier = topology.widest(closeness)
+        if tier is not None and not tier.domain.any():
+            return f"needs {pods} in one {tier.word}, and no node is in any {tier.word}"
+        return ""
 
-    def _hole(self, members: Members, closeness: Closeness) -> str:
+    def _hole(self, members: Members, tier: Tier) -> str:
         """`needs 8 nvidia.com/gpu in one rack, the largest free hole is 6 in rack r2`."""
         minimum = members.minimum()
         total = max(minimum.total, 1)  # pods beyond the minimum are placed one by one
-        tiers = self._cycle.view.topology.tiers
-        if not tiers:
-            unknown = "no topology of the cluster is known: create HyperNodes or set tiers"
-            return f"needs {_pods(total)} near each other, and {unknown}"
-        tier = tiers[min(self._cycle.view.topology.reach(closeness), len(tiers)) - 1]
         shapes = self._cycle.gangs.shapes(minimum.pods)
         sums = sum((tier.sums(shape.sync().slots) for shape in shapes), np.zeros(len(tier.names), dtype=np.int64))
         sitting = {pod.node for pod in members.sitting.values()} & self._cycle.room.rows.keys()
         if sitting:
             return self._grown(tier, sitting, total)
         there = sorted(set(tier.domain.tolist()) - {0})  # names of domains outlive their nodes
-        if not there:
-            return f"needs {_pods(total)} in one {tier.word}, and no node is in any {tier.word}"
         best = min(there, key=lambda domain: (-int(sums[domain]), tier.names[domain]), default=0)
         if minimum and sums[best] >= minimum.total:
             return f"in {tier.word} {tier.names[best]}, the roomiest, {self._together(members, tier.mask(best))}"
