@@ -124,4 +124,18 @@ def test_07_a_preemption_that_would_not_make_enough_room_is_named(more: dict[str
     board.group("high", 4, priority=5)
     made = board.cycle()
     assert evicted(made) == []
-    assert said(made, "high").endswith("; evicting every pod of lower priority in its queue would not make enough room")
+    assert said(made, "high").endswith(
+        "; evicting all evictable pods of lower priority in its queue would not make enough room"
+    )
+
+
+def test_07_pods_that_may_not_be_evicted_are_not_said_to_be_too_few() -> None:
+    board = Board()
+    board.node("n", cpu=2)
+    board.running("bare", 1, ["n"], recreated=False)
+    board.group("high", 2, priority=5)
+    assert "evicting" not in said(board.cycle(), "high")
+    board.running("low", 1, ["n"])
+    assert said(board.cycle(), "high").endswith(
+        "; evicting all evictable pods of lower priority in its queue would not make enough room"
+    )

@@ -107,7 +107,7 @@ class Searches:
     def _too_little(self, members: Members) -> str:
         if not self._cycle.settings.preempt or not self._prospects.has_weaker(members):
             return ""
-        return "evicting every pod of lower priority in its queue would not make enough room"
+        return "evicting all evictable pods of lower priority in its queue would not make enough room"
 
     def _tell(self, members: Members, kept: str) -> None:
         if kept:
