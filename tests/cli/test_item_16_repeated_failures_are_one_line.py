@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kit.cli_runner import at_a_cluster
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits
 from shoal.cli.event_grouping import Line, grouped
 from shoal.kube.messages import Message
 from shoal.operator.messages import CATALOG
@@ -67,3 +73,14 @@ def test_many_runs_of_a_whole_job_are_one_line() -> None:
     ]
     few = running_again(3, is_failure_told=True)
     assert grouped(few) == few
+
+
+@pytest.mark.processes
+def test_describe_has_one_line_for_the_failures_of_a_task(tmp_path: Path) -> None:
+    with at_a_cluster(tmp_path) as terminal:
+        terminal.submit(fw("loop", role("worker", 1, 1, -1, fate=exits(3), retry=(False, 4))))
+        terminal("wait", "loop", code=3)
+        happened = terminal("describe", "loop").partition("What happened:\n")[2].partition("\n\n")[0]
+    (line,) = (line for line in happened.splitlines() if "worker-0 failed" in line)
+    assert "worker-0 failed 5 times since " in line
+    assert "code 3" in line.partition(", the last time: ")[2]

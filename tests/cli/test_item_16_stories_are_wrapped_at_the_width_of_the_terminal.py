@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from kit.cli_runner import SHOAL, at_a_cluster
+from kit.framework_notation import fw, role
+from kit.pod_behavior import exits
+from kit.pseudo_terminal import AtTerminal
 from shoal.cli.commands.describe import wrapped
 
 PAGE = """Framework pet in namespace default (worker x 4) is pending for 12s.
@@ -28,3 +34,15 @@ def test_what_is_continued_stands_below_its_line() -> None:
 
 def test_a_page_that_fits_stays_as_it_is() -> None:
     assert wrapped(PAGE, 200) == PAGE
+
+
+@pytest.mark.processes
+def test_describe_fits_its_terminal_and_is_whole_in_a_pipe(tmp_path: Path) -> None:
+    with at_a_cluster(tmp_path) as terminal:
+        terminal.submit(fw("pet", role("worker", 1, 1, 1, fate=exits(0))))
+        terminal("wait", "pet")
+        whole = terminal("describe", "pet")
+        with AtTerminal([SHOAL, "describe", "pet"], terminal.env, tmp_path, columns=50) as narrow:
+            assert narrow.read_to_end() == 0, narrow.text
+    assert max(map(len, whole.splitlines())) > 50
+    assert max(map(len, narrow.text.replace("\r", "").splitlines())) <= 50

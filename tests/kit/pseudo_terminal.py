@@ -13,12 +13,12 @@ from pathlib import Path
 
 
 class AtTerminal:
-    """Runs a command whose output is a terminal of 120 columns; to be used as a context manager."""
+    """Runs a command whose output is a terminal; to be used as a context manager."""
 
-    def __init__(self, words: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], cwd: Path, *, columns: int = 120) -> None:
         self._own, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        described = {**env, "TERM": "xterm-256color"}
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        described = {**env, "TERM": "xterm-256color", "COLUMNS": str(columns)}
         described.pop("NO_COLOR", None)
         self.process = subprocess.Popen(
             words, env=described, cwd=cwd, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
