@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
-from starlette.responses import JSONResponse
 
 from kit import image
 from kit.embedded_api_server import Running, serve
 from shoal import __version__
+from shoal.apiserver.responses import of_object, write
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +148,10 @@ class AsKubernetes:
         self.end_streams = app.end_streams
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        told = JSONResponse({"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
-        await (told if scope.get("path") == "/version" else self._app)(scope, receive, send)
+        if scope.get("path") == "/version":
+            await write(of_object({"major": "1", "minor": "36", "gitVersion": "v1.36.3"}), send, {})
+        else:
+            await self._app(scope, receive, send)
 
 
 async def operated(site: Path, under: tuple[str, ...], server: Running) -> tuple[int, list[dict[str, str]]]:

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from shoal.cluster.client import Cluster
     from shoal.dialects.dialect import Counts, Dialect
     from shoal.engine import Job, JobState
-    from shoal.kube.kinds import Kind
     from shoal.kube.objects import Obj
+
+    class JobCluster(Cluster, Protocol):
+        """A cluster that tells apart whose controllers run Kubernetes' own kinds of jobs."""
+
+        async def is_embedded(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +79,16 @@ class Found:
         return f"{self.dialect.kind.kind} {self.name}"
 
 
-async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
+async def jobs_in(cluster: JobCluster, namespace: str | None) -> list[Found]:
     """Every job of every language the cluster knows; languages it does not know have none."""
     from shoal.dialects import dialects
     from shoal.dialects.gang_backends.delegate import as_recorded
     from shoal.kube.errors import ApiError
 
     found: list[Found] = []
+    is_embedded = await cluster.is_embedded()
     for dialect in dialects():
-        if dialect.told_by is not None and not await _is_served(cluster, dialect.told_by, namespace):
+        if dialect.embedded_only and not is_embedded:
             continue
         try:
             page = await cluster.list(dialect.kind, namespace)
@@ -93,24 +100,11 @@ async def jobs_in(cluster: Cluster, namespace: str | None) -> list[Found]:
     return found
 
 
-async def _is_served(cluster: Cluster, kind: Kind, namespace: str | None) -> bool:
-    """Kubernetes may forbid, to who has few rights, also what it does not serve; a cluster of ours forbids nothing."""
-    from shoal.kube.errors import ApiError
-
-    try:
-        await cluster.list(kind, namespace, limit=1)
-    except ApiError as refused:
-        if refused.code not in (403, 404):
-            raise
-        return False
-    return True
-
-
 class NoSuchJob(click.ClickException):
     """Nobody of that name is there."""
 
 
-async def job_named(cluster: Cluster, word: str, namespace: str) -> Found:
+async def job_named(cluster: JobCluster, word: str, namespace: str) -> Found:
     """`pet`, or `framework/pet` where two languages have a job of that name."""
     kind, slash, name = word.rpartition("/")
     several = [

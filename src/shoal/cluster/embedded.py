@@ -59,6 +59,9 @@ class EmbeddedCluster:
     async def close(self) -> None:
         self.machinery.close()
 
+    async def is_embedded(self) -> bool:
+        return True
+
     # Reading
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Obj:

@@ -67,6 +67,9 @@ class SimulatedCluster:
     def count(self, verb: str = "", kind: Kind | None = None) -> int:
         return sum((not verb or c.verb == verb) and (kind is None or c.kind == kind) for c in self.calls)
 
+    async def is_embedded(self) -> bool:
+        return True
+
     # Requests
 
     def _note(self, verb: str, kind: Kind, namespace: str | None, name: str, subresource: str = "") -> Call:

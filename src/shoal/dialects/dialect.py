@@ -210,7 +210,7 @@ class Dialect:
     idle_settings: Callable[[Settings], Mapping[str, str]] | None = None  # that were written in vain, each with why
     admit_change: Callable[[Obj, Obj], list[Cause]] | None = None  # what may not become of what is stored (new, old)
     also: tuple[Kind, ...] = ()  # other versions the same objects are written in
-    told_by: Kind | None = None  # only clusters that serve this kind run its jobs in our way; None: all do
+    embedded_only: bool = False  # on Kubernetes its own controllers run these jobs
     endless: bool = False  # its jobs have no end of their own
     stop_holds: bool = False  # a stop keeps what was achieved, and a start lets the job go on
     called: Callable[[Obj, Obj], str] | None = None  # a pod beside its manifest; '' where its number tells it apart

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shoal.cli.describe_page import World
-    from shoal.cli.job_lookup import Found
+    from shoal.cli.job_lookup import Found, JobCluster
     from shoal.cluster.client import Cluster
     from shoal.kube.objects import Obj
 
@@ -30,7 +30,7 @@ def command(choice: Choice, name: str) -> None:
     from shoal.cli.describe_page import story
     from shoal.cli.job_lookup import job_named
 
-    async def work(cluster: Cluster, namespace: str) -> str:
+    async def work(cluster: JobCluster, namespace: str) -> str:
         job = await job_named(cluster, name, namespace)
         folder = local_folder(choice)
         return story(job, await surroundings(cluster, job, data=folder.path if folder is not None else None))

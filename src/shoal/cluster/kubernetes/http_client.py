@@ -29,6 +29,7 @@ from shoal.cluster.clock import Clock
 from shoal.cluster.kubeconfig import Connection
 from shoal.cluster.kubernetes import discovery, pod_exec
 from shoal.cluster.kubernetes.discovery import Access, Version
+from shoal.cluster.kubernetes.errors import Unreachable
 from shoal.cluster.kubernetes.field_decoders import Decoders, named
 from shoal.cluster.kubernetes.paths import asked, deletion, number, path_of, truth, writing
 from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, Request
@@ -229,6 +230,13 @@ class KubernetesCluster:
 
     async def version(self) -> Version:
         return await discovery.version_of(self.wire)
+
+    async def is_embedded(self) -> bool:
+        """Whether it is a cluster of `shoal up`. A server that does not give its version is none."""
+        try:
+            return (await self.version()).is_ours
+        except (ApiError, Unreachable):
+            return False
 
     async def require_supported(self) -> Version | None:
         """Raises Unreachable, with a sentence, where the server is too old."""

@@ -9,7 +9,7 @@ from shoal.dialects.native import adoption, batch_job_status, pod_builder, pod_f
 from shoal.dialects.native.batch_job_spec import FINALIZER, ROLE, admit, is_indexed, read
 from shoal.dialects.native.settings import settings
 from shoal.engine import Create, TaskRef
-from shoal.kube.kinds import JOB, REPLICA_SET_V1BETA1
+from shoal.kube.kinds import JOB
 from shoal.kube.objects import Obj, name_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -106,5 +106,5 @@ DIALECT = Dialect(
     called=called,
     shown=batch_job_status.shown,
     counted=batch_job_status.counted,
-    told_by=REPLICA_SET_V1BETA1,  # which Kubernetes has given up, and every cluster of ours serves
+    embedded_only=True,
 )
