@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+
 from shoal.cluster import object_validation
 from shoal.cluster.admission import Admission
 from shoal.cluster.registry import Core, Resource
@@ -346,10 +348,13 @@ def _without_duplicate_owners(meta: Obj) -> tuple[str, ...]:
         return ()
     kept: list[Obj] = []
     doubled = []
+    seen: set[bytes] = set()
     for reference in references:
-        if reference in kept:
+        written = msgspec.json.encode(reference, order="sorted")
+        if written in seen:
             doubled.append(str(reference.get("uid")))
         else:
+            seen.add(written)
             kept.append(reference)
     if not doubled:
         return ()

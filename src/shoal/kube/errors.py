@@ -26,6 +26,22 @@ class Cause:
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
+MAX_CAUSES_CHARACTERS = 2**18
+
+
+def bounded(causes: Iterable[Cause]) -> list[Cause]:
+    """The first mistakes, and that there are more where they would fill an answer of megabytes: an object may hold a
+    hundred thousand wrong values, and a cause may show the whole list that a value stands in."""
+    kept, characters = [], 0
+    for cause in causes:
+        if characters > MAX_CAUSES_CHARACTERS:
+            kept.append(Cause("FieldValueInvalid", "there are more mistakes, which are not listed"))
+            break
+        kept.append(cause)
+        characters += len(cause.field) + len(cause.message)
+    return kept
+
+
 class ApiError(Exception):
     """A request the API refused, as the Status object a client receives."""
 
@@ -96,8 +112,8 @@ def stale(kind: Kind, name: str) -> ApiError:
 
 
 def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> ApiError:
-    """Every mistake at once, in the wording of Kubernetes: one alone, several in brackets."""
-    found = tuple(causes)
+    """The mistakes at once, in the wording of Kubernetes: one alone, several in brackets."""
+    found = bounded(causes)
     texts = list(dict.fromkeys(str(c) for c in found))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _about(kind, name, causes=[{"reason": c.reason, "message": c.message, "field": c.field} for c in found])

@@ -33,7 +33,7 @@ def template_mistakes(template: Obj, path: str) -> Iterator[Cause]:
     apply_defaults(POD, pod)
     for cause in validate_create(POD, pod):
         if not is_below(cause.field, said):
-            yield Cause(cause.reason, cause.message, f"{path}.{cause.field}")
+            yield Cause(cause.reason, cause.message, f"{path}.{cause.field}" if cause.field else path)
 
 
 def unknown_fields(template: Obj, path: str) -> Iterator[str]:

@@ -104,15 +104,17 @@ class Place:
     def steps(self, items: list[Any]) -> dict[str, Any] | None:
         """The items by their steps, doubled ones as a `Doubled`; None where one has no identity."""
         found: dict[str, Any] = {}
+        doubled: dict[str, list[Any]] = {}
         for item in items:
             step = self.step(item)
             if step is None:
                 return None
             if step in found:
-                before = found[step]
-                found[step] = Doubled((*(before if type(before) is Doubled else (before,)), item))
+                doubled.setdefault(step, [found[step]]).append(item)
             else:
                 found[step] = item
+        for step, alike in doubled.items():
+            found[step] = Doubled(alike)
         return found
 
 

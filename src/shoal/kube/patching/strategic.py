@@ -8,7 +8,6 @@ Directives inside the patch say the rest: `$patch: delete | replace`, `$deleteFr
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any
 
 from shoal.kube.errors import ApiError, bad_request
@@ -93,7 +92,9 @@ def _delete_values(live: Obj, name: str, values: Any) -> None:
     if not isinstance(values, list):
         raise bad_request(_BAD_DELETION)
     if isinstance(live.get(name), list):
-        live[name] = [value for value in live[name] if value not in values]
+        plain = {value for value in values if not isinstance(value, dict | list)}  # many, where the others are mistakes
+        odd = [value for value in values if isinstance(value, dict | list)]
+        live[name] = [value for value in live[name] if value not in (odd if isinstance(value, dict | list) else plain)]
 
 
 def _merge_field(schema: Schema, live: Obj, name: str, value: Any) -> None:
@@ -155,19 +156,23 @@ def _merge_items(schema: Schema, live: list[Obj], patch: list[Obj]) -> list[Any]
     if not key:
         raise _refused(f"cannot merge lists without merge key for {schema.go_type or schema.type}")
     changes = [item for item in patch if item.get(DIRECTIVE, "merge") == "merge"]
+    gone = set()
     for item in patch:
         directive = item.get(DIRECTIVE, "merge")
         if directive == "delete":
-            gone = _identity(item, key)
-            live = [other for other in live if other.get(key) != gone]
+            gone.add(_identity(item, key))
         elif directive not in ("merge", "replace"):
             raise _unknown_directive(directive, item)
     if any(item.get(DIRECTIVE) == "replace" for item in patch):
         return [_plain_map(item) for item in changes]
+    live = [item for item in live if _known_by(item, key) not in gone] if gone else live
     result = list(live)
+    positions: dict[Any, int] = {}
+    for at, item in enumerate(result):
+        positions.setdefault(_known_by(item, key), at)
     for change in changes:
-        same_key = _position(result, key, _identity(change, key))
-        if same_key is None:
+        same_key = positions.setdefault(_identity(change, key), len(result))
+        if same_key == len(result):
             result.append(_plain_map({name: value for name, value in change.items() if name != DIRECTIVE}))
         else:
             result[same_key] = _merge_map(schema.items or _UNKNOWN, result[same_key], change)
@@ -189,8 +194,10 @@ def _identity(item: Any, key: str) -> Any:
     return item[key]
 
 
-def _position(items: Sequence[Obj], key: str, identity: Any) -> int | None:
-    return next((at for at, item in enumerate(items) if item.get(key) == identity), None)
+def _known_by(item: Obj, key: str) -> Any:
+    """The same of an item that is stored: None where it has no plain value there."""
+    value = item.get(key)
+    return None if isinstance(value, dict | list) else value
 
 
 def _arranged(items: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:

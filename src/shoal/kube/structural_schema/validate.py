@@ -11,11 +11,12 @@ import math
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import msgspec
 
-from shoal.kube.errors import Cause
+from shoal.kube.errors import Cause, bounded
 from shoal.kube.schema import Schema
 from shoal.kube.structural_schema.fast_path import fits
 from shoal.kube.structural_schema.formats import reads_as
@@ -42,7 +43,7 @@ def validate(schema: Schema, obj: Any, old: Any = None) -> list[Cause]:
     if fits(schema, obj, old):
         return []
     before = _MISSING if old is None else old
-    return [*_check(schema, obj, "", before), *_check_lists(schema, obj, "", before)]
+    return bounded(chain(_check(schema, obj, "", before), _check_lists(schema, obj, "", before)))
 
 
 def _unchanged(value: Any, before: Any) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from shoal.kube import kinds
-from shoal.kube.errors import Cause
+from shoal.kube.errors import Cause, bounded
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.validation import (
@@ -104,11 +104,11 @@ def validate_create(kind: Kind, obj: Obj, *, allow_loopback: bool = False) -> li
     """What is wrong with a new object. `allow_loopback` lets endpoints be at 127.x.y.z."""
     place = _place(kind)
     if place == _ENDPOINTS:
-        return list(endpoints.endpoints_on_create(obj, allow_loopback=allow_loopback))
+        return bounded(endpoints.endpoints_on_create(obj, allow_loopback=allow_loopback))
     if place == _SLICES:
-        return list(endpoints.slice_on_create(obj, allow_loopback=allow_loopback))
+        return bounded(endpoints.slice_on_create(obj, allow_loopback=allow_loopback))
     rule = _CREATE.get(place) or partial(metadata.on_create, kind)
-    return list(rule(obj))
+    return bounded(rule(obj))
 
 
 def validate_update(
@@ -117,11 +117,11 @@ def validate_update(
     """What is wrong with a change. `old` is the object as it is stored; both have their defaults."""
     place = _place(kind)
     if place == _ENDPOINTS:
-        return list(endpoints.endpoints_on_update(new, old, allow_loopback=allow_loopback))
+        return bounded(endpoints.endpoints_on_update(new, old, allow_loopback=allow_loopback))
     if place == _SLICES:
-        return list(endpoints.slice_on_update(new, old, allow_loopback=allow_loopback))
+        return bounded(endpoints.slice_on_update(new, old, allow_loopback=allow_loopback))
     rule = _SUBRESOURCE.get((*place, subresource)) if subresource else _UPDATE.get(place)
-    return list(dict.fromkeys((rule or partial(metadata.on_update, kind))(new, old)))
+    return list(dict.fromkeys(bounded((rule or partial(metadata.on_update, kind))(new, old))))
 
 
 def validate_addresses(service: Obj) -> list[Cause]:
