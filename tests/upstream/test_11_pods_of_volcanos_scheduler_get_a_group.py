@@ -81,7 +81,8 @@ async def test_11_a_bare_pod_has_a_group_of_one(world: World) -> None:
     await world.rest(2)
     (group,) = await world.groups()
     assert name_of(group) == f"podgroup-{uid_of(made)}" == await world.group_of("a")
-    assert group["spec"] == {"minMember": 1, "minResources": {"cpu": "1", "pods": "1"}, "queue": "default"}
+    asked = {"cpu": "1", "requests.cpu": "1", "pods": "1", "count/pods": "1"}
+    assert group["spec"] == {"minMember": 1, "minResources": asked, "queue": "default"}
     assert await world.placed() == ["a"]
     assert group["status"]["phase"] == "Running"
 

@@ -10,6 +10,7 @@ from shoal.dialects.volcano.actions import warn
 from shoal.dialects.volcano.pod_groups import gangs
 from shoal.dialects.volcano.spec import spec_of
 from shoal.dialects.volcano.validation import admit
+from shoal.scheduler.api.implicit_pod_groups import group_of
 
 
 @pytest.mark.parametrize(
@@ -44,4 +45,16 @@ def test_13_min_resources_have_the_names_of_quotas_too():
         "cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "2", "pods": "2",
         "requests.cpu": "2", "requests.memory": "2Gi", "requests.nvidia.com/gpu": "2", "count/pods": "2",
         "limits.cpu": "4", "limits.memory": "2Gi",
+    }  # fmt: skip
+
+
+def test_13_min_resources_of_the_group_of_a_pod_without_one_have_them_as_well():
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}
+    spec = {"schedulerName": "volcano", "containers": [{"name": "main", "image": "x", "resources": resources}]}
+    pod = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": spec}
+    group = group_of(pod, {"scheduling.volcano.sh/group-min-member": "2"}, {})
+    assert group["spec"]["minResources"] == {
+        "cpu": "2", "memory": "2147483648", "pods": "2",
+        "requests.cpu": "2", "requests.memory": "2147483648", "count/pods": "2",
+        "limits.cpu": "4", "limits.memory": "2147483648",
     }  # fmt: skip

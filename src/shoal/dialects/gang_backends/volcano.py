@@ -5,18 +5,15 @@ A group is let in before any of its pods is made (`Inqueue`), and pods name thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from shoal.dialects.gang_backends.backend import Backend, Standing, told, use_scheduler
 from shoal.dialects.gang_backends.gang import Gang, Part, Topology
 from shoal.engine.policies import Opens
 from shoal.kube.conditions import condition_of, is_true
 from shoal.kube.objects import Obj, at_path
-from shoal.scheduler.api.pod_groups import ADMITTED, GROUP_NAME, POD_GROUP
+from shoal.scheduler.api.pod_groups import ADMITTED, GROUP_NAME, POD_GROUP, with_quota_names
 
 ROLE = "volcano.sh/task-spec"  # on a pod: its role
 PARTITION = "volcano.sh/partition-id"
-LIMITED = ("cpu", "memory", "ephemeral-storage")  # quotas on limits exist for these
 
 
 def spec(gang: Gang) -> Obj:
@@ -26,22 +23,13 @@ def spec(gang: Gang) -> Obj:
         "queue": gang.queue,
     }
     if gang.least_resources is not None:
-        made["minResources"] = _with_quota_names(gang.least_resources, gang.least_limits)
+        made["minResources"] = with_quota_names(gang.least_resources, gang.least_limits)
     if gang.priority_class:
         made["priorityClassName"] = gang.priority_class
     if gang.topology is not None:
         made["networkTopology"] = _topology(gang.topology)
     cut = [_subgroup(part) for part in gang.parts if part.partition_size]
     return made | ({"subGroupPolicy": cut} if cut else {})
-
-
-def _with_quota_names(requests: Mapping[str, str], limits: Mapping[str, str]) -> Obj:
-    """Volcano writes each amount also under the name that a ResourceQuota has for it."""
-    made: Obj = dict(requests)
-    for name, amount in requests.items():
-        made["count/pods" if name == "pods" else f"requests.{name}"] = amount
-    made.update({f"limits.{name}": limits[name] for name in LIMITED if name in limits})
-    return made
 
 
 def _subgroup(part: Part) -> Obj:

@@ -13,9 +13,9 @@ from shoal.kube.counts import count_in
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, owner_reference
-from shoal.kube.pod_resources import requests_of
+from shoal.kube.pod_resources import limits_of, requests_of
 from shoal.kube.quantity import Quantity
-from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE_ANNOTATION
+from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP, QUEUE_ANNOTATION, with_quota_names
 
 SCHEDULER = "volcano"
 PREFIX = "podgroup-"
@@ -58,7 +58,7 @@ def group_of(pod: Obj, owner_notes: Mapping[str, str], namespace_notes: Mapping[
         },
         "spec": {
             "minMember": least,
-            "minResources": _requested(pod, least),
+            "minResources": with_quota_names(_times(requests_of(pod), least), _times(limits_of(pod), least)),
             "queue": notes.get(QUEUE_ANNOTATION) or namespace_notes.get(QUEUE_ANNOTATION) or "default",
             **({"priorityClassName": spec["priorityClassName"]} if spec.get("priorityClassName") else {}),
         },
@@ -74,7 +74,6 @@ def _min_member(text: str) -> int:
     return count if count is not None and count <= _MAX_INT32 else 1
 
 
-def _requested(pod: Obj, count: int) -> Obj:
-    """What `count` such pods request, and their number as `pods`."""
-    milli = requests_of(pod)
+def _times(milli: Mapping[str, int], count: int) -> dict[str, str]:
+    """What `count` such pods have together."""
     return {name: str(Quantity.of_milli(amount * count)) for name, amount in sorted(milli.items()) if amount}

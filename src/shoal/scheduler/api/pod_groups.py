@@ -8,6 +8,7 @@ is its own business.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 
 from shoal.kube.crd_schema import definition
@@ -23,6 +24,7 @@ ELASTIC = "shoal.dev/elastic"  # on a PodGroup, "true": its job gives pods beyon
 GIVE_BACK = "shoal.dev/give-back"  # on a PodGroup: NAME=UID,... of pods that our scheduler asks its job for
 GIVE_BACK_WHY = "shoal.dev/give-back-why"  # beside it: for whom they are, and why
 ADMITTED = frozenset({"Inqueue", "Running", "Unknown", "Completed"})  # phases in which controllers may make pods
+LIMITED = ("cpu", "memory", "ephemeral-storage")  # quotas on limits exist for these
 
 # Rules that an object keeps or breaks by itself are part of its definition, so that every API server knows them.
 ONE_TIER = "highestTierAllowed and highestTierName say the same in two ways; give one of them"
@@ -221,6 +223,15 @@ _DEFINITIONS = (
         version="v1alpha1",
     ),
 )  # fmt: skip
+
+
+def with_quota_names(requests: Mapping[str, str], limits: Mapping[str, str]) -> Obj:
+    """A group's minResources: Volcano writes each amount also under the name that a ResourceQuota has for it."""
+    made: Obj = dict(requests)
+    for name, amount in requests.items():
+        made["count/pods" if name == "pods" else f"requests.{name}"] = amount
+    made.update({f"limits.{name}": limits[name] for name in LIMITED if name in limits})
+    return made
 
 
 def asked_back(group: Obj) -> tuple[str, ...]:
