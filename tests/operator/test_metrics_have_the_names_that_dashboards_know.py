@@ -135,7 +135,8 @@ def test_queues_show_what_they_hold_ask_for_and_may_have() -> None:
     board.queue("a", weight=3, capability={"cpu": 8000})
     board.queue("b")
     board.running("old", 2, ["n"], cpu=2, gpu=1, queue="a")
-    board.group("new", 1, cpu=6, queue="b", min_resources={"cpu": 6000})
+    least = {"cpu": 6000, "requests.cpu": 6000, "limits.cpu": 6000, "pods": 1000, "count/pods": 1000}
+    board.group("new", 1, cpu=6, queue="b", min_resources=least)
     board.group("later", 1, cpu=1, queue="b", phase=Phase.PENDING)
     found = {
         f"{sample.name.removeprefix('volcano_queue_')} {' '.join(sample.labels.values())}": sample.value

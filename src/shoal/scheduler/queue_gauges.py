@@ -14,6 +14,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from shoal.scheduler.planner.fair_share import Shares, Standing
 from shoal.scheduler.planner.gang_types import INQUEUE
+from shoal.scheduler.planner.namespace_quota import asked_of_cluster
 
 if TYPE_CHECKING:
     from shoal.scheduler.planner.cache import ClusterView
@@ -128,7 +129,7 @@ def _promised(view: ClusterView, shares: Shares) -> dict[str, Counter[str]]:
         group = members.group
         if members.lone or group.phase is not INQUEUE or group.queue not in found:
             continue
-        least = group.min_resources or {}
+        least = asked_of_cluster(group.min_resources)
         still = {name: max(amount - members.allocated.get(name, 0), 0) for name, amount in least.items()}
         for above in shares.standings[group.queue].line:
             found[above.queue.name].update(still)
