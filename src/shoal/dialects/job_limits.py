@@ -8,7 +8,8 @@ from __future__ import annotations
 
 LARGEST_JOB = 10_000  # tasks, over all roles
 LARGEST_INDEXED = 100_000  # completions of a batch Job by index, each of which is remembered
-MOST_INDEXES = 3 * LARGEST_INDEXED  # that the ranges of one stored state unfold to
+MOST_INDEXES = 10 * LARGEST_JOB  # that the ranges of one stored state expand to: a task is in several of them
+MOST_INDEXES_OF_INDEXED = 3 * LARGEST_INDEXED
 MOST_TASKS = 3 * LARGEST_JOB  # of one stored status, with those that were scaled away and still have a pod
 MOST_SECONDS = 2**31 - 1  # of a stored duration: a time that far ahead can still be written
 

@@ -115,7 +115,7 @@ def written(job: Job, state: JobState) -> str:
     return msgspec.json.encode(_said(msgspec.to_builtins(ledger))).decode()
 
 
-def restore(manifest: Obj) -> JobState | None:
+def restore(manifest: Obj, most_indexes: int = MOST_INDEXES) -> JobState | None:
     """The ledger this very job carries; None where it has none."""
     text = annotations_of(manifest).get(ANNOTATION)
     if not text:
@@ -125,7 +125,7 @@ def restore(manifest: Obj) -> JobState | None:
             raise ValueError(f"it is longer than {_LONGEST_BYTES} bytes")
         if msgspec.json.decode(text, type=_Owner).uid != uid_of(manifest):
             return None
-        return _state(msgspec.json.decode(text, type=_Ledger))
+        return _state(msgspec.json.decode(text, type=_Ledger), most_indexes)
     except (ValueError, RecursionError, OverflowError) as problem:  # those of msgspec are ValueErrors
         where = f"{namespace_of(manifest)}/{name_of(manifest)}"
         raise LedgerUnreadable(
@@ -226,8 +226,8 @@ def _short(outcome: Outcome, *, keeps: bool, is_plain: bool) -> Outcome:
 class _Unfolding:
     """Unfolds ranges of one ledger, up to a limit for all of them together."""
 
-    def __init__(self) -> None:
-        self._left = MOST_INDEXES
+    def __init__(self, most: int) -> None:
+        self._left = most
 
     def __call__(self, where: str) -> tuple[int, ...]:
         found = indexes(where, most=self._left)
@@ -235,11 +235,11 @@ class _Unfolding:
         return found
 
 
-def _state(ledger: _Ledger) -> JobState:
+def _state(ledger: _Ledger, most_indexes: int) -> JobState:
     stored_seconds(ledger.run.delay_seconds)
     for record in (ledger.run, ledger.stamps, *ledger.due.values()):
         _check_zones(record)
-    unfolded = _Unfolding()
+    unfolded = _Unfolding(most_indexes)
     return JobState(
         run=ledger.run,
         roles=tuple(_role_state(role, unfolded) for role in ledger.roles),

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from shoal.dialects import state_annotation
 from shoal.dialects.dialect import Counts, LedgerPatch, Report
-from shoal.dialects.job_limits import LARGEST_JOB
+from shoal.dialects.job_limits import LARGEST_JOB, MOST_INDEXES_OF_INDEXED
 from shoal.dialects.native.batch_job_spec import ROLE, is_indexed
 from shoal.dialects.native.pod_failure_policy import POD_SUCCEEDED
 from shoal.dialects.native.settings import Settings
@@ -41,7 +41,7 @@ def record(job: Job, state: JobState, _: Settings) -> LedgerPatch:
 
 
 def restore(manifest: Obj) -> JobState:
-    return state_annotation.restore(manifest) or JobState()
+    return state_annotation.restore(manifest, MOST_INDEXES_OF_INDEXED) or JobState()
 
 
 def shown(manifest: Obj) -> JobState:
