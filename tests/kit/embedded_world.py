@@ -22,6 +22,7 @@ from shoal.local.cluster import HostConfig, Hosted, running
 from shoal.local.data_dir import DataFolder
 from shoal.node.sandbox.interface import Network
 from shoal.operator.embedded import JobLoop
+from shoal.scheduler.planner.gang_types import Settings as SchedulerSettings
 
 
 class RealWorld(World):
@@ -34,12 +35,17 @@ class RealWorld(World):
         config: Obj | None = None,
         network: Network | None = None,
         capacity: Mapping[str, str] | None = None,
+        nodes: int | None = None,
+        scheduler: SchedulerSettings | None = None,
     ) -> None:
+        """`capacity` is that of each node."""
         super().__init__()
         self._data = DataFolder(folder / "data")
         self._dialects = self.settings(config)
         self._network = network
         self._capacity = {"cpu": "64", "memory": "64Gi", **(capacity or {})}
+        self._nodes = nodes
+        self._scheduler = scheduler
         self._news = asyncio.Event()
         self._stack = AsyncExitStack()
         self.pod_refusal: ApiError | None = None  # how the operator is answered when it makes a pod, while it is set
@@ -64,6 +70,7 @@ class RealWorld(World):
         config = HostConfig(
             capacity=self._capacity, network=self._network,
             dialects=self._dialects, on_job_loop=self._look_over,
+            nodes=self._nodes, scheduler=self._scheduler,
         )  # fmt: skip
         self.hosted = await self._stack.enter_async_context(running(self._data, config))
         self.look_at(self.hosted.cluster.machinery, self.hosted.cluster)
