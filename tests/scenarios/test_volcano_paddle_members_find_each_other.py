@@ -6,19 +6,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kit.scenario import NAMESPACE
+from kit.paddle_jobs import last_line, member
 from kit.volcano_jobs import policy, vcjob
 from kit.volcano_world import RealVolcano
-from shoal.cluster.client import LogOptions
 from shoal.kube.objects import Obj
 
 pytestmark = pytest.mark.processes
 
-CPU = {"cpu": "1"}
 # A server tells whoever connects where it listens; a trainer asks every server, and says what it was told.
 STUB = """
 import json, os, socket, time
@@ -44,44 +41,18 @@ print(json.dumps([os.environ["PADDLE_TRAINER_ID"], endpoints, [ask(each) for eac
 
 def ctr(script: Path) -> Obj:
     """The manifest of the article, with a stub for the training and our start command in its image's place."""
+    entry = f"exec {sys.executable} {script}"
     return vcjob(
         "ctr-volcano",
-        _member("pserver", "PSERVER", "paddle-job-pserver", script),
+        member("pserver", entry, servers=2, trainers=2),
         {
-            **_member("trainer", "TRAINER", "paddle-job", script),
+            **member("trainer", entry, servers=2, trainers=2),
             "policies": [policy("TaskCompleted", "CompleteJob")],
         },
         minAvailable=4,
         schedulerName="volcano",
         policies=[policy("PodEvicted", "RestartJob"), policy("PodFailed", "RestartJob")],
     )
-
-
-def _member(name: str, role: str, label: str, script: Path) -> Obj:
-    fields = {"NAMESPACE": "metadata.namespace", "POD_NAME": "metadata.name", "POD_IP": "status.podIP"}
-    plain = {
-        "PADDLE_JOB_NAME": "fluid-ctr", "PADDLE_TRAINERS_NUM": "2", "PADDLE_PSERVERS_NUM": "2", "PADDLE_PORT": "30236",
-        "TRAINING_ROLE": role, "ENTRY": f"exec {sys.executable} {script}",
-    }  # fmt: skip
-    env: list[Obj] = [{"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields.items()]
-    container = {
-        "name": name,
-        "image": "volcanosh/edlctr:v1",
-        "command": [sys.executable, "-m", "shoal", "muster", "start_fluid"],
-        "env": [*env, *({"name": key, "value": value} for key, value in plain.items())],
-        "resources": {"requests": CPU},
-    }
-    template = {
-        "metadata": {"labels": {label: "fluid-ctr"}},
-        "spec": {"restartPolicy": "OnFailure", "containers": [container], "terminationGracePeriodSeconds": 1},
-    }
-    return {"name": name, "replicas": 2, "template": template}
-
-
-async def said(world: RealVolcano, pod: str) -> Any:
-    """What a pod printed last, which is JSON."""
-    chunks = [chunk async for chunk in world.user.logs(pod, NAMESPACE, LogOptions())]
-    return json.loads(b"".join(chunks).decode().splitlines()[-1])
 
 
 async def test_31_33_servers_and_trainers_have_addresses_and_numbers_of_their_own(tmp_path: Path) -> None:
@@ -92,7 +63,7 @@ async def test_31_33_servers_and_trainers_have_addresses_and_numbers_of_their_ow
         await world.in_phase("ctr-volcano", "Completed")
         await world.rest(10)
         left = world.pods_of("ctr-volcano")
-        told = [await said(world, f"ctr-volcano-trainer-{index}") for index in range(2)]
+        told = [json.loads(await last_line(world, f"ctr-volcano-trainer-{index}")) for index in range(2)]
         assert (world.counts("ctr-volcano"), world.status("ctr-volcano").get("retryCount", 0)) == ({"succeeded": 2}, 0)
     assert left == {"ctr-volcano-trainer-0": "Succeeded", "ctr-volcano-trainer-1": "Succeeded"}
     endpoints = told[0][1]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kit.paddle_jobs import last_line, member
+from kit.volcano_jobs import policy, vcjob
+from kit.volcano_world import RealVolcano
 from shoal.kube.objects import Obj
 from shoal.launch.paddle_launcher.environment import read
 from shoal.launch.paddle_launcher.peers import settings
@@ -29,4 +35,21 @@ def orders(index: str) -> Any:
 def test_16_twelve_trainers_have_the_numbers_of_the_start_script():
     pods = [pod("pserver", "paddle-job-pserver", 20), *(pod("trainer", "paddle-job", index) for index in range(12))]
     found = {index: int(settings(orders(index), pods)["PADDLE_TRAINER_ID"]) for index in NUMBERS}
+    assert found == NUMBERS
+
+
+@pytest.mark.processes
+async def test_16_twelve_trainers_of_a_running_job_have_the_same_numbers(tmp_path: Path) -> None:
+    size = {"servers": 1, "trainers": 12}
+    trainer = member("trainer", "echo $PADDLE_TRAINER_ID", **size)
+    job = vcjob(
+        "ctr",
+        member("pserver", "exec sleep 100000", **size),
+        {**trainer, "policies": [policy("TaskCompleted", "CompleteJob")]},
+        schedulerName="volcano",
+    )
+    async with RealVolcano(tmp_path) as world:
+        await world.submit(job)
+        await world.in_phase("ctr", "Completed")
+        found = {index: int(await last_line(world, f"ctr-trainer-{index}")) for index in NUMBERS}
     assert found == NUMBERS
