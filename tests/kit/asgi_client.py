@@ -38,6 +38,18 @@ class Stream:
         self._buffer = b""
         self._ended = False
         self._task = asyncio.ensure_future(app(scope, self._receive, self._sent.put))
+        self._task.add_done_callback(self._note_failure)
+
+    def _note_failure(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self._sent.put_nowait({"failure": failure})
+
+    async def _next(self) -> dict[str, Any]:
+        """What the application sends next; raises what it failed with."""
+        message = await self._sent.get()
+        if "failure" in message:
+            raise message["failure"]
+        return message
 
     async def _receive(self) -> dict[str, Any]:
         if self._body:
@@ -47,14 +59,14 @@ class Stream:
 
     async def start(self) -> Answer:
         """Status and headers."""
-        message = await self._sent.get()
+        message = await self._next()
         headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in message["headers"]]
         return Answer(message["status"], headers, b"")
 
     async def write(self) -> bytes:
         """The next piece the application wrote that is not empty; b'' at the end."""
         while not self._ended:
-            message = await self._sent.get()
+            message = await self._next()
             self._ended = not message.get("more_body", False)
             if message["body"]:
                 body: bytes = message["body"]
