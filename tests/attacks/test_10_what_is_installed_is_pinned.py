@@ -50,7 +50,9 @@ def test_10_the_image_installs_nothing_that_is_not_pinned():
     assert [part for part in installs if "--require-hashes" not in part and "--no-index" not in part] == []
 
 
-def test_10_the_base_image_is_an_argument_of_the_build():
+def test_10_the_base_image_is_pinned_by_digest():
+    (base,) = re.findall(r"^ARG BASE=(.*)$", image.DOCKERFILE.read_text(), re.MULTILINE)
+    assert re.fullmatch(r"python:3\.11-slim@sha256:[0-9a-f]{64}", base)
     assert {line.rest.split()[0] for stage in image.stages() for line in stage if line.word == "FROM"} == {"${BASE}"}
 
 
