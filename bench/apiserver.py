@@ -120,11 +120,11 @@ async def _version(port: int) -> str:
 
 
 async def _serve(path: str) -> None:
-    from shoal.apiserver.app import build
+    from shoal.apiserver.app import build_application
     from shoal.apiserver.server import Server
     from shoal.cluster.embedded import EmbeddedCluster
 
-    server = Server(build(await EmbeddedCluster.open(path), token=TOKEN))
+    server = Server(build_application(await EmbeddedCluster.open(path), token=TOKEN))
     await server.start()
     print(server.port, flush=True)
     await asyncio.Event().wait()

@@ -28,8 +28,8 @@ from kit.operator_process import operator
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.informer import Change
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.field_decoders import Nameplate
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
+from shoal.cluster.kubernetes.field_decoders import MetadataOnly
 from shoal.kube.kinds import NODE, POD
 from shoal.kube.objects import Obj
 from shoal.scheduler.api.pod_groups import GROUP_NAME, POD_GROUP
@@ -75,7 +75,7 @@ def run() -> dict[str, float]:
 async def _measure(kubeconfig: str) -> dict[str, float]:
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(
-            opened(from_kubeconfig(Path(kubeconfig)), shapes={POD: Glance}, answers={POD: Nameplate})
+            open_client(from_kubeconfig(Path(kubeconfig)), shapes={POD: Glance}, answers={POD: MetadataOnly})
         )
         await make_namespaces(cluster)
         await _all(_register(cluster, f"hollow-{number}") for number in range(NODES))

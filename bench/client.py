@@ -21,8 +21,8 @@ from harness import Metric
 from kit import control_plane
 from shoal.cluster.client import EventType
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.field_decoders import Ordinary
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
+from shoal.cluster.kubernetes.field_decoders import WithoutManagedFields
 from shoal.kube.kinds import NAMESPACE, POD, SERVICE_ACCOUNT
 
 PODS = 2_000
@@ -47,7 +47,7 @@ def run() -> dict[str, float]:
 
 async def _measure(kubeconfig: Path) -> tuple[float, ...]:
     connection = from_kubeconfig(kubeconfig)
-    async with opened(connection) as cluster, opened(connection, shapes={POD: Ordinary}) as slim:
+    async with open_client(connection) as cluster, open_client(connection, shapes={POD: WithoutManagedFields}) as slim:
         namespace = await _namespace(cluster)
         await _create(cluster, namespace, "warm", 200)
         began = time.monotonic()
@@ -86,7 +86,7 @@ async def _create(cluster: KubernetesCluster, namespace: str, prefix: str, count
 
 async def _watch(cluster: KubernetesCluster, namespace: str, connection: Any) -> float:
     """All changes are made before they are read: what is counted is the reading alone."""
-    async with opened(connection) as writer:
+    async with open_client(connection) as writer:
         version = (await writer.list(POD, namespace, limit=1)).resource_version
         await _create(writer, namespace, "w", PODS)
     before = time.process_time()

@@ -30,10 +30,10 @@ from kit.control_plane import ControlPlane
 from kit.hollow_nodes import HollowNodes
 from kit.operator_namespace import until
 from kit.operator_process import OperatorProcess, operator
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.field_decoders import Ordinary
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
+from shoal.cluster.kubernetes.field_decoders import WithoutManagedFields
 from shoal.dialects.framework import DIALECT
 from shoal.kube.kinds import NAMESPACE, POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj
@@ -78,7 +78,7 @@ def hollow_nodes(kubeconfig: str) -> Iterator[psutil.Process]:
 
 async def be_hollow(kubeconfig: str) -> None:
     async with (
-        opened(from_kubeconfig(Path(kubeconfig)), shapes={POD: Ordinary}) as cluster,
+        open_client(from_kubeconfig(Path(kubeconfig)), shapes={POD: WithoutManagedFields}) as cluster,
         HollowNodes(cluster, NODES, places=False).running(),
     ):
         print("ready", flush=True)
@@ -181,7 +181,7 @@ class Following(ABC):
 
     def __init__(self, cluster: KubernetesCluster, kind: Kind, namespace: str) -> None:
         self._news = asyncio.Event()
-        self._copy = Reflector(cluster, kind, namespace, on_change=self._changed)
+        self._copy = Informer(cluster, kind, namespace, on_change=self._changed)
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[Self]:
@@ -224,7 +224,7 @@ class Tally(Following):
 
 
 def looking_on(kubeconfig: str) -> Any:
-    return opened(from_kubeconfig(Path(kubeconfig)), shapes={POD: Glance, FRAMEWORK: Glance})
+    return open_client(from_kubeconfig(Path(kubeconfig)), shapes={POD: Glance, FRAMEWORK: Glance})
 
 
 async def make_namespaces(cluster: KubernetesCluster) -> None:

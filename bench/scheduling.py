@@ -61,7 +61,7 @@ class Churning:
     """A cluster in which gangs end and others arrive, always with the same number waiting."""
 
     def __init__(self, seed: int, *, nodes: int, running: int, gangs: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.view = ClusterView(Settings(tiers=(RACK,)))
         self.made = 0
         self.alive: list[Key] = []
@@ -72,7 +72,7 @@ class Churning:
             self.view.set_node(node(number))
         self._fill(nodes, running)
         for _ in range(gangs):
-            self.arrive(*self.gang(*self.chance.choice(SIZES)))
+            self.arrive(*self.gang(*self.rng.choice(SIZES)))
 
     def _fill(self, nodes: int, running: int) -> None:
         """Single-pod groups would be unlike life: gangs of eight, a node's worth of them side by side."""
@@ -91,7 +91,7 @@ class Churning:
         self.made += 1
         key = Key("bench", f"gang-{self.made:07}")
         queue = QUEUES[self.made % len(QUEUES)]
-        cpu = self.chance.choice(CPUS) * 1000
+        cpu = self.rng.choice(CPUS) * 1000
         asked = {"cpu": cpu, "memory": 8 * GI * 1000, "pods": 1000} | ({GPU: gpus * 1000} if gpus else {})
         group = Group(key, uid=key.name, created=self.now, min_member=pods, queue=queue, phase=Phase.INQUEUE)
         names = (f"{key.name}-{number}" for number in range(pods))
@@ -106,7 +106,7 @@ class Churning:
         """Gangs chosen at random, until they have so many pods."""
         found = []
         while pods > 0:
-            place = self.chance.randrange(len(self.alive))
+            place = self.rng.randrange(len(self.alive))
             self.alive[place], self.alive[-1] = self.alive[-1], self.alive[place]
             key = self.alive.pop()
             found.append((key, list(self.view.groups[key].sitting)))
@@ -118,7 +118,7 @@ class Churning:
         self.now += 1
         ending = self.ending(int(RUNNING * CHURN))
         missing = gangs - len(self.view.unsettled)
-        coming = [self.gang(*self.chance.choice(SIZES)) for _ in range(missing)]
+        coming = [self.gang(*self.rng.choice(SIZES)) for _ in range(missing)]
         begin = process_time()
         for key, pods in ending:
             for pod in pods:
@@ -163,7 +163,7 @@ def large_gangs() -> float:
     for number in range(1_000):
         view.set_node(node(number))
     cluster = Churning.__new__(Churning)
-    cluster.made, cluster.now, cluster.chance = 0, 0.0, random.Random(3)
+    cluster.made, cluster.now, cluster.rng = 0, 0.0, random.Random(3)
     for _ in range(20):
         group, pods = cluster.gang(500, 0)
         view.set_group(replace(group, queue="default"))

@@ -8,7 +8,7 @@ import pytest
 
 from kit.asgi_client import Asgi
 from kit.scripted_node import ScriptedNode
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
 
 TOKEN = "let-me-in"
@@ -31,4 +31,4 @@ def node(cluster: EmbeddedCluster) -> ScriptedNode:
 
 @pytest.fixture
 def http(cluster: EmbeddedCluster) -> Asgi:
-    return Asgi(build(cluster, token=TOKEN), TOKEN)
+    return Asgi(build_application(cluster, token=TOKEN), TOKEN)

@@ -17,8 +17,8 @@ SHOWN = {
 
 
 @pytest.mark.parametrize(("seconds", "shown"), SHOWN.items(), ids=SHOWN.values())
-def test_a_length_of_time_is_rounded_for_people(seconds: int, shown: str) -> None:
-    assert durations.human(seconds) == shown
+def test_a_duration_is_rounded(seconds: int, shown: str) -> None:
+    assert durations.human_duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_a_length_of_time_is_rounded_for_people(seconds: int, shown: str) -> Non
     [(None, "<unknown>"), ("", "<unknown>"), ("soon", "<invalid>"), ("2029-12-31T23:59:00Z", "60s")],
 )
 def test_the_age_of_a_timestamp(moment: str | None, shown: str) -> None:
-    assert durations.since(moment, datetime(2030, 1, 1, tzinfo=UTC)) == shown
+    assert durations.age_since(moment, datetime(2030, 1, 1, tzinfo=UTC)) == shown

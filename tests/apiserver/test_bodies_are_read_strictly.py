@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.apiserver import request_body
-from shoal.apiserver.request_body import Body
+from shoal.apiserver.request_body import DecodedBody
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 
@@ -39,11 +39,11 @@ YAML = {
 
 @pytest.mark.parametrize(("text", "value"), YAML.items(), ids=YAML)
 def test_yaml_is_read_as_kubectl_reads_it(text: str, value: object) -> None:
-    assert request_body.decode_yaml(text.encode()) == Body(value)
+    assert request_body.decode_yaml(text.encode()) == DecodedBody(value)
 
 
 def test_a_yaml_key_that_stands_twice_is_found() -> None:
-    assert request_body.decode_yaml(b"a: 1\na: 2") == Body({"a": 2}, ("a",))
+    assert request_body.decode_yaml(b"a: 1\na: 2") == DecodedBody({"a": 2}, ("a",))
 
 
 BOMB = "\n".join(
@@ -53,7 +53,7 @@ BOMB = "\n".join(
 
 @pytest.mark.parametrize("text", [BOMB, "&a [*a]", "a: [", "%", "a: !!python/none x", "\x00"], ids=range(6))
 def test_harmful_or_broken_yaml_is_refused(text: str) -> None:
-    with pytest.raises(request_body.Malformed, match="error converting YAML to JSON"):
+    with pytest.raises(request_body.MalformedBody, match="error converting YAML to JSON"):
         request_body.decode_yaml(text.encode())
 
 
@@ -78,14 +78,14 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("data", "told"), REFUSALS.items(), ids=["empty", "cut", "words", "deep"])
-def test_a_body_that_is_no_object_names_the_kind_expected(data: bytes, told: str | None) -> None:
+@pytest.mark.parametrize(("data", "message"), REFUSALS.items(), ids=["empty", "cut", "words", "deep"])
+def test_a_body_that_is_no_object_names_the_kind_expected(data: bytes, message: str | None) -> None:
     with pytest.raises(ApiError) as refused:
         request_body.decode_object(data, b"application/json", POD)
     assert refused.value.code == 400
     assert refused.value.message.startswith("the object provided is unrecognized (must be of type Pod): ")
-    if told is not None:
-        assert refused.value.message.endswith(told)
+    if message is not None:
+        assert refused.value.message.endswith(message)
 
 
 def test_an_unknown_content_type_is_refused() -> None:

@@ -16,7 +16,7 @@ BORN = "2030-01-01T00:00:00Z"
 
 
 def shown(kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
-    layout = printers.layout_of(kind)
+    layout = printers.printer_of(kind)
     meta = {"name": "x", "creationTimestamp": BORN, **obj.get("metadata", {})}
     cells = layout.cells({**obj, "metadata": meta}, NOW)
     return dict(zip([column.name for column in layout.columns], cells, strict=True))
@@ -86,7 +86,7 @@ def test_the_status_of_a_pod_is_what_matters_now(obj: dict[str, Any], cells: tup
     assert (row["Ready"], row["Status"], row["Restarts"]) == cells
 
 
-def test_a_wide_pod_row_says_where_it_runs() -> None:
+def test_a_wide_pod_row_names_the_node() -> None:
     obj = pod(running(), status={"podIPs": [{"ip": "10.77.0.2"}], **READY})
     obj["spec"] |= {"nodeName": "n1", "readinessGates": [{"conditionType": "Ready"}, {"conditionType": "Other"}]}
     assert shown(kinds.POD, obj) == {
@@ -189,13 +189,13 @@ ROWS: dict[str, tuple[Kind, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("kind", "obj", "row"), ROWS.values(), ids=ROWS)
-def test_a_row_shows_what_people_look_for(kind: Kind, obj: dict[str, Any], row: dict[str, Any]) -> None:
+def test_a_row_shows_the_columns_of_kubectl(kind: Kind, obj: dict[str, Any], row: dict[str, Any]) -> None:
     assert shown(kind, obj) == row
 
 
 @pytest.mark.parametrize("kind", kinds.BUILT_IN, ids=str)
 def test_an_empty_object_of_any_kind_has_a_row(kind: Kind) -> None:
-    layout = printers.layout_of(kind)
+    layout = printers.printer_of(kind)
     assert len(layout.cells({}, NOW)) == len(layout.columns)
 
 

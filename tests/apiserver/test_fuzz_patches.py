@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.asgi_client import Asgi
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
 
 CONTAINER = {"name": "main", "image": "i", "ports": [{"containerPort": 80}], "env": [{"name": "A", "value": "1"}]}
@@ -61,7 +61,7 @@ async def patched(name: str, part: str, patch_type: str, body: Any) -> tuple[int
     folder, given_ = OBJECTS[name]
     cluster = await EmbeddedCluster.open(":memory:")
     try:
-        http = Asgi(build(cluster, token="t"), "t")
+        http = Asgi(build_application(cluster, token="t"), "t")
         before = (await http("POST", folder, copy.deepcopy(given_))).json
         query = {"fieldManager": "fuzz", "force": "true"} if "apply" in patch_type else {}
         answer = await http("PATCH", f"{folder}/x{part}", body, {"content-type": patch_type}, **query)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.asgi_client import Asgi
-from shoal.apiserver.auth import Gate
+from shoal.apiserver.auth import Authenticator
 
 UNAUTHORIZED = {
     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "Unauthorized",
@@ -34,7 +34,7 @@ async def test_a_wrong_token_is_refused_even_where_none_is_needed(http: Asgi) ->
 
 def test_an_empty_token_cannot_be_set() -> None:
     with pytest.raises(ValueError, match="let everybody in"):
-        Gate("")
+        Authenticator("")
 
 
 async def test_a_websocket_needs_the_token_too(http: Asgi) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kit.asgi_client import Asgi
 from kit.scripted_node import ScriptedNode
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -36,7 +36,7 @@ async def test_a_log_is_plain_text(http: Asgi, pod: str) -> None:
     assert answer.body == b"one\ntwo\n"
 
 
-async def test_a_follower_that_leaves_is_forgotten(http: Asgi, pod: str, node: ScriptedNode) -> None:
+async def test_a_log_stream_ends_when_its_client_disconnects(http: Asgi, pod: str, node: ScriptedNode) -> None:
     node.more["p", "main"] = asyncio.Queue()
     async with http.stream("GET", f"{pod}/log", follow="true") as log:
         await log.start()
@@ -60,7 +60,7 @@ async def test_before_a_pod_has_a_node_its_log_is_empty(http: Asgi) -> None:
     assert (answer.status, answer.body) == (200, b"")
 
 
-async def test_a_pod_whose_node_is_away_says_so(http: Asgi, pod: str, cluster: EmbeddedCluster) -> None:
+async def test_a_pod_whose_node_is_away_is_an_error(http: Asgi, pod: str, cluster: EmbeddedCluster) -> None:
     cluster.nodes.clear()
     answer = await http("GET", f"{pod}/log")
     assert (answer.status, answer.json["reason"]) == (503, "ServiceUnavailable")
@@ -80,12 +80,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("query", "code", "told"), REFUSED.values(), ids=REFUSED)
-async def test_a_log_that_cannot_be_read_says_why(http: Asgi, query: dict[str, str], code: int, told: str) -> None:
+@pytest.mark.parametrize(("query", "code", "message"), REFUSED.values(), ids=REFUSED)
+async def test_a_log_that_cannot_be_read_is_an_error(
+    http: Asgi, query: dict[str, str], code: int, message: str
+) -> None:
     await make(http, "two", "a", "b")
     answer = await http("GET", f"{PODS}/two/log", **query)
     assert answer.status == code
-    assert told in answer.json["message"]
+    assert message in answer.json["message"]
 
 
 async def frames(socket: Any) -> list[tuple[int, bytes]]:
@@ -98,7 +100,7 @@ async def frames(socket: Any) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize(("offered", "taken"), [([V5, V4], V5), ([V4], V4), (["x", V5], V5)], ids=str)
-async def test_the_newest_protocol_both_speak_is_taken(http: Asgi, pod: str, offered: list[str], taken: str) -> None:
+async def test_the_newest_common_protocol_is_chosen(http: Asgi, pod: str, offered: list[str], taken: str) -> None:
     async with http.socket(f"{pod}/exec", offered, command=["echo", "hi"], stdout="1") as socket:
         assert await socket.next() == {"type": "websocket.accept", "subprotocol": taken}
         output, ending = await frames(socket)
@@ -125,7 +127,7 @@ async def test_closing_stdin_is_seen_by_the_command(http: Asgi, pod: str) -> Non
         assert [data for channel, data in await frames(socket) if channel == 1] == [b"some", b" text"]
 
 
-async def test_a_terminal_hears_of_its_size_and_odd_messages_are_ignored(http: Asgi, pod: str) -> None:
+async def test_a_terminal_receives_its_size_and_unknown_messages_are_ignored(http: Asgi, pod: str) -> None:
     async with http.socket(f"{pod}/exec", [V5], command=["size"], tty="1", stdin="1", stdout="1") as socket:
         await socket.next()
         for message in (b"", b"\x04", b"\x04{}", b"\x04[1]", b"\x09?", b'\x04{"Width":100,"Height":30}'):
@@ -133,7 +135,7 @@ async def test_a_terminal_hears_of_its_size_and_odd_messages_are_ignored(http: A
         assert (1, b"100x30") in await frames(socket)
 
 
-async def test_output_nobody_asked_for_is_dropped(http: Asgi, pod: str) -> None:
+async def test_output_of_unrequested_streams_is_dropped(http: Asgi, pod: str) -> None:
     async with http.socket(f"{pod}/exec", [V5], command=["complain", "0"], stdout="1") as socket:
         await socket.next()
         assert [channel for channel, _ in await frames(socket)] == [3]
@@ -167,7 +169,7 @@ async def test_a_command_that_reads_slowly_gets_all_that_was_piped_into_it(http:
         assert b"".join(data for channel, data in await frames(socket) if channel == 1) == b"".join(pieces)
 
 
-async def test_a_failing_node_is_told_in_the_status(http: Asgi, pod: str) -> None:
+async def test_a_failing_node_is_reported_in_the_status(http: Asgi, pod: str) -> None:
     async with http.socket(f"{pod}/exec", [V5], command=["nonsense"], stdout="1") as socket:
         await socket.next()
         [(channel, ending)] = await frames(socket)
@@ -194,7 +196,7 @@ async def test_a_command_that_cannot_run_is_refused_before_the_upgrade(http: Asg
 
 
 async def test_a_closing_server_ends_commands(cluster: EmbeddedCluster, pod: str, node: ScriptedNode) -> None:
-    app = build(cluster, token="t")
+    app = build_application(cluster, token="t")
     async with Asgi(app, "t").socket(f"{pod}/exec", [V5], command=["wait"], stdout="1") as socket:
         await socket.next()
         await socket.next()
@@ -203,6 +205,6 @@ async def test_a_closing_server_ends_commands(cluster: EmbeddedCluster, pod: str
     assert node.stopped == ["wait"]
 
 
-async def test_a_command_without_an_upgrade_is_told_it_needs_one(http: Asgi, pod: str) -> None:
+async def test_a_command_without_an_upgrade_is_rejected(http: Asgi, pod: str) -> None:
     answer = await http("POST", f"{pod}/exec", command="echo", stdout="1")
     assert (answer.status, answer.json["message"]) == (400, "Upgrade request required")

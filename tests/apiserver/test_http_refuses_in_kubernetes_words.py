@@ -146,7 +146,7 @@ REFUSED: dict[str, tuple[tuple[Any, ...], tuple[int, str, str]]] = {
 
 
 @pytest.mark.parametrize(("request_", "refusal"), REFUSED.values(), ids=REFUSED)
-async def test_a_refusal_says_what_is_wrong(
+async def test_an_error_has_reason_and_message(
     http: Asgi, request_: tuple[Any, ...], refusal: tuple[int, str, str]
 ) -> None:
     method, path, body, headers, query = (*request_, *(b"", {}, {})[len(request_) - 2 :])
@@ -166,13 +166,13 @@ async def test_a_body_over_the_limit_is_refused(http: Asgi) -> None:
     )
 
 
-async def test_a_method_that_is_not_allowed_is_told_which_are(http: Asgi) -> None:
+async def test_a_method_that_is_not_allowed_gets_the_allow_header(http: Asgi) -> None:
     assert (await http("PUT", PODS, {})).header("allow") == "DELETE, GET, OPTIONS, POST"
     answer = await http("OPTIONS", f"{PODS}/p")
     assert (answer.status, answer.header("allow"), answer.body) == (204, "DELETE, GET, OPTIONS, PATCH, PUT", b"")
 
 
-async def test_what_nobody_foresaw_is_logged_and_not_shown(
+async def test_an_unexpected_exception_is_logged_and_not_shown(
     http: Asgi, cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -190,7 +190,7 @@ async def test_what_nobody_foresaw_is_logged_and_not_shown(
 DOUBLED = b'{"metadata":{"name":"a","name":"b"}}'
 
 
-async def test_a_key_that_stands_twice_is_treated_as_asked(http: Asgi) -> None:
+async def test_a_duplicate_key_follows_the_field_validation(http: Asgi) -> None:
     strict = await http("POST", MAPS, DOUBLED, JSON_BODY, fieldValidation="Strict")
     assert (strict.status, strict.json["message"]) == (
         400,
@@ -203,7 +203,7 @@ async def test_a_key_that_stands_twice_is_treated_as_asked(http: Asgi) -> None:
     assert (ignored.status, ignored.all_of("warning"), ignored.json["metadata"]["name"]) == (201, [], "b")
 
 
-async def test_a_refusal_is_yaml_for_those_who_ask(http: Asgi) -> None:
+async def test_an_error_is_yaml_where_accepted(http: Asgi) -> None:
     answer = await http("GET", f"{PODS}/ghost", headers={"accept": "application/yaml"})
     assert (answer.status, answer.header("content-type")) == (404, "application/yaml")
     assert b"reason: NotFound" in answer.body

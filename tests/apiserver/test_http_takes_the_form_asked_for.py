@@ -41,7 +41,7 @@ async def test_yaml_goes_both_ways(http: Asgi) -> None:
      ({"user-agent": "curl/8"}, {"pretty": "false"}, False)],
     ids=["program", "asked", "curl", "curl, not asked"],
 )  # fmt: skip
-async def test_people_get_it_indented(
+async def test_browsers_and_curl_get_indented_json(
     http: Asgi, made: dict[str, Any], headers: dict[str, str], query: dict[str, str], indented: bool
 ) -> None:
     answer = await http("GET", f"{MAPS}/a", headers=headers, **query)
@@ -78,12 +78,12 @@ async def test_a_table_of_one_object(http: Asgi, made: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("include", ["Object", "None"])
-async def test_rows_carry_what_was_asked_for(http: Asgi, made: dict[str, Any], include: str) -> None:
+async def test_rows_carry_the_requested_object(http: Asgi, made: dict[str, Any], include: str) -> None:
     [row] = (await http("GET", MAPS, headers=TABLE, includeObject=include)).json["rows"]
     assert row.get("object") == (made if include == "Object" else None)
 
 
-async def test_a_table_of_a_page_says_how_to_go_on(http: Asgi, made: dict[str, Any]) -> None:
+async def test_a_table_of_a_page_has_a_continue_token(http: Asgi, made: dict[str, Any]) -> None:
     await http("POST", MAPS, {"metadata": {"name": "b"}})
     table = (await http("GET", MAPS, headers=TABLE, limit="1")).json
     assert len(table["rows"]) == 1
@@ -143,7 +143,7 @@ async def test_protobuf_is_read_and_json_answered(http: Asgi) -> None:
     assert (answer.status, answer.json["metadata"]["name"]) == (201, "foo")
 
 
-async def test_who_wrote_is_known_from_the_user_agent(http: Asgi) -> None:
+async def test_the_field_manager_is_taken_from_the_user_agent(http: Asgi) -> None:
     answer = await http("POST", MAPS, {"metadata": {"name": "u"}, "data": {"a": "b"}}, {"user-agent": "robot/1.0 (x)"})
     assert [entry["manager"] for entry in answer.json["metadata"]["managedFields"]] == ["robot"]
 

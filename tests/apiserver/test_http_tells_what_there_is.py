@@ -46,7 +46,7 @@ async def test_groups_prefer_their_most_stable_version(http: Asgi) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
-async def test_aggregated_discovery_tells_everything_at_once(http: Asgi, path: str) -> None:
+async def test_aggregated_discovery_lists_every_group(http: Asgi, path: str) -> None:
     answer = await http("GET", path, headers={"accept": AGGREGATED + ",application/json"})
     assert answer.header("content-type") == AGGREGATED
     found = answer.json
@@ -66,7 +66,7 @@ async def test_aggregated_discovery_tells_everything_at_once(http: Asgi, path: s
         }  # fmt: skip
 
 
-async def test_a_new_kind_is_told_at_once_and_forgotten_when_it_goes(http: Asgi) -> None:
+async def test_a_new_kind_is_discovered_at_once_and_removed_with_its_crd(http: Asgi) -> None:
     before = await http("GET", "/apis", headers={"accept": AGGREGATED})
     same = await http("GET", "/apis", headers={"accept": AGGREGATED, "if-none-match": before.header("etag") or ""})
     assert (same.status, same.body) == (304, b"")
@@ -96,7 +96,7 @@ async def test_openapi_documents_are_found_through_the_index_and_change_with_the
 @pytest.mark.parametrize(
     "path", ["/openapi/v3/apis/nowhere/v1", "/openapi/v3/api/v7", "/apis/nowhere", "/api/v7", "/healthz/x"]
 )
-async def test_what_is_not_there_is_not_told(http: Asgi, path: str) -> None:
+async def test_unserved_groups_and_versions_are_not_found(http: Asgi, path: str) -> None:
     assert (await http("GET", path)).status == 404
 
 

@@ -19,7 +19,7 @@ async def make(http: Asgi, name: str, **labels: str) -> dict[str, Any]:
     return obj
 
 
-def told(event: Any) -> tuple[str, str]:
+def message(event: Any) -> tuple[str, str]:
     return event["type"], event["object"]["metadata"].get("name", "")
 
 
@@ -28,11 +28,11 @@ async def test_changes_arrive_as_lines_of_json(http: Asgi) -> None:
     async with http.stream("GET", MAPS, watch="true") as watch:
         start = await watch.start()
         assert (start.status, start.header("content-type")) == (200, "application/json")
-        assert told(await watch.event()) == ("ADDED", "a")
+        assert message(await watch.event()) == ("ADDED", "a")
         made = await make(http, "b")
         assert await watch.event() == {"type": "ADDED", "object": made}
         await http("DELETE", f"{MAPS}/a")
-        assert told(await watch.event()) == ("DELETED", "a")
+        assert message(await watch.event()) == ("DELETED", "a")
 
 
 async def test_what_happened_at_once_leaves_in_one_write(http: Asgi, cluster: EmbeddedCluster) -> None:
@@ -48,7 +48,7 @@ async def test_a_watch_goes_on_from_a_version(http: Asgi) -> None:
     await make(http, "b")
     async with http.stream("GET", MAPS, watch="1", resourceVersion=version) as watch:
         await watch.start()
-        assert told(await watch.event()) == ("ADDED", "b")
+        assert message(await watch.event()) == ("ADDED", "b")
 
 
 async def test_one_object_can_be_watched_by_its_path(http: Asgi) -> None:
@@ -56,17 +56,17 @@ async def test_one_object_can_be_watched_by_its_path(http: Asgi) -> None:
     await make(http, "b")
     async with http.stream("GET", f"{MAPS}/b", watch="1") as watch:
         await watch.start()
-        assert told(await watch.event()) == ("ADDED", "b")
+        assert message(await watch.event()) == ("ADDED", "b")
 
 
 async def test_leaving_the_selection_is_a_deletion(http: Asgi) -> None:
     await make(http, "a", app="x")
     async with http.stream("GET", MAPS, watch="1", labelSelector="app=x") as watch:
         await watch.start()
-        assert told(await watch.event()) == ("ADDED", "a")
+        assert message(await watch.event()) == ("ADDED", "a")
         patch = {"metadata": {"labels": {"app": "y"}}}
         await http("PATCH", f"{MAPS}/a", patch, {"content-type": "application/merge-patch+json"})
-        assert told(await watch.event()) == ("DELETED", "a")
+        assert message(await watch.event()) == ("DELETED", "a")
 
 
 async def test_a_streaming_list_ends_with_a_bookmark(http: Asgi) -> None:
@@ -74,13 +74,13 @@ async def test_a_streaming_list_ends_with_a_bookmark(http: Asgi) -> None:
     query = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
     async with http.stream("GET", MAPS, watch="1", **query) as watch:
         await watch.start()
-        assert told(await watch.event()) == ("ADDED", "a")
+        assert message(await watch.event()) == ("ADDED", "a")
         bookmark = await watch.event()
         assert bookmark["type"] == "BOOKMARK"
         assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_version_no_longer_kept_is_told_in_the_stream(http: Asgi, cluster: EmbeddedCluster) -> None:
+async def test_an_expired_version_is_an_error_event_in_the_stream(http: Asgi, cluster: EmbeddedCluster) -> None:
     await make(http, "a")
     cluster.machinery.store.compact(cluster.machinery.revision)
     async with http.stream("GET", MAPS, watch="1", resourceVersion="1") as watch:
@@ -122,7 +122,7 @@ async def test_a_client_that_goes_away_leaves_no_watcher(http: Asgi, cluster: Em
         await watch.start()
         await make(http, "a")
         await watch.event()
-    assert not cluster.machinery.store.table("configmaps").sleepers
+    assert not cluster.machinery.store.table("configmaps").waiters
 
 
 async def test_a_closing_server_ends_its_streams(http: Asgi) -> None:

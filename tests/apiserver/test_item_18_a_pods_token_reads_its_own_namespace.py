@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from kit.asgi_client import Asgi
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.service_account_tokens import Claims, TokenSigner
+from shoal.cluster.service_account_tokens import TokenClaims, TokenSigner
 from shoal.kube.kinds import POD
 from shoal.kube.objects import uid_of
 
@@ -21,17 +21,17 @@ USER = "system:serviceaccount:default:trainer"
 
 
 @pytest.fixture
-async def claims(cluster: EmbeddedCluster) -> Claims:
+async def claims(cluster: EmbeddedCluster) -> TokenClaims:
     pod = await cluster.create(POD, {"metadata": {"name": "p"}, "spec": POD_SPEC}, "default")
-    return Claims("default", "trainer", "p", uid_of(pod), int(time.time()) + 3600)
+    return TokenClaims("default", "trainer", "p", uid_of(pod), int(time.time()) + 3600)
 
 
 def client(cluster: EmbeddedCluster, token: str, *, admin: str | None = SECRET) -> Asgi:
-    return Asgi(build(cluster, token=admin, signer=TokenSigner(SECRET)), token)
+    return Asgi(build_application(cluster, token=admin, signer=TokenSigner(SECRET)), token)
 
 
 @pytest.fixture
-def pod(cluster: EmbeddedCluster, claims: Claims) -> Asgi:
+def pod(cluster: EmbeddedCluster, claims: TokenClaims) -> Asgi:
     return client(cluster, TokenSigner(SECRET).sign(claims))
 
 
@@ -75,7 +75,7 @@ async def test_everything_else_is_forbidden(pod: Asgi, method: str, path: str) -
     assert (answer.status, answer.json["reason"]) == (403, "Forbidden")
 
 
-async def test_a_refusal_has_the_words_of_kubernetes(pod: Asgi) -> None:
+async def test_a_rejection_has_the_message_of_kubernetes(pod: Asgi) -> None:
     answer = await pod("DELETE", f"{OWN}/pods/p")
     assert answer.json["message"] == (
         f'pods "p" is forbidden: User "{USER}" cannot delete resource "pods" in API group "" in the namespace "default"'
@@ -104,7 +104,7 @@ async def status_of(cluster: EmbeddedCluster, token: str) -> int:
 
 
 async def test_a_token_is_valid_for_its_time_its_pod_and_its_signature(
-    cluster: EmbeddedCluster, claims: Claims
+    cluster: EmbeddedCluster, claims: TokenClaims
 ) -> None:
     sign = TokenSigner(SECRET).sign
     assert await status_of(cluster, sign(claims)) == 200
@@ -120,7 +120,9 @@ async def test_a_token_is_valid_for_its_time_its_pod_and_its_signature(
     assert await status_of(cluster, sign(claims)) == 401
 
 
-async def test_where_only_pods_are_admitted_the_administrator_is_not(cluster: EmbeddedCluster, claims: Claims) -> None:
+async def test_where_only_pods_are_admitted_the_administrator_is_not(
+    cluster: EmbeddedCluster, claims: TokenClaims
+) -> None:
     for_pods = client(cluster, SECRET, admin=None)
     assert (await for_pods("GET", f"{OWN}/pods")).status == 401
     token = TokenSigner(SECRET).sign(claims)

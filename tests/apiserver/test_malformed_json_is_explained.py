@@ -33,13 +33,13 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize(("data", "words"), WORDS.items(), ids=[d.decode() or "empty" for d in WORDS])
-def test_the_first_mistake_is_named(data: bytes, words: str) -> None:
-    assert json_errors.explain(data) == words
+@pytest.mark.parametrize(("data", "message"), WORDS.items(), ids=[d.decode() or "empty" for d in WORDS])
+def test_the_first_mistake_is_named(data: bytes, message: str) -> None:
+    assert json_errors.explain(data) == message
 
 
 @given(st.text(alphabet='{}[]",:0-1.eE+tfn ulras\\', max_size=20))
-def test_whatever_a_parser_refuses_has_an_explanation(text: str) -> None:
+def test_whatever_a_parser_rejects_has_an_explanation(text: str) -> None:
     try:
         json.loads(text)
     except ValueError:

@@ -132,7 +132,7 @@ def test_an_object_reads_as_its_json_form(data: bytes, expected: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "problem"),
     [
         (b"", "empty data"),
         (b"{}", "does not appear to be a protobuf message"),
@@ -144,8 +144,8 @@ def test_an_object_reads_as_its_json_form(data: bytes, expected: dict[str, Any])
     ],
     ids=["empty", "json", "unknown kind", "cut", "wire type", "number for message", "overflow"],
 )
-def test_what_cannot_be_read_says_why(data: bytes, told: str) -> None:
-    with pytest.raises(protobuf.Malformed, match=told):
+def test_an_unreadable_message_is_an_error(data: bytes, problem: str) -> None:
+    with pytest.raises(protobuf.Malformed, match=problem):
         protobuf.decode(data)
 
 

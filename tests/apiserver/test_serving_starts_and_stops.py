@@ -14,8 +14,8 @@ import pytest
 from kit.odd_certificates import nameless
 from kit.scripted_node import ScriptedNode
 from shoal.apiserver import serving_certificate
-from shoal.apiserver.app import build
-from shoal.apiserver.server import Server, ServingRefused, tls_context
+from shoal.apiserver.app import build_application
+from shoal.apiserver.server import Server, ServerListenError, tls_context
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.kinds import CONFIG_MAP, POD
 
@@ -25,13 +25,13 @@ TOKEN = {"Authorization": "Bearer t"}
 
 @pytest.fixture
 async def server(cluster: EmbeddedCluster) -> AsyncIterator[Server]:
-    made = Server(build(cluster, token="t"))
+    made = Server(build_application(cluster, token="t"))
     await made.start()
     yield made
     await made.stop()
 
 
-async def test_it_says_where_it_listens_and_answers_there(server: Server) -> None:
+async def test_the_url_is_where_the_server_listens(server: Server) -> None:
     async with aiohttp.ClientSession(headers=TOKEN) as client, client.get(f"{server.url}/api/v1/pods") as answer:
         assert (answer.status, (await answer.json())["kind"]) == (200, "PodList")
         assert answer.headers["Date"]
@@ -47,7 +47,7 @@ async def test_a_connection_serves_many_requests(server: Server) -> None:
 
 
 async def test_stopping_ends_open_watches(cluster: EmbeddedCluster) -> None:
-    server = Server(build(cluster, token="t"))
+    server = Server(build_application(cluster, token="t"))
     await server.start()
     async with aiohttp.ClientSession(headers=TOKEN) as client:
         answer = await client.get(f"{server.url}/api/v1/pods?watch=1&timeoutSeconds=999")
@@ -67,7 +67,7 @@ async def test_stopping_cuts_the_log_of_a_silent_pod_and_calls_it_no_error(
     )
     await cluster.bind("p", "default", node="node-1")
     node.more["p", "c"] = asyncio.Queue()
-    server = Server(build(cluster, token="t"))
+    server = Server(build_application(cluster, token="t"))
     await server.start()
     async with aiohttp.ClientSession(headers=TOKEN) as client:
         path = f"{server.url}/api/v1/namespaces/default/pods/p/log?follow=true"
@@ -80,9 +80,9 @@ async def test_stopping_cuts_the_log_of_a_silent_pod_and_calls_it_no_error(
             await answer.content.read()
 
 
-async def test_a_port_that_is_taken_is_said_so(server: Server, cluster: EmbeddedCluster) -> None:
-    with pytest.raises(ServingRefused) as refused:
-        await Server(build(cluster, token="t"), port=server.port).start()
+async def test_a_port_in_use_is_an_error(server: Server, cluster: EmbeddedCluster) -> None:
+    with pytest.raises(ServerListenError) as refused:
+        await Server(build_application(cluster, token="t"), port=server.port).start()
     port = server.port
     assert str(refused.value) == (
         f"port {port} of 127.0.0.1 is in use by another program (`ss -ltnp sport = :{port}` shows which). "
@@ -90,17 +90,17 @@ async def test_a_port_that_is_taken_is_said_so(server: Server, cluster: Embedded
     )
 
 
-async def test_an_address_of_another_machine_is_said_so(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_an_address_of_another_machine_is_an_error(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     made = serving_certificate.ensure(tmp_path, "192.0.2.1")
     with pytest.raises(
-        ServingRefused, match=r"192\.0\.2\.1 is no address of this machine\. Choose another with --bind"
+        ServerListenError, match=r"192\.0\.2\.1 is no address of this machine\. Choose another with --bind"
     ):
-        await Server(build(cluster, token="t"), "192.0.2.1", ssl=made.context()).start()
+        await Server(build_application(cluster, token="t"), "192.0.2.1", ssl=made.context()).start()
 
 
-async def test_tls_is_spoken_with_the_certificate_of_the_cluster(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+async def test_tls_uses_the_certificate_of_the_cluster(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     made = serving_certificate.ensure(tmp_path, "127.0.0.1")
-    server = Server(build(cluster, token="t"), ssl=tls_context(made.certificate, made.key))
+    server = Server(build_application(cluster, token="t"), ssl=tls_context(made.certificate, made.key))
     await server.start()
     trusted = ssl.create_default_context(cadata=made.authority().decode())
     async with aiohttp.ClientSession() as client, client.get(f"{server.url}/version", ssl=trusted) as answer:
@@ -108,14 +108,14 @@ async def test_tls_is_spoken_with_the_certificate_of_the_cluster(cluster: Embedd
     await server.stop()
 
 
-def test_a_certificate_that_cannot_be_used_is_said_so(tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "cert.pem"
     file.write_text("no certificate")
-    with pytest.raises(ServingRefused, match="cannot use the certificate"):
+    with pytest.raises(ServerListenError, match="cannot use the certificate"):
         tls_context(file, file)
 
 
-def test_a_certificate_knows_whom_it_is_for(tmp_path: Path) -> None:
+def test_a_certificate_lists_its_names(tmp_path: Path) -> None:
     made = serving_certificate.ensure(tmp_path, "*.lab.example")
     assert made.names() == ("localhost", "127.0.0.1", "::1", "*.lab.example")
     assert [made.is_for(host) for host in ("127.0.0.1", "LOCALHOST", "a.lab.example", "0.0.0.0")] == [
@@ -127,7 +127,7 @@ def test_a_certificate_knows_whom_it_is_for(tmp_path: Path) -> None:
 
 
 def test_a_certificate_without_names_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(ServingRefused, match=r"has no subjectAltName, and clients refuse .* -addext"):
+    with pytest.raises(ServerListenError, match=r"has no subjectAltName, and clients refuse .* -addext"):
         nameless(tmp_path).names()
 
 
@@ -148,7 +148,7 @@ async def test_a_body_cut_short_is_not_taken_for_a_whole_one(server: Server, clu
     assert (await cluster.list(CONFIG_MAP, "default")).items == []
 
 
-async def test_an_upgrade_it_does_not_speak_is_refused_with_the_way_out(
+async def test_an_unsupported_upgrade_is_rejected_with_the_supported_one(
     server: Server, cluster: EmbeddedCluster
 ) -> None:
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -157,10 +157,10 @@ async def test_an_upgrade_it_does_not_speak_is_refused_with_the_way_out(
     url = f"{server.url}/api/v1/namespaces/default/pods/p/exec"
     headers = {**TOKEN, "Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
     async with aiohttp.ClientSession(headers=headers) as client:
-        told = [
+        problems = [
             (await (await client.post(f"{url}?{query}")).json())["message"] for query in (ECHO, f"{ECHO}&container=x")
         ]
-    assert told == [
+    assert problems == [
         "commands run over websockets here, not SPDY/3.1; kubectl does so from version 1.31 on",
         "container x is not valid for pod p",
     ]

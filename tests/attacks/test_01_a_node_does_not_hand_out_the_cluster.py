@@ -27,7 +27,7 @@ from kit.pods import phase_is, wait_for_pod
 from kit.unprivileged_user import usable_python
 from shoal.cluster.client import DeleteOptions
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, POD, SECRET, SERVICE_ACCOUNT, Kind
@@ -71,8 +71,8 @@ async def attacker(plane: ControlPlane, cluster: KubernetesCluster, namespace: s
     with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
         json.dump(config, file)
         file.flush()
-        async with opened(from_kubeconfig(Path(file.name))) as own:
-            await answer_becomes(lambda: own.may("create", POD, namespace), lambda access: access.is_allowed)
+        async with open_client(from_kubeconfig(Path(file.name))) as own:
+            await answer_becomes(lambda: own.check_access("create", POD, namespace), lambda access: access.is_allowed)
             yield own
 
 
@@ -209,7 +209,7 @@ async def test_the_credentials_of_a_node_get_nothing_of_others(kubernetes_plane:
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {}, "spec": {}}
         bound = {"metadata": {"name": namespace}, "roleRef": admin, "subjects": [chief]}
         ready = {"status": {"phase": "Failed"}}
-        async with opened(from_kubeconfig(kubeconfig)) as node:
+        async with open_client(from_kubeconfig(kubeconfig)) as node:
             steps = {
                 "bind cluster-admin": node.create(CLUSTER_ROLE_BINDING, bound),
                 "create a token": node.create(token, request, namespace),

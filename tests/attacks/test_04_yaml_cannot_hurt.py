@@ -16,7 +16,7 @@ import pytest
 from kit.asgi_client import Asgi
 from kit.yaml_bombs import BOMBS, ODD, TEXTS
 from shoal.apiserver import request_body
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube import yaml_codec
 
@@ -26,12 +26,12 @@ PROCESSOR_SECONDS = 60
 READ_ALL = """
 import json, sys
 from kit.yaml_bombs import BOMBS, TEXTS
-from shoal.apiserver.request_body import Malformed, decode_yaml
+from shoal.apiserver.request_body import MalformedBody, decode_yaml
 said = {}
 for name, data in {**BOMBS, **TEXTS}.items():
     try:
         said[name] = type(decode_yaml(data).value["a"]).__name__
-    except Malformed as problem:
+    except MalformedBody as problem:
         said[name] = str(problem)
 json.dump(said, sys.stdout)
 """
@@ -68,7 +68,7 @@ def test_validate_names_the_line_and_shows_no_traceback(data: bytes, tmp_path: P
 
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD)
 def test_what_json_has_no_value_for_is_a_mistake_with_its_line(data: bytes) -> None:
-    with pytest.raises(request_body.Malformed, match=r"^error converting YAML to JSON: yaml: line 2: "):
+    with pytest.raises(request_body.MalformedBody, match=r"^error converting YAML to JSON: yaml: line 2: "):
         request_body.decode_yaml(data)
 
 
@@ -105,7 +105,7 @@ def test_a_key_that_occurs_twice_has_its_path() -> None:
 async def test_the_api_server_answers_with_a_bad_request(data: bytes) -> None:
     cluster = await EmbeddedCluster.open(":memory:")
     try:
-        http = Asgi(build(cluster, token="let-me-in"), "let-me-in")
+        http = Asgi(build_application(cluster, token="let-me-in"), "let-me-in")
         headers = {"content-type": "application/yaml"}
         answer = await http("POST", "/api/v1/namespaces/default/pods", data, headers)
         assert (answer.status, "yaml: line " in answer.json["message"]) == (400, True), answer.body

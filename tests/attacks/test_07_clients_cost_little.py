@@ -19,7 +19,7 @@ import pytest
 
 from kit.asgi_client import Answer, Asgi
 from shoal.apiserver import http_limits, request_body, responses
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.apiserver.http_limits import Acceptor
 from shoal.apiserver.server import Server
 from shoal.cluster.embedded import EmbeddedCluster
@@ -40,7 +40,7 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 
 async def served(cluster: EmbeddedCluster, **options: Any) -> Server:
-    made = Server(build(cluster, token="t"), **options)
+    made = Server(build_application(cluster, token="t"), **options)
     await made.start()
     return made
 
@@ -262,7 +262,7 @@ async def test_a_list_is_the_same_in_every_form(
     for number in range(3):
         made = {"metadata": {"name": f"c{number}"}, "data": {"a": 'é\n"' * times, "b": "yes"}}
         await cluster.create(CONFIG_MAP, made, "default")
-    http = Asgi(build(cluster, token="t"), "t")
+    http = Asgi(build_application(cluster, token="t"), "t")
 
     async def got(form: str, **query: str) -> Answer:
         accept = f"{form}{shape};v=v1;g=meta.k8s.io" if shape else form

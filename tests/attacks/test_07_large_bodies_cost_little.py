@@ -8,7 +8,7 @@ import pytest
 
 from kit import manifests
 from kit.asgi_client import Asgi
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.write import _without_duplicate_owners
 from shoal.kube.errors import MAX_CAUSES_CHARACTERS
@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[str, Obj]] = {
 @pytest.fixture
 async def http() -> AsyncIterator[Asgi]:
     cluster = await EmbeddedCluster.open(":memory:")
-    yield Asgi(build(cluster, token="let-me-in"), "let-me-in")
+    yield Asgi(build_application(cluster, token="let-me-in"), "let-me-in")
     await cluster.close()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import Asgi
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects.framework.settings import settings
 from shoal.kube import kinds
@@ -46,7 +46,7 @@ def gadgets(pattern: str) -> dict[str, Any]:
 
 async def test_an_object_of_a_definition_with_such_a_pattern_is_judged() -> None:
     cluster = await EmbeddedCluster.open(":memory:")
-    http = Asgi(build(cluster, token="let-me-in"), "let-me-in")
+    http = Asgi(build_application(cluster, token="let-me-in"), "let-me-in")
     await cluster.create(kinds.CUSTOM_RESOURCE_DEFINITION, gadgets("^(a+)+$"))
     gadget = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a"}, "text": TEXT}
     answer = await http("POST", "/apis/example.com/v1/namespaces/default/gadgets", gadget)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from kit.frameworks import framework, role
 from shoal.cli.commands.install import command as install
-from shoal.controller_runtime.health import Address, serving
+from shoal.controller_runtime.health import Address, serve_http
 from shoal.dialects.framework import DIALECT
 from shoal.install.manifests import Options, render
 from shoal.operator.webhook import CHECKED_AT_ONCE, Places, Subject, _handler, validate
@@ -84,7 +84,7 @@ async def test_08_reviews_are_checked_outside_the_event_loop_and_few_at_a_time()
         return {"allowed": True}
 
     handler = _handler({("g", "K"): Subject(judge)}, None, Places())
-    async with serving("reviews", Address("127.0.0.1", 0), takes={"/check": handler}) as port:
+    async with serve_http("reviews", Address("127.0.0.1", 0), post={"/check": handler}) as port:
         reviews = [asyncio.create_task(posted(port, json.dumps(REVIEW))) for _ in range(3 * CHECKED_AT_ONCE)]
         await are_full.wait()  # the event loop goes on while reviews are checked
         may_end.set()
@@ -95,7 +95,7 @@ async def test_08_reviews_are_checked_outside_the_event_loop_and_few_at_a_time()
 
 async def test_08_a_body_beyond_the_limit_is_refused():
     handler = _handler({}, None, Places())
-    async with serving("reviews", Address("127.0.0.1", 0), takes={"/check": handler}) as port:
+    async with serve_http("reviews", Address("127.0.0.1", 0), post={"/check": handler}) as port:
         assert await posted(port, b" " * (9 << 20)) == 413
 
 

@@ -15,7 +15,7 @@ import pytest
 from kit.framework_notation import fw, role
 from kit.pod_behavior import exits, runs
 from kit.scenario import FRAMEWORK, SimulatedWorld
-from shoal.cluster.fault_injection import Call, When
+from shoal.cluster.fault_injection import Call, FaultTiming
 from shoal.kube.kinds import CONFIG_MAP, POD
 
 
@@ -36,7 +36,7 @@ def first_state_write_after(kind: object) -> Callable[[Call], bool]:
 async def test_09_a_pod_that_ended_during_an_outage_is_not_run_again_uncounted(kind: object, code: int):
     async with SimulatedWorld() as world:
         world.outage_seconds = 30
-        world.lives[-1].faults.kill(first_state_write_after(kind), when=When.BEFORE)
+        world.lives[-1].faults.kill(first_state_write_after(kind), when=FaultTiming.BEFORE)
         await world.submit(fw("crash", role("worker", 2, fate=exits(code, after=1))))
         status = await world.completed("crash")
 
@@ -48,7 +48,7 @@ async def test_09_a_pod_that_ended_during_an_outage_is_not_run_again_uncounted(k
 async def test_09_a_pod_that_runs_through_an_outage_is_not_restarted():
     async with SimulatedWorld() as world:
         world.outage_seconds = 30
-        world.lives[-1].faults.kill(first_state_write_after(POD), when=When.BEFORE)
+        world.lives[-1].faults.kill(first_state_write_after(POD), when=FaultTiming.BEFORE)
         await world.submit(fw("crash", role("worker", 1, fate=runs())))
         await world.running("crash", 1)
 
@@ -58,7 +58,7 @@ async def test_09_a_pod_that_runs_through_an_outage_is_not_restarted():
 async def test_09_a_pod_deleted_during_an_outage_costs_an_attempt():
     async with SimulatedWorld() as world:
         world.outage_seconds = 30
-        world.lives[-1].faults.kill(first_state_write_after(POD), when=When.BEFORE)
+        world.lives[-1].faults.kill(first_state_write_after(POD), when=FaultTiming.BEFORE)
         fate = runs(leaves_after=40)
         await world.submit(fw("crash", role("worker", 1, retry=(True, 1), fate=fate)))
         await world.until(lambda: "crash-worker-0" in world.pods and bool(world.kubelet.running))

@@ -16,13 +16,13 @@ from kit.manifests import changed
 from kit.native_world import job
 from kit.pods import config, container, pod, running_agent, wait_for_pod
 from kit.volcano_jobs import task, vcjob
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.store import StoreBroken
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT as VOLCANO
-from shoal.kube.counts import count_in
+from shoal.kube.counts import parse_count
 from shoal.kube.kinds import POD
 from shoal.kube.quantity import BadQuantity, Quantity
 from shoal.operator.setup import admit, install
@@ -33,7 +33,7 @@ async def http() -> AsyncIterator[Asgi]:
     cluster = await EmbeddedCluster.open(":memory:")
     await install(cluster, definitions_of(VOLCANO))
     admit(cluster.machinery, [VOLCANO])
-    yield Asgi(build(cluster, token="let-me-in"), "let-me-in")
+    yield Asgi(build_application(cluster, token="let-me-in"), "let-me-in")
     await cluster.close()
 
 
@@ -164,4 +164,4 @@ def test_a_store_is_made_where_files_have_no_second_names(tmp_path: Path, monkey
     ids=lambda value: str(value)[:6],
 )
 def test_a_count_in_an_annotation_is_a_number_of_64_bits_or_none(text: str | None, count: int | None) -> None:
-    assert count_in(text) == count
+    assert parse_count(text) == count

@@ -337,7 +337,7 @@ CERTIFICATES: dict[str, tuple[Callable[[], Any], str]] = {
 def test_a_server_whose_certificate_will_not_do(
     command: str, pair: Callable[[], Any], words: str, tmp_path: Path
 ) -> None:
-    with threaded(answer(200, {}), trust=pair().context()) as server:
+    with threaded(answer(200, {}), ssl_context=pair().context()) as server:
         trusted = config(server.url, cluster={"certificate-authority-data": CERTIFICATE})
         said = told(tmp_path, command, "--kubeconfig", written(tmp_path, trusted))
     assert f"{server.url} {words}" in said

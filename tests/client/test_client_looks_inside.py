@@ -50,7 +50,7 @@ def test_a_command_talks_both_ways_and_ends_with_its_code(core: client.CoreV1Api
     assert (session.read_stderr(), session.returncode) == ("sadly 4\n", 4)
 
 
-def test_a_terminal_is_told_its_size(core: client.CoreV1Api, space: str, talker: str) -> None:
+def test_a_terminal_receives_its_size(core: client.CoreV1Api, space: str, talker: str) -> None:
     session = stream(
         core.connect_get_namespaced_pod_exec, talker, space, command=["size"],
         stdin=True, stdout=True, stderr=False, tty=True, _preload_content=False,

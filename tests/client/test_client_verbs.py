@@ -68,7 +68,7 @@ def test_list_selects_and_pages(core: client.CoreV1Api, space: str) -> None:
     assert [item.metadata.name for item in rest.items] == ["c", "d", "e"]
 
 
-def test_watch_tells_every_change_in_order(core: client.CoreV1Api, space: str) -> None:
+def test_watch_delivers_every_change_in_order(core: client.CoreV1Api, space: str) -> None:
     version = core.list_namespaced_config_map(space).metadata.resource_version
     core.create_namespaced_config_map(space, config(data={"a": "1"}))
     core.patch_namespaced_config_map("c", space, {"data": {"a": "2"}})
@@ -142,7 +142,7 @@ def test_a_lease_and_an_event_keep_their_microseconds(api: client.ApiClient, spa
     assert leases.read_namespaced_lease("l", space).spec.renew_time.microsecond == 123456
 
 
-def test_the_version_and_the_groups_are_told(api: client.ApiClient) -> None:
+def test_the_version_and_the_groups_are_served(api: client.ApiClient) -> None:
     assert client.VersionApi(api).get_code().minor == "36"
     groups = {group.name for group in client.ApisApi(api).get_api_versions().groups}
     assert {"coordination.k8s.io", "apiextensions.k8s.io", "metrics.k8s.io"} <= groups

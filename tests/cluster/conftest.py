@@ -16,7 +16,7 @@ from kit.control_plane_with_node import kubernetes_plane
 from kit.embedded_api_server import Running, serve
 from kit.run_folder import folder_of_the_run
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
+from shoal.cluster.kubernetes import open_client
 
 __all__ = ["kubernetes_plane"]
 KUBERNETES = pytest.param("kubernetes", marks=pytest.mark.kubernetes)
@@ -56,5 +56,5 @@ async def reached(request: pytest.FixtureRequest) -> AsyncIterator[Reached]:
         kubeconfig = request.getfixturevalue("served").kubeconfig
     else:
         kubeconfig = Path(request.getfixturevalue("plane").kubeconfig)
-    async with opened(from_kubeconfig(kubeconfig)) as cluster:
+    async with open_client(from_kubeconfig(kubeconfig)) as cluster:
         yield Reached(request.param, cluster, await cluster_backends.new_namespace(cluster), kubeconfig)

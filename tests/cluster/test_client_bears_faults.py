@@ -32,14 +32,14 @@ from kit.scripted_server import (
 )
 from shoal.cluster.client import LogOptions, OutcomeUnknown
 from shoal.cluster.clock import Timer
-from shoal.cluster.fencing import Deposed, Fenced
-from shoal.cluster.informer import Change, Reflector
-from shoal.cluster.kubeconfig import Connection, Shown
+from shoal.cluster.fencing import FencedCluster, LeadershipLost
+from shoal.cluster.informer import Change, Informer
+from shoal.cluster.kubeconfig import ConnectionConfig, RequestCredentials
 from shoal.cluster.kubeconfig.token_file import TokenFile
-from shoal.cluster.kubernetes import KubernetesCluster, Settings, Unreachable, opened
-from shoal.cluster.kubernetes.field_decoders import Ordinary
-from shoal.cluster.kubernetes.flow_control import Bounds
-from shoal.cluster.kubernetes.watch import lines_of
+from shoal.cluster.kubernetes import KubernetesCluster, TransportSettings, Unreachable, open_client
+from shoal.cluster.kubernetes.field_decoders import WithoutManagedFields
+from shoal.cluster.kubernetes.flow_control import ConcurrencyBounds
+from shoal.cluster.kubernetes.watch import split_lines
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, LEASE
 
@@ -68,8 +68,8 @@ class Hurried:
 
 @asynccontextmanager
 async def client(server: ScriptedServer, clock: Any = None, **more: Any) -> AsyncIterator[KubernetesCluster]:
-    connection = Connection(server.url, **more)
-    async with opened(connection, clock=clock or Hurried(), chance=random.Random(1)) as cluster:
+    connection = ConnectionConfig(server.url, **more)
+    async with open_client(connection, clock=clock or Hurried(), rng=random.Random(1)) as cluster:
         yield cluster
 
 
@@ -85,9 +85,9 @@ POST = "POST /api/v1/namespaces/default/configmaps"
 async def test_a_storm_of_429_is_waited_out() -> None:
     clock = Hurried()
     async with scripted(BUSY, BUSY, BUSY, answer(201, FOUND)) as server, client(server, clock) as cluster:
-        before = cluster.wire.pace.limit
+        before = cluster.transport.limiter.limit
         assert await cluster.create(CM, config_map("a"), "default") == FOUND
-        assert cluster.wire.pace.limit == before / 8
+        assert cluster.transport.limiter.limit == before / 8
     assert [7 < pause < 8 for pause in clock.pauses] == [True] * 3  # as long as asked, and a little more
     assert len({request.body for request in server.received}) == 1
 
@@ -100,7 +100,7 @@ async def test_a_storm_that_does_not_end_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize("step", [reset, hang_up, refusal(503, "ServiceUnavailable"), answer(502, b"bad gateway")])
-async def test_a_read_is_asked_again(step: Any) -> None:
+async def test_a_read_is_retried(step: Any) -> None:
     async with scripted(step, step, answer(200, FOUND)) as server, client(server) as cluster:
         assert await cluster.get(CM, "a", "default") == FOUND
         assert set(asked(server)) == {GET}
@@ -119,22 +119,22 @@ async def test_a_deletion_over_a_connection_that_was_over_is_sent_again() -> Non
     leads = iter([True] * 5 + [False])
     steps = (answer(200, FOUND), hang_up, answer(200, FOUND))
     async with scripted(*steps, *steps) as server:
-        connection = Connection(server.url)
-        async with opened(connection, clock=Hurried(), note=lambda verb, _: noted.append(verb)) as cluster:
+        connection = ConnectionConfig(server.url)
+        async with open_client(connection, clock=Hurried(), note=lambda verb, _: noted.append(verb)) as cluster:
             await cluster.get(CM, "a", "default")
-            assert await Fenced(cluster, lambda: next(leads)).delete(CM, "a", "default") == FOUND
+            assert await FencedCluster(cluster, lambda: next(leads)).delete(CM, "a", "default") == FOUND
             assert (asked(server)[1:], noted) == (2 * [DELETE], ["get", "delete", "delete"])
-        async with opened(connection, clock=Hurried()) as cluster:
+        async with open_client(connection, clock=Hurried()) as cluster:
             await cluster.get(CM, "a", "default")
-            with pytest.raises(Deposed):
-                await Fenced(cluster, lambda: next(leads)).delete(CM, "a", "default")
+            with pytest.raises(LeadershipLost):
+                await FencedCluster(cluster, lambda: next(leads)).delete(CM, "a", "default")
             assert asked(server)[4:] == [DELETE]
 
 
-async def test_a_deletion_that_may_have_been_heard_is_not_said_to_be_unasked() -> None:
+async def test_a_deletion_that_may_have_arrived_has_an_unknown_outcome() -> None:
     server = await asyncio.start_server(_once_and_never_again, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with opened(Connection(url), clock=Hurried(), chance=random.Random(1)) as cluster:
+    async with open_client(ConnectionConfig(url), clock=Hurried(), rng=random.Random(1)) as cluster:
         await cluster.get(CM, "a", "default")
         server.close()
         with pytest.raises(OutcomeUnknown, match=r"DELETE .* was not answered by .*: the server closed the connection"):
@@ -156,7 +156,7 @@ async def test_a_manifest_cannot_ask_for_more_than_its_kind(group: str) -> None:
         assert request.path.isascii()
 
 
-async def test_a_write_on_its_way_at_the_deadline_may_have_worked() -> None:
+async def test_a_write_in_flight_at_the_deadline_has_an_unknown_outcome() -> None:
     """Though an earlier try of it was turned away for certain."""
     clock = Struck()
     async with scripted(BUSY, silence) as server, client(server, clock) as cluster:
@@ -177,7 +177,7 @@ class Struck(Hurried):
         return super().call_later(seconds, call)
 
 
-async def test_an_apply_that_may_have_been_heard_is_not_said_to_be_unasked() -> None:
+async def test_an_apply_that_may_have_arrived_has_an_unknown_outcome() -> None:
     async def hear_and_go(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         server.close()
@@ -185,12 +185,12 @@ async def test_an_apply_that_may_have_been_heard_is_not_said_to_be_unasked() -> 
 
     server = await asyncio.start_server(hear_and_go, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with opened(Connection(url), clock=Hurried(), chance=random.Random(1)) as cluster:
+    async with open_client(ConnectionConfig(url), clock=Hurried(), rng=random.Random(1)) as cluster:
         with pytest.raises(OutcomeUnknown, match=r"PATCH .* was not answered by .*: the server closed the connection"):
             await cluster.apply(CM, config_map("a"), "default")
 
 
-async def test_a_token_of_two_lines_is_said() -> None:
+async def test_a_token_of_two_lines_is_an_error() -> None:
     async with scripted() as server, client(server, headers={"Authorization": "Bearer a\nb"}) as cluster:
         with pytest.raises(
             Unreachable, match="cannot be asked: the header 'Authorization' would be more than one line"
@@ -210,15 +210,18 @@ async def test_an_eviction_that_a_budget_forbids_is_an_answer() -> None:
     why = {"causes": [{"reason": "DisruptionBudget", "message": "needs 2"}]}
     steps = (refusal(429, "TooManyRequests", "not now", details=why, retry_after="10"), answer(201))
     async with scripted(*steps) as server, client(server) as cluster:
-        before = cluster.wire.pace.limit
+        before = cluster.transport.limiter.limit
         with pytest.raises(ApiError, match="not now"):
             await cluster.evict("p", "default")
-        assert (len(server.received), cluster.wire.pace.limit) == (1, before)
+        assert (len(server.received), cluster.transport.limiter.limit) == (1, before)
 
 
 async def test_a_head_that_does_not_come_is_not_waited_for() -> None:
-    settings = Settings(deadline_seconds=0.05)
-    async with scripted(silence, silence) as server, opened(Connection(server.url), settings=settings) as cluster:
+    settings = TransportSettings(deadline_seconds=0.05)
+    async with (
+        scripted(silence, silence) as server,
+        open_client(ConnectionConfig(server.url), settings=settings) as cluster,
+    ):
         with pytest.raises(OutcomeUnknown, match=r"GET .* was not answered by http://.* within 0\.05 s"):
             await cluster.get(CM, "a", "default")
         with pytest.raises(OutcomeUnknown, match=r"GET .* was not answered by http://.* within 0\.05 s"):
@@ -239,11 +242,14 @@ async def test_a_token_that_ran_out_is_read_again(tmp_path: Path) -> None:
     assert [request.headers["authorization"] for request in server.received] == ["Bearer old", "Bearer renewed"]
 
 
-async def test_a_token_that_is_wrong_is_told_once(tmp_path: Path) -> None:
+async def test_a_wrong_token_is_reported_once(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("wrong")
     steps = (refusal(401, "Unauthorized"), answer(200, FOUND))
     credentials = TokenFile(tmp_path / "token")
-    async with scripted(*steps) as server, client(server, credentials=credentials, who="user me") as cluster:
+    async with (
+        scripted(*steps) as server,
+        client(server, credentials=credentials, user_description="user me") as cluster,
+    ):
         with pytest.raises(ApiError, match="does not let in user me: its credentials are wrong") as caught:
             await cluster.get(CM, "a", "default")
         assert (caught.value.code, caught.value.reason, len(server.received)) == (401, "Unauthorized", 1)
@@ -255,14 +261,14 @@ class Counted:
 
     def __init__(self) -> None:
         self.fetched = 0
-        self._shown: Shown | None = None
+        self._shown: RequestCredentials | None = None
 
-    def at_hand(self) -> Shown | None:
+    def cached(self) -> RequestCredentials | None:
         return self._shown
 
-    def fetch(self) -> Shown:
+    def fetch(self) -> RequestCredentials:
         self.fetched += 1
-        self._shown = Shown({"Authorization": f"Bearer {self.fetched}"})
+        self._shown = RequestCredentials({"Authorization": f"Bearer {self.fetched}"})
         return self._shown
 
 
@@ -279,10 +285,10 @@ async def test_many_that_are_turned_away_fetch_credentials_once() -> None:
 
 async def test_a_lease_does_not_wait_in_line() -> None:
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "me"}}
-    settings = Settings(bounds=Bounds(first=1, most=1))
+    settings = TransportSettings(bounds=ConcurrencyBounds(first=1, most=1))
     async with (
         scripted(silence, answer(200, lease)) as server,
-        opened(Connection(server.url), settings=settings, clock=Hurried()) as cluster,
+        open_client(ConnectionConfig(server.url), settings=settings, clock=Hurried()) as cluster,
     ):
         stuck = [asyncio.create_task(cluster.get(CM, "a", "default")) for _ in range(3)]
         assert str(await server.arrived.get()) == GET
@@ -296,7 +302,7 @@ async def test_a_lease_does_not_wait_in_line() -> None:
 # Watches
 
 
-async def heard(cluster: KubernetesCluster, **more: Any) -> list[tuple[str, str]]:
+async def first_events(cluster: KubernetesCluster, **more: Any) -> list[tuple[str, str]]:
     """Everything until the stream ends."""
     async with aclosing(cluster.watch(CM, "default", **more)) as events:
         return [(each.type.value, each.resource_version) async for each in events]
@@ -320,7 +326,7 @@ ONE, TWO = event("ADDED", "a", 11), event("MODIFIED", "a", 12)
 )
 async def test_a_stream_ends_quietly_however_it_ends(pieces: tuple[bytes, ...], then: Any) -> None:
     async with scripted(stream(*pieces, then=then)) as server, client(server) as cluster:
-        assert await heard(cluster, resource_version="10") == [("ADDED", "11"), ("MODIFIED", "12")]
+        assert await first_events(cluster, resource_version="10") == [("ADDED", "11"), ("MODIFIED", "12")]
 
 
 WORDS = st.lists(st.binary(max_size=9).map(lambda word: word.replace(b"\n", b"")))
@@ -335,7 +341,7 @@ def test_lines_are_the_same_however_they_are_cut(words: list[bytes], cuts: list[
             rest = rest[cut:]
 
     async def read() -> list[bytes]:
-        return [line async for several in lines_of(chunks()) for line in several]
+        return [line async for several in split_lines(chunks()) for line in several]
 
     assert asyncio.run(read()) == [word for word in words if word]
 
@@ -344,21 +350,21 @@ async def test_a_line_may_be_longer_than_any_buffer() -> None:
     long = event("ADDED", "a", 11, annotations={"x": "y" * 3_000_000})
     pieces = [long[at : at + 70_000] for at in range(0, len(long), 70_000)]
     async with scripted(stream(*pieces, then=end)) as server, client(server) as cluster:
-        assert await heard(cluster) == [("ADDED", "11")]
+        assert await first_events(cluster) == [("ADDED", "11")]
 
 
 async def test_a_watch_that_falls_silent_ends() -> None:
-    settings = Settings(quiet_seconds=0.05)
+    settings = TransportSettings(idle_seconds=0.05)
     steps = stream(ONE, then=silence)
-    async with scripted(steps) as server, opened(Connection(server.url), settings=settings) as cluster:
-        assert await heard(cluster) == [("ADDED", "11")]
+    async with scripted(steps) as server, open_client(ConnectionConfig(server.url), settings=settings) as cluster:
+        assert await first_events(cluster) == [("ADDED", "11")]
 
 
 async def test_an_error_in_a_stream_is_raised() -> None:
     gone = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
     async with scripted(stream(ONE, gone, then=end)) as server, client(server) as cluster:
         with pytest.raises(ApiError, match="too old") as caught:
-            await heard(cluster)
+            await first_events(cluster)
     assert caught.value.code == 410
 
 
@@ -380,27 +386,27 @@ async def test_where_lists_do_not_stream_they_come_in_pages() -> None:
         page(version=9),
     )
     async with scripted(*steps, stream(then=end)) as server, client(server) as cluster:
-        told = await heard(cluster, initial_events=True)
-        assert told == [("ADDED", "5"), ("ADDED", "5"), ("BOOKMARK", "9"), ("MODIFIED", "12")]
+        received = await first_events(cluster, initial_events=True)
+        assert received == [("ADDED", "5"), ("ADDED", "5"), ("BOOKMARK", "9"), ("MODIFIED", "12")]
         assert "resourceVersion=9" in server.received[3].path
-        await heard(cluster, initial_events=True)  # the server is not asked for the impossible again
+        await first_events(cluster, initial_events=True)  # the server is not asked for the impossible again
         assert "sendInitialEvents" not in server.received[4].path
 
 
-async def test_pages_of_a_forgotten_moment_are_thrown_away() -> None:
+async def test_pages_of_an_expired_revision_are_discarded() -> None:
     steps = (
         NO_STREAMING, page("gone", version=9, token="t"), refusal(410, "Expired"), page("a", "b", version=20),
         stream(then=end),
     )  # fmt: skip
     async with scripted(*steps) as server, client(server) as cluster:
-        assert await heard(cluster, initial_events=True) == [("ADDED", "5"), ("ADDED", "5"), ("BOOKMARK", "20")]
+        assert await first_events(cluster, initial_events=True) == [("ADDED", "5"), ("ADDED", "5"), ("BOOKMARK", "20")]
         assert "limit" not in server.received[3].path
 
 
 async def test_a_copy_goes_on_where_it_was_and_misses_no_deletion() -> None:
     """Cut, resumed at the last bookmark, told that this is too old, listed again: what is gone is told."""
     gone = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
-    told: asyncio.Queue[Change] = asyncio.Queue()
+    received: asyncio.Queue[Change] = asyncio.Queue()
     steps = (
         stream(event("ADDED", "a", 5), event("ADDED", "b", 6), bookmark(9, ends_list=True), bookmark(15), then=reset),
         stream(event("MODIFIED", "a", 16), then=hang_up),
@@ -408,9 +414,9 @@ async def test_a_copy_goes_on_where_it_was_and_misses_no_deletion() -> None:
         stream(event("ADDED", "a", 30), bookmark(31, ends_list=True), then=silence),
     )
     async with scripted(*steps) as server, client(server) as cluster:
-        reflector = Reflector(cluster, CM, "default", on_change=told.put_nowait, clock=Hurried())
+        reflector = Informer(cluster, CM, "default", on_change=received.put_nowait, clock=Hurried())
         running = asyncio.create_task(reflector.run())
-        changes = [await told.get() for _ in range(5)]
+        changes = [await received.get() for _ in range(5)]
         running.cancel()
     assert [(change.key.name, bool(change.old), bool(change.new)) for change in changes] == [
         ("a", False, True), ("b", False, True), ("a", True, True), ("b", True, False), ("a", True, True),
@@ -420,11 +426,11 @@ async def test_a_copy_goes_on_where_it_was_and_misses_no_deletion() -> None:
 
 
 @pytest.mark.parametrize("ask", ["list", "watch"])
-async def test_a_page_for_people_is_no_list_and_no_watch(ask: str) -> None:
+async def test_an_html_page_is_no_list_and_no_watch(ask: str) -> None:
     page = answer(200, b"<html>\nLog in first\n</html>\n", content_type="text/html")
     async with scripted(page) as server, client(server) as cluster:
         with pytest.raises(Unreachable, match="configmaps is no JSON object"):
-            await (cluster.list(CM, "default") if ask == "list" else heard(cluster))
+            await (cluster.list(CM, "default") if ask == "list" else first_events(cluster))
 
 
 async def test_an_odd_object_is_read_whole_instead_of_not_at_all() -> None:
@@ -433,16 +439,16 @@ async def test_an_odd_object_is_read_whole_instead_of_not_at_all() -> None:
     line = json.dumps({"type": "ADDED", "object": odd}).encode() + b"\n"
     async with (
         scripted(listed, stream(line, then=end)) as server,
-        opened(Connection(server.url), shapes={CM: Ordinary}) as cluster,
+        open_client(ConnectionConfig(server.url), shapes={CM: WithoutManagedFields}) as cluster,
     ):
         page = await cluster.list(CM, "default")
         assert page.items == [{"apiVersion": "v1", "kind": "ConfigMap", **odd}]
         assert [event.object async for event in cluster.watch(CM, "default")] == [odd]
 
 
-async def test_a_log_that_breaks_off_says_so() -> None:
+async def test_a_log_that_breaks_off_is_an_error() -> None:
     async with scripted(stream(b"one\n", then=reset)) as server, client(server) as cluster:
-        said = cluster.logs("p", "default", LogOptions(follow=True))
-        assert await anext(said) == b"one\n"
+        log_stream = cluster.logs("p", "default", LogOptions(follow=True))
+        assert await anext(log_stream) == b"one\n"
         with pytest.raises(OutcomeUnknown, match="the log of pod default/p broke off"):
-            await anext(said)
+            await anext(log_stream)

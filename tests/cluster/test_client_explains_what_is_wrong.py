@@ -18,9 +18,9 @@ from kit.certificate_authority import Authority
 from kit.control_plane import ControlPlane
 from kit.scripted_server import answer, refusal, scripted
 from shoal.cli.main import shoal
-from shoal.cluster.kubeconfig import Connection, from_kubeconfig
-from shoal.cluster.kubeconfig.tls import Trust
-from shoal.cluster.kubernetes import KubernetesCluster, Unreachable, opened
+from shoal.cluster.kubeconfig import ConnectionConfig, from_kubeconfig
+from shoal.cluster.kubeconfig.tls import TlsConfig
+from shoal.cluster.kubernetes import KubernetesCluster, Unreachable, open_client
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 
@@ -35,12 +35,14 @@ async def complaint(cluster: KubernetesCluster) -> str:
 
 
 @asynccontextmanager
-async def shown(pair: Any, url_host: str = "127.0.0.1", **more: Any) -> AsyncIterator[tuple[KubernetesCluster, str]]:
+async def serving_certificate(
+    pair: Any, url_host: str = "127.0.0.1", **more: Any
+) -> AsyncIterator[tuple[KubernetesCluster, str]]:
     """A server that shows this certificate, and a client that trusts our authority."""
-    async with scripted(answer(200, FOUND), trust=pair.context()) as server:
+    async with scripted(answer(200, FOUND), ssl_context=pair.context()) as server:
         url = server.url.replace("127.0.0.1", url_host)
-        trust = Trust(OURS.certificate.decode()).context()
-        async with opened(Connection(url, trust=trust, **more)) as cluster:
+        ssl_context = TlsConfig(OURS.certificate.decode()).context()
+        async with open_client(ConnectionConfig(url, ssl_context=ssl_context, **more)) as cluster:
             yield cluster, url
 
 
@@ -51,60 +53,62 @@ def unused() -> int:
     return port
 
 
-async def test_nobody_is_there() -> None:
+async def test_nothing_listens_on_the_port() -> None:
     url = f"http://127.0.0.1:{unused()}"
-    async with opened(Connection(url)) as cluster:
-        said = await complaint(cluster)
-    assert said == f"{url} cannot be reached: Connection refused. Is the cluster up, and is this its address?"
+    async with open_client(ConnectionConfig(url)) as cluster:
+        message = await complaint(cluster)
+    assert message == f"{url} cannot be reached: Connection refused. Is the cluster up, and is this its address?"
 
 
 async def test_there_is_no_such_host() -> None:
-    async with opened(Connection("https://nowhere.invalid:6443", trust=Trust().context())) as cluster:
-        said = await complaint(cluster)
-    assert said == (
+    async with open_client(
+        ConnectionConfig("https://nowhere.invalid:6443", ssl_context=TlsConfig().context())
+    ) as cluster:
+        message = await complaint(cluster)
+    assert message == (
         "https://nowhere.invalid:6443 cannot be reached: there is no host nowhere.invalid here. Check the address"
     )
 
 
 async def test_the_host_cannot_be_a_name() -> None:
     url = f"https://{'a' * 64}:6443"
-    async with opened(Connection(url, trust=Trust().context())) as cluster:
-        said = await complaint(cluster)
-    assert said == f"{url} cannot be reached: its host is no name. Check the address"
+    async with open_client(ConnectionConfig(url, ssl_context=TlsConfig().context())) as cluster:
+        message = await complaint(cluster)
+    assert message == f"{url} cannot be reached: its host is no name. Check the address"
 
 
 async def test_the_server_has_a_certificate_we_trust() -> None:
-    async with shown(OURS.sign("me")) as (cluster, _):
+    async with serving_certificate(OURS.sign("me")) as (cluster, _):
         assert await cluster.get(CONFIG_MAP, "a", "default") == FOUND
 
 
-async def test_the_server_is_a_stranger() -> None:
-    async with shown(THEIRS.sign("me")) as (cluster, url):
-        said = await complaint(cluster)
-    assert said.startswith(f"{url} shows a certificate that is not signed by an authority we trust (")
-    assert said.endswith("). Is this the right server? Then give its certificate-authority")
+async def test_the_certificate_is_signed_by_an_unknown_authority() -> None:
+    async with serving_certificate(THEIRS.sign("me")) as (cluster, url):
+        message = await complaint(cluster)
+    assert message.startswith(f"{url} shows a certificate that is not signed by an authority we trust (")
+    assert message.endswith("). Is this the right server? Then give its certificate-authority")
 
 
 async def test_the_servers_certificate_has_ended() -> None:
-    async with shown(OURS.sign("me", days=-2)) as (cluster, url):
-        said = await complaint(cluster)
-    assert said == (
+    async with serving_certificate(OURS.sign("me", days=-2)) as (cluster, url):
+        message = await complaint(cluster)
+    assert message == (
         f"the certificate of {url} is out of date (certificate has expired). "
         f"Have it renewed, and check the clock of this machine"
     )
 
 
 async def test_the_servers_certificate_is_for_another_name() -> None:
-    async with shown(OURS.sign("me"), url_host="localhost") as (cluster, url):
-        said = await complaint(cluster)
-    assert said.startswith(f"the certificate of {url} is for another name (")
-    async with shown(OURS.sign("me"), url_host="localhost", server_name="me") as (cluster, _):
+    async with serving_certificate(OURS.sign("me"), url_host="localhost") as (cluster, url):
+        message = await complaint(cluster)
+    assert message.startswith(f"the certificate of {url} is for another name (")
+    async with serving_certificate(OURS.sign("me"), url_host="localhost", server_name="me") as (cluster, _):
         assert await cluster.get(CONFIG_MAP, "a", "default") == FOUND
 
 
 async def test_plain_where_tls_is_wanted_and_the_other_way_round() -> None:
     plain = answer(400, b"Client sent an HTTP request to an HTTPS server.\n", content_type="text/plain")
-    async with scripted(plain) as server, opened(Connection(server.url)) as cluster:
+    async with scripted(plain) as server, open_client(ConnectionConfig(server.url)) as cluster:
         assert await complaint(cluster) == (f"{server.url} speaks TLS only. The address should begin with https://")
 
     async def misunderstand(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -115,7 +119,7 @@ async def test_plain_where_tls_is_wanted_and_the_other_way_round() -> None:
 
     async with await asyncio.start_server(misunderstand, "127.0.0.1", 0) as other:
         url = f"https://127.0.0.1:{other.sockets[0].getsockname()[1]}"
-        async with opened(Connection(url, trust=Trust().context())) as cluster:
+        async with open_client(ConnectionConfig(url, ssl_context=TlsConfig().context())) as cluster:
             assert (await complaint(cluster)).startswith(f"{url} does not speak TLS. Should the address begin")
 
 
@@ -129,15 +133,15 @@ async def test_plain_where_tls_is_wanted_and_the_other_way_round() -> None:
     ids=["a page", "no page", "a way elsewhere"],
 )
 async def test_what_is_there_is_not_kubernetes(step: Any, what: str) -> None:
-    async with scripted(step) as server, opened(Connection(server.url)) as cluster:
-        said = await complaint(cluster)
-    assert said.startswith(f"{server.url} does not answer as a Kubernetes API server: GET /api/v1/")
-    assert said.endswith(what)
+    async with scripted(step) as server, open_client(ConnectionConfig(server.url)) as cluster:
+        message = await complaint(cluster)
+    assert message.startswith(f"{server.url} does not answer as a Kubernetes API server: GET /api/v1/")
+    assert message.endswith(what)
 
 
-async def test_an_old_server_says_so() -> None:
+async def test_an_old_server_is_named_as_too_old() -> None:
     old = answer(200, {"major": "1", "minor": "27+", "gitVersion": "v1.27.3-gke.1"})
-    async with scripted(old) as server, opened(Connection(server.url)) as cluster:
+    async with scripted(old) as server, open_client(ConnectionConfig(server.url)) as cluster:
         with pytest.raises(Unreachable) as caught:
             await cluster.require_supported()
     assert str(caught.value) == (
@@ -149,11 +153,11 @@ async def test_a_client_certificate_that_ended_is_named() -> None:
     ended = OURS.sign("me", days=-3).certificate
     async with (
         scripted(refusal(401, "Unauthorized")) as server,
-        opened(Connection(server.url, certificate=ended, who="user me of config")) as cluster,
+        open_client(ConnectionConfig(server.url, certificate=ended, user_description="user me of config")) as cluster,
     ):
-        said = await complaint(cluster)
+        message = await complaint(cluster)
     pattern = rf"{re.escape(server.url)} does not let in user me of config: its client certificate ran out on "
-    assert re.fullmatch(rf"{pattern}\d{{4}}-\d\d-\d\d\. Log in again", said)
+    assert re.fullmatch(rf"{pattern}\d{{4}}-\d\d-\d\d\. Log in again", message)
 
 
 async def test_the_way_leads_through_a_proxy() -> None:
@@ -174,25 +178,25 @@ async def test_the_way_leads_through_a_proxy() -> None:
 
     async with await asyncio.start_server(pass_on, "127.0.0.1", 0) as between:
         proxy = f"http://me:secret@127.0.0.1:{between.sockets[0].getsockname()[1]}"
-        async with shown(OURS.sign("me"), proxy=proxy) as (cluster, url):
+        async with serving_certificate(OURS.sign("me"), proxy=proxy) as (cluster, url):
             assert await cluster.get(CONFIG_MAP, "a", "default") == FOUND
     assert asked[0].startswith(f"CONNECT {url.removeprefix('https://')} HTTP/1.1\r\n".encode())
     assert b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in asked[0]
 
 
-async def test_the_proxys_password_is_not_told() -> None:
+async def test_the_proxys_password_is_not_shown() -> None:
     proxy = f"http://me:secret@127.0.0.1:{unused()}"
-    async with opened(Connection("http://10.0.0.1", proxy=proxy)) as cluster:
-        said = await complaint(cluster)
-    assert ("does not answer" in said, "secret" in said) == (True, False)
+    async with open_client(ConnectionConfig("http://10.0.0.1", proxy=proxy)) as cluster:
+        message = await complaint(cluster)
+    assert ("does not answer" in message, "secret" in message) == (True, False)
 
 
 # At the end of a command
 
 
-def command(config: dict[str, Any], folder: Path, *words: str) -> tuple[int, str]:
+def command(config: dict[str, Any], folder: Path, *arguments: str) -> tuple[int, str]:
     (folder / "config").write_text(json.dumps(config))
-    result = CliRunner().invoke(shoal, [*(words or ("get",)), "--kubeconfig", str(folder / "config")])
+    result = CliRunner().invoke(shoal, [*(arguments or ("get",)), "--kubeconfig", str(folder / "config")])
     assert "Traceback" not in result.output
     return result.exit_code, result.output
 
@@ -229,13 +233,13 @@ def config_of(url: str) -> dict[str, Any]:
     ],
     ids=["old", "a page", "no page"],
 )
-async def test_a_command_says_that_the_server_will_not_do(tmp_path: Path, step: Any, sentence: str) -> None:
+async def test_a_command_reports_a_server_that_is_too_old(tmp_path: Path, step: Any, sentence: str) -> None:
     async with scripted(step) as server:
         ended = await asyncio.to_thread(command, config_of(server.url), tmp_path)
     assert ended == (1, f"Error: {sentence.format(url=server.url)}\n")
 
 
-def test_a_command_says_that_nobody_is_there(tmp_path: Path) -> None:
+def test_a_command_reports_an_unreachable_server(tmp_path: Path) -> None:
     url = f"https://127.0.0.1:{unused()}"
     assert command(config_of(url), tmp_path) == (
         1,
@@ -244,35 +248,35 @@ def test_a_command_says_that_nobody_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.kubernetes
-def test_a_command_says_that_the_server_is_a_stranger(plane: ControlPlane, tmp_path: Path) -> None:
+def test_a_command_reports_an_unknown_authority(plane: ControlPlane, tmp_path: Path) -> None:
     config = config_for(plane)
     (tmp_path / "other.crt").write_bytes(THEIRS.certificate)
     config["clusters"][0]["cluster"]["certificate-authority"] = "other.crt"
-    code, said = command(config, tmp_path)
-    assert (code, said.count("\n")) == (1, 1)
-    assert said.startswith(f"Error: {plane.url} shows a certificate that is not signed by an authority we trust")
+    code, message = command(config, tmp_path)
+    assert (code, message.count("\n")) == (1, 1)
+    assert message.startswith(f"Error: {plane.url} shows a certificate that is not signed by an authority we trust")
 
 
 @pytest.mark.kubernetes
-def test_a_command_says_that_the_token_is_wrong(plane: ControlPlane, tmp_path: Path) -> None:
-    who, why = f"user admin of {tmp_path}/config", "its credentials are wrong or have run out"
+def test_a_command_reports_a_wrong_token(plane: ControlPlane, tmp_path: Path) -> None:
+    user_description, why = f"user admin of {tmp_path}/config", "its credentials are wrong or have run out"
     assert command(config_for(plane, token="wrong"), tmp_path) == (
         1,
-        f"Error: {plane.url} does not let in {who}: {why}. Log in again.\n",
+        f"Error: {plane.url} does not let in {user_description}: {why}. Log in again.\n",
     )
 
 
 @pytest.mark.kubernetes
-def test_a_command_says_which_right_is_missing(plane: ControlPlane, tmp_path: Path) -> None:
-    code, said = command(config_for(plane, **{"as": "nobody-special"}), tmp_path, "logs", "pet")
+def test_a_command_reports_a_missing_permission(plane: ControlPlane, tmp_path: Path) -> None:
+    code, message = command(config_for(plane, **{"as": "nobody-special"}), tmp_path, "logs", "pet")
     assert code == 1
-    assert 'User "nobody-special" cannot list resource' in said
-    assert said.endswith("Ask for a role that allows it.\n")
+    assert 'User "nobody-special" cannot list resource' in message
+    assert message.endswith("Ask for a role that allows it.\n")
 
 
 @pytest.mark.kubernetes
 async def test_the_real_server_is_understood(plane: ControlPlane) -> None:
-    async with opened(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
+    async with open_client(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
         with pytest.raises(ApiError) as caught:
             await cluster.get(POD, "none", "default")
     assert (caught.value.code, caught.value.message) == (404, 'pods "none" not found')

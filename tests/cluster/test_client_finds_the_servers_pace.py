@@ -10,54 +10,54 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.cluster.client import OutcomeUnknown
-from shoal.cluster.kubernetes.flow_control import Bounds, Line, Pace
-from shoal.cluster.kubernetes.retry import Failure, Patience, pause_after
+from shoal.cluster.kubernetes.flow_control import ConcurrencyBounds, ConcurrencyLimit, RequestQueue
+from shoal.cluster.kubernetes.retry import RequestFailure, RetryLimits, retry_delay
 
 
 def test_the_limit_grows_fast_until_the_first_sign_of_trouble() -> None:
-    pace = Pace(Bounds(first=16))
+    pace = ConcurrencyLimit(ConcurrencyBounds(first=16))
     for _ in range(16):
-        pace.took("POST", 0.01, was_full=True)
+        pace.observe("POST", 0.01, was_full=True)
     assert pace.limit == 32
-    pace.was_too_much(sent_at=1.0, now=1.1)
+    pace.on_overload(sent_at=1.0, now=1.1)
     assert pace.limit == 16
     for _ in range(17):
-        pace.took("POST", 0.01, was_full=True)
+        pace.observe("POST", 0.01, was_full=True)
     assert 16.9 < pace.limit < 17.1
 
 
 def test_it_does_not_grow_for_nothing() -> None:
-    pace = Pace(Bounds(first=16))
+    pace = ConcurrencyLimit(ConcurrencyBounds(first=16))
     for _ in range(100):
-        pace.took("POST", 0.01, was_full=False)
+        pace.observe("POST", 0.01, was_full=False)
     assert pace.limit == 16
 
 
 def test_a_burst_that_is_turned_away_together_counts_once() -> None:
-    pace = Pace(Bounds(first=64))
+    pace = ConcurrencyLimit(ConcurrencyBounds(first=64))
     for late in range(40):
-        pace.was_too_much(sent_at=1.0, now=1.5 + late / 100)
+        pace.on_overload(sent_at=1.0, now=1.5 + late / 100)
     assert pace.limit == 32
-    pace.was_too_much(sent_at=1.6, now=2.0)
+    pace.on_overload(sent_at=1.6, now=2.0)
     assert pace.limit == 16
 
 
 def test_slow_answers_shrink_it_a_little_but_not_to_nothing() -> None:
-    pace = Pace(Bounds(first=16, least_when_slow=4))
-    pace.took("POST", 0.001, was_full=True)
+    pace = ConcurrencyLimit(ConcurrencyBounds(first=16, slow_minimum=4))
+    pace.observe("POST", 0.001, was_full=True)
     for _ in range(50):
-        pace.took("POST", 0.1, was_full=True)
+        pace.observe("POST", 0.1, was_full=True)
     assert 14 < pace.limit < 16
     for _ in range(10_000):
-        pace.took("POST", 0.1 + pace.limit / 10, was_full=True)
+        pace.observe("POST", 0.1 + pace.limit / 10, was_full=True)
     assert pace.limit >= 4
 
 
 def test_sorts_of_requests_are_compared_with_their_own_kind() -> None:
-    pace = Pace(Bounds(first=16))
+    pace = ConcurrencyLimit(ConcurrencyBounds(first=16))
     for _ in range(8):
-        pace.took("GET", 0.001, was_full=True)
-        pace.took("POST", 0.1, was_full=True)
+        pace.observe("GET", 0.001, was_full=True)
+        pace.observe("POST", 0.1, was_full=True)
     assert pace.limit == 32
 
 
@@ -69,13 +69,13 @@ def test_sorts_of_requests_are_compared_with_their_own_kind() -> None:
         )
     )
 )
-def test_whatever_happens_somebody_may_ask(history: list[tuple[str, float, bool]]) -> None:
-    pace = Pace()
+def test_the_limit_never_falls_below_one(history: list[tuple[str, float, bool]]) -> None:
+    pace = ConcurrencyLimit()
     for what, seconds, was_full in history:
         if what == "took":
-            pace.took("GET", seconds, was_full=was_full)
+            pace.observe("GET", seconds, was_full=was_full)
         else:
-            pace.was_too_much(sent_at=seconds, now=seconds)
+            pace.on_overload(sent_at=seconds, now=seconds)
         assert 1 <= pace.limit <= 256
 
 
@@ -83,8 +83,8 @@ class Turns:
     """Tasks that hold their turn until they are told to go."""
 
     def __init__(self, limit: float) -> None:
-        self.pace = Pace(Bounds(first=limit))
-        self.line = Line(self.pace)
+        self.limiter = ConcurrencyLimit(ConcurrencyBounds(first=limit))
+        self.line = RequestQueue(self.limiter)
         self.holding: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self._go = {name: asyncio.Event() for name in "abcdef"}
@@ -108,13 +108,13 @@ class Turns:
             await asyncio.sleep(0)  # every task runs as far as it can
 
     async def _hold(self, name: str) -> None:
-        await self.line.enter()
+        await self.line.acquire()
         self.holding.append(name)
         try:
             await self._go[name].wait()
         finally:
             self.holding.remove(name)
-            self.line.leave()
+            self.line.release()
 
 
 async def test_turns_are_taken_in_order() -> None:
@@ -123,16 +123,16 @@ async def test_turns_are_taken_in_order() -> None:
     assert (turns.holding, turns.line.is_full) == (["a", "b"], True)
     await turns.leave("b")
     assert turns.holding == ["a", "c"]
-    turns.pace.limit = 1
+    turns.limiter.limit = 1
     await turns.leave("a")
     assert turns.holding == ["c"]
-    turns.pace.limit = 3
+    turns.limiter.limit = 3
     await turns.leave("c")
     assert turns.holding == ["d"]
     await turns.leave("d")
 
 
-async def test_who_gives_up_waiting_blocks_nobody() -> None:
+async def test_a_cancelled_waiter_blocks_no_other() -> None:
     turns = Turns(1)
     await turns.come("a", "b", "c", "d")
     await turns.cancel("b")
@@ -146,12 +146,12 @@ async def test_who_gives_up_waiting_blocks_nobody() -> None:
     await turns.leave("e")
 
 
-NO_ANSWER = Failure(OutcomeUnknown("no answer"))
-NEVER_SENT = Failure(OutcomeUnknown("no way"), may_have_worked=False)
+NO_ANSWER = RequestFailure(OutcomeUnknown("no answer"))
+NEVER_SENT = RequestFailure(OutcomeUnknown("no way"), may_have_succeeded=False)
 
 
-def busy(seconds: float | None) -> Failure:
-    return Failure(OutcomeUnknown("busy"), code=429, wait_seconds=seconds)
+def busy(seconds: float | None) -> RequestFailure:
+    return RequestFailure(OutcomeUnknown("busy"), code=429, wait_seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -161,26 +161,26 @@ def busy(seconds: float | None) -> Failure:
         (NO_ANSWER, False, 1),
         (NEVER_SENT, False, 3),
         (busy(1), False, 8),
-        (Failure(OutcomeUnknown("unwell"), code=503), True, 4),
-        (Failure(OutcomeUnknown("unwell"), code=503), False, 1),
-        (Failure(OutcomeUnknown("unwell"), code=503, wait_seconds=2), False, 8),
-        (Failure(OutcomeUnknown("broken"), code=500), True, 1),
-        (Failure(OutcomeUnknown("not there"), code=404), True, 1),
+        (RequestFailure(OutcomeUnknown("unwell"), code=503), True, 4),
+        (RequestFailure(OutcomeUnknown("unwell"), code=503), False, 1),
+        (RequestFailure(OutcomeUnknown("unwell"), code=503, wait_seconds=2), False, 8),
+        (RequestFailure(OutcomeUnknown("broken"), code=500), True, 1),
+        (RequestFailure(OutcomeUnknown("not there"), code=404), True, 1),
     ],
     ids=["read unanswered", "write unanswered", "never sent", "busy", "read unwell", "write unwell", "come back",
          "broken", "refused"],
 )  # fmt: skip
-def test_what_is_tried_again_and_how_often(failure: Failure, repeatable: bool, tries: int) -> None:
-    chance, made = random.Random(0), 1
-    while pause_after(failure, tries=made, repeatable=repeatable, patience=Patience(), chance=chance) is not None:
+def test_what_is_tried_again_and_how_often(failure: RequestFailure, repeatable: bool, tries: int) -> None:
+    rng, made = random.Random(0), 1
+    while retry_delay(failure, tries=made, repeatable=repeatable, retry_limits=RetryLimits(), rng=rng) is not None:
         made += 1
     assert made == tries
 
 
 def test_pauses_grow_and_differ() -> None:
-    chance = random.Random(0)
+    rng = random.Random(0)
     pauses = [
-        pause_after(NO_ANSWER, tries=tries, repeatable=True, patience=Patience(99, 99, 99), chance=chance) or 0
+        retry_delay(NO_ANSWER, tries=tries, repeatable=True, retry_limits=RetryLimits(99, 99, 99), rng=rng) or 0
         for tries in range(1, 12)
     ]
     for number, pause in enumerate(pauses):

@@ -18,8 +18,8 @@ from kit.embedded_api_server import NODE, Running
 from kit.eventually import answer_becomes
 from shoal.cluster.client import DeleteOptions, ExecRequest, LogOptions, Streams
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.field_decoders import Ordinary
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
+from shoal.cluster.kubernetes.field_decoders import WithoutManagedFields
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD, SECRET, Kind
 from shoal.kube.objects import name_of
@@ -80,13 +80,13 @@ async def test_the_version_is_young_enough(reached: Reached) -> None:
     assert await reached.cluster.require_supported() == version
 
 
-async def test_what_is_allowed_is_asked(reached: Reached) -> None:
-    assert (await reached.cluster.may("create", POD, reached.namespace, subresource="exec")).is_allowed
+async def test_access_is_reviewed(reached: Reached) -> None:
+    assert (await reached.cluster.check_access("create", POD, reached.namespace, subresource="exec")).is_allowed
 
 
-async def test_shapes_leave_out_what_nobody_reads(reached: Reached) -> None:
+async def test_shapes_leave_out_unread_fields(reached: Reached) -> None:
     whole = await reached.cluster.create(POD, pod("p"), reached.namespace)
-    async with opened(from_kubeconfig(reached.kubeconfig), shapes={POD: Ordinary}) as cluster:
+    async with open_client(from_kubeconfig(reached.kubeconfig), shapes={POD: WithoutManagedFields}) as cluster:
         (listed,) = (await cluster.list(POD, reached.namespace)).items
         async with aclosing(cluster.watch(POD, reached.namespace, initial_events=True)) as events:
             watched = (await anext(events)).object
@@ -100,8 +100,8 @@ async def test_shapes_leave_out_what_nobody_reads(reached: Reached) -> None:
 async def test_long_answers_may_come_compressed(reached: Reached) -> None:
     whole = await reached.cluster.create(CONFIG_MAP, config_map("long", {"text": "word " * 60_000}), reached.namespace)
     near = from_kubeconfig(reached.kubeconfig)
-    async with opened(replace(near, compresses=True)) as cluster:
-        assert (near.compresses, await cluster.get(CONFIG_MAP, "long", reached.namespace)) == (False, whole)
+    async with open_client(replace(near, compression=True)) as cluster:
+        assert (near.compression, await cluster.get(CONFIG_MAP, "long", reached.namespace)) == (False, whole)
 
 
 # Commands and logs, where there is a node: the embedded cluster's
@@ -109,14 +109,14 @@ async def test_long_answers_may_come_compressed(reached: Reached) -> None:
 
 @pytest.fixture
 async def speaking(served: Running) -> AsyncIterator[tuple[KubernetesCluster, str]]:
-    async with opened(from_kubeconfig(served.kubeconfig)) as cluster:
+    async with open_client(from_kubeconfig(served.kubeconfig)) as cluster:
         namespace = await new_namespace(cluster)
         await cluster.create(POD, pod("p"), namespace)
         await cluster.bind("p", namespace, node=NODE)
         yield cluster, namespace
 
 
-class Said:
+class ScriptedStreams:
     def __init__(self, *words: bytes, sizes: tuple[tuple[int, int], ...] = ()) -> None:
         self.out, self.err = b"", b""
         self._words, self._sizes = words, sizes
@@ -138,7 +138,12 @@ class Said:
 
 async def test_a_command_runs_in_a_container(speaking: tuple[KubernetesCluster, str]) -> None:
     cluster, namespace = speaking
-    echo, complain, cat, size = Said(), Said(), Said(b"one ", b"two"), Said(sizes=((80, 24),))
+    echo, complain, cat, size = (
+        ScriptedStreams(),
+        ScriptedStreams(),
+        ScriptedStreams(b"one ", b"two"),
+        ScriptedStreams(sizes=((80, 24),)),
+    )
     codes = [
         await cluster.execute("p", namespace, ExecRequest("main", ("echo", "a b", "&c")), echo.streams()),
         await cluster.execute("p", namespace, ExecRequest("", ("complain", "bad", "3")), complain.streams()),
@@ -149,20 +154,20 @@ async def test_a_command_runs_in_a_container(speaking: tuple[KubernetesCluster, 
     assert [echo.out, complain.err, cat.out, size.out] == [b"a b &c\n", b"bad 3\n", b"one two", b"80x24"]
 
 
-async def test_a_command_that_cannot_run_says_why(reached: Reached) -> None:
+async def test_a_command_that_cannot_run_is_an_error(reached: Reached) -> None:
     cluster, namespace = reached.cluster, reached.namespace
     await cluster.create(POD, pod("p"), namespace)
     for name, code in (("missing", 404), ("p", 400)):
         with pytest.raises(ApiError) as caught:
-            await cluster.execute(name, namespace, ExecRequest("main", ("true",)), Said().streams())
+            await cluster.execute(name, namespace, ExecRequest("main", ("true",)), ScriptedStreams().streams())
         assert (caught.value.code, bool(caught.value.message)) == (code, True)
 
 
 async def test_a_log_is_read(served: Running, speaking: tuple[KubernetesCluster, str]) -> None:
     cluster, namespace = speaking
     served.node.lines["p", "main"] = ["first", "last"]
-    said = [chunk async for chunk in cluster.logs("p", namespace, LogOptions(tail_lines=1))]
-    assert b"".join(said) == b"last\n"
+    output = [chunk async for chunk in cluster.logs("p", namespace, LogOptions(tail_lines=1))]
+    assert b"".join(output) == b"last\n"
 
 
 # Rights, where there are any: the real server's
@@ -170,7 +175,7 @@ async def test_a_log_is_read(served: Running, speaking: tuple[KubernetesCluster,
 
 @pytest.mark.kubernetes
 async def test_a_budget_may_forbid_an_eviction(plane: ControlPlane) -> None:
-    async with opened(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
+    async with open_client(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
         namespace = await new_namespace(cluster)
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
         await cluster.create(BUDGET, {"metadata": {"name": "b"}, "spec": spec}, namespace)
@@ -186,10 +191,10 @@ async def test_missing_rights_are_named_with_verb_and_kind(plane: ControlPlane, 
     config = json.loads(Path(plane.kubeconfig).read_text())
     config["users"][0]["user"]["as"] = "nobody-special"
     (tmp_path / "config").write_text(json.dumps(config))
-    async with opened(from_kubeconfig(tmp_path / "config")) as cluster:
+    async with open_client(from_kubeconfig(tmp_path / "config")) as cluster:
         with pytest.raises(ApiError) as caught:
             await cluster.list(SECRET, "default")
-        assert not (await cluster.may("list", SECRET, "default")).is_allowed
+        assert not (await cluster.check_access("list", SECRET, "default")).is_allowed
     assert (caught.value.code, caught.value.message) == (
         403,
         'secrets is forbidden: User "nobody-special" cannot list resource "secrets" in API group "" in the namespace '

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from kit.certificate_authority import Authority
-from shoal.cluster.kubeconfig import Shown
-from shoal.cluster.kubeconfig.tls import Trust
+from shoal.cluster.kubeconfig import RequestCredentials
+from shoal.cluster.kubeconfig.tls import TlsConfig
 from shoal.cluster.kubernetes import connection_pool
-from shoal.cluster.kubernetes.connection_pool import Exchange, NoWay, Unheard
-from shoal.cluster.kubernetes.http1 import Answer
-from shoal.cluster.kubernetes.request import Request
+from shoal.cluster.kubernetes.connection_pool import ConnectFailed, ConnectionPool, StaleConnection
+from shoal.cluster.kubernetes.http1 import Response
+from shoal.cluster.kubernetes.request import ApiRequest
 
 OURS = Authority.make()
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -40,13 +40,13 @@ class Raw:
         self.ends: asyncio.Queue[int] = asyncio.Queue()  # the numbers of connections that the client ended
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard: list[bytes] = []
+        received: list[bytes] = []
         number = len(self.asked)
-        self.asked.append(heard)
+        self.asked.append(received)
         try:
             for step in next(self._scripts):
                 if step not in (LEAVES, NOISE):
-                    heard.append(await reader.readuntil(b"\r\n\r\n"))
+                    received.append(await reader.readuntil(b"\r\n\r\n"))
                 if not step:
                     return
                 writer.write(step)
@@ -64,12 +64,12 @@ class Raw:
 
 @asynccontextmanager
 async def raw(
-    *connections: Sequence[bytes | None], prefix: str = "", trust: ssl.SSLContext | None = None
-) -> AsyncIterator[tuple[Raw, Exchange]]:
+    *connections: Sequence[bytes | None], prefix: str = "", ssl_context: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[Raw, ConnectionPool]]:
     served = Raw(connections)
-    server = await asyncio.start_server(served.serve, "127.0.0.1", 0, ssl=trust)
-    where = f"{'http' if trust is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
-    asking = Exchange(where, {"User-Agent": "us"}, "server")
+    server = await asyncio.start_server(served.serve, "127.0.0.1", 0, ssl=ssl_context)
+    where = f"{'http' if ssl_context is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}{prefix}"
+    asking = ConnectionPool(where, {"User-Agent": "us"}, "server")
     async with server:
         try:
             yield served, asking
@@ -77,16 +77,18 @@ async def raw(
             asking.close()
 
 
-async def ask(
-    asking: Exchange,
+async def send(
+    asking: ConnectionPool,
     method: str = "GET",
     body: bytes | None = None,
     *,
     path: str = "/api",
-    trust: ssl.SSLContext | None = None,
+    ssl_context: ssl.SSLContext | None = None,
     **more: str,
-) -> Answer:
-    return await asking.ask(Request(method, path, body, content_type="text/plain"), Shown(more, trust))
+) -> Response:
+    return await asking.send(
+        ApiRequest(method, path, body, content_type="text/plain"), RequestCredentials(more, ssl_context)
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,8 @@ async def test_an_answer_is_read_to_its_end(pieces: tuple[bytes, ...], body: byt
         writer.close()
 
     async with await asyncio.start_server(slowly, "127.0.0.1", 0) as server:
-        asking = Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
-        answer = await ask(asking)
+        asking = ConnectionPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {})
+        answer = await send(asking)
         asking.close()
     assert answer.body == body
     assert 200 <= answer.status < 300
@@ -126,14 +128,14 @@ async def test_an_answer_is_read_to_its_end(pieces: tuple[bytes, ...], body: byt
 
 async def test_an_answer_of_unknown_length_ends_with_the_connection() -> None:
     async with raw([b"HTTP/1.0 404 Not Found\r\nContent-Type: text/plain\r\n\r\nnot here", LEAVES]) as (_, asking):
-        answer = await ask(asking)
+        answer = await send(asking)
     assert (answer.status, answer.headers, answer.body) == (404, {"content-type": "text/plain"}, b"not here")
 
 
 async def test_one_connection_serves_one_question_after_the_other() -> None:
     async with raw([OK, OK, LAST], [OK], prefix="/behind/b\u00fcro/") as (served, asking):
-        said = [(await ask(asking, "POST", b"", Authorization=f"Bearer {n}")).body for n in range(4)]
-    assert said == [b"ok", b"ok", b"last", b"ok"]
+        data = [(await send(asking, "POST", b"", Authorization=f"Bearer {n}")).body for n in range(4)]
+    assert data == [b"ok", b"ok", b"last", b"ok"]
     assert [len(questions) for questions in served.asked] == [3, 1]
     lines = served.asked[0][2].decode().split("\r\n")
     assert lines[0] == "POST /behind/b%C3%BCro/api HTTP/1.1"
@@ -155,26 +157,26 @@ async def test_a_body_is_sent_whole() -> None:
         writer.close()
 
     async with await asyncio.start_server(read, "127.0.0.1", 0, limit=4_000_000) as server:
-        answer = await ask(Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {}), "POST", body)
+        answer = await send(ConnectionPool(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", {}), "POST", body)
     assert (answer.body, await sent) == (b"last", (True, body))
 
 
 async def test_over_tls_it_is_the_same() -> None:
     pair, other = OURS.sign("server"), OURS.sign("somebody")
-    ours = Trust(OURS.certificate.decode()).context()
-    async with raw([OK, OK, LEAVES], [LAST], trust=pair.context()) as (served, asking):
-        said = [(await ask(asking, trust=ours)).body for _ in range(2)]
+    ours = TlsConfig(OURS.certificate.decode()).context()
+    async with raw([OK, OK, LEAVES], [LAST], ssl_context=pair.context()) as (served, asking):
+        data = [(await send(asking, ssl_context=ours)).body for _ in range(2)]
         await served.left.wait()
-        said.append((await ask(asking, "POST", trust=ours)).body)
-    assert (said, [len(questions) for questions in served.asked]) == ([b"ok", b"ok", b"last"], [2, 1])
-    async with raw([OK], trust=other.context()) as (_, asking):
-        with pytest.raises(NoWay, match="Hostname mismatch"):
-            await ask(asking, trust=ours)
+        data.append((await send(asking, "POST", ssl_context=ours)).body)
+    assert (data, [len(questions) for questions in served.asked]) == ([b"ok", b"ok", b"last"], [2, 1])
+    async with raw([OK], ssl_context=other.context()) as (_, asking):
+        with pytest.raises(ConnectFailed, match="Hostname mismatch"):
+            await send(asking, ssl_context=ours)
 
 
 async def test_questions_at_the_same_time_have_a_connection_each() -> None:
     async with raw([OK], [OK], [OK]) as (served, asking):
-        await asyncio.gather(*(ask(asking) for _ in range(3)))
+        await asyncio.gather(*(send(asking) for _ in range(3)))
         assert len(served.asked) == 3
 
 
@@ -182,37 +184,37 @@ async def test_questions_at_the_same_time_have_a_connection_each() -> None:
 async def test_a_connection_that_ended_while_it_waited_is_not_used(method: str) -> None:
     """Not even where the program was too busy to hear of it."""
     async with raw([OK, LEAVES], [LAST]) as (served, asking):
-        await ask(asking)
+        await send(asking)
         await served.left.wait()
-        assert (await ask(asking, method)).body == b"last"
+        assert (await send(asking, method)).body == b"last"
 
 
-async def test_what_broke_before_anything_was_heard_is_told_apart() -> None:
+async def test_a_connection_that_broke_before_any_response_is_stale() -> None:
     """Over a connection that had waited; whether to ask again is not decided here. The others waited as long."""
     async with raw([OK, CLOSES], [OK, CLOSES], [LAST]) as (served, asking):
-        await asyncio.gather(ask(asking), ask(asking))
-        with pytest.raises(Unheard, match="closed the connection"):
-            await ask(asking)
-        assert (await ask(asking)).body == b"last"
+        await asyncio.gather(send(asking), send(asking))
+        with pytest.raises(StaleConnection, match="closed the connection"):
+            await send(asking)
+        assert (await send(asking)).body == b"last"
         assert len(served.asked) == 3
 
 
 @pytest.mark.parametrize(
-    ("before", "said"),
+    ("before", "data"),
     [(0, (CLOSES,)), (1, (OK, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", LEAVES))],
     ids=["over a new connection", "in the middle of an answer"],
 )
-async def test_what_may_have_been_heard_is_not_taken_for_unheard(before: int, said: tuple[bytes | None, ...]) -> None:
-    async with raw(said) as (_, asking):
+async def test_a_request_that_may_have_arrived_is_not_stale(before: int, data: tuple[bytes | None, ...]) -> None:
+    async with raw(data) as (_, asking):
         for _ in range(before):
-            await ask(asking)
+            await send(asking)
         with pytest.raises(ConnectionError, match="closed the connection") as broke:
-            await ask(asking)
-        assert not isinstance(broke.value, Unheard)
+            await send(asking)
+        assert not isinstance(broke.value, StaleConnection)
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("data", "why"),
     [
         (b"220 mail.example ESMTP\r\n", "no HTTP"),
         (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "no HTTP"),
@@ -220,36 +222,36 @@ async def test_what_may_have_been_heard_is_not_taken_for_unheard(before: int, sa
     ],
     ids=["another protocol", "a wish for another", "no gzip"],
 )
-async def test_what_cannot_be_read_is_said(said: bytes, why: str) -> None:
-    async with raw([said], [OK]) as (_, asking):
+async def test_an_unreadable_response_is_an_error(data: bytes, why: str) -> None:
+    async with raw([data], [OK]) as (_, asking):
         with pytest.raises(ConnectionError, match=why):
-            await ask(asking)
-        assert (await ask(asking)).body == b"ok"
+            await send(asking)
+        assert (await send(asking)).body == b"ok"
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [b"HTTP/1.1 200 OK\r\nContent-Le", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"],
     ids=["its head", "its body"],
 )
-async def test_half_an_answer_is_none(said: bytes) -> None:
-    async with raw([said, LEAVES]) as (_, asking):
+async def test_half_an_answer_is_none(data: bytes) -> None:
+    async with raw([data, LEAVES]) as (_, asking):
         with pytest.raises(ConnectionError, match="closed the connection"):
-            await ask(asking)
+            await send(asking)
 
 
 @pytest.mark.parametrize("second", [OK + OK, OK + b"more"], ids=["another answer", "noise"])
-async def test_what_nobody_asked_for_ends_the_connection(second: bytes) -> None:
+async def test_an_unexpected_response_ends_the_connection(second: bytes) -> None:
     async with raw([OK, second], [LAST]) as (served, asking):
-        assert [(await ask(asking)).body for _ in range(3)] == [b"ok", b"ok", b"last"]
+        assert [(await send(asking)).body for _ in range(3)] == [b"ok", b"ok", b"last"]
         assert [len(questions) for questions in served.asked] == [2, 1]
 
 
-async def test_what_comes_while_nobody_asks_ends_the_connection() -> None:
+async def test_data_on_an_idle_connection_ends_it() -> None:
     async with raw([OK, NOISE], [LAST]) as (served, asking):
-        await ask(asking)
+        await send(asking)
         assert await served.ends.get() == 0
-        assert (await ask(asking)).body == b"last"
+        assert (await send(asking)).body == b"last"
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "TLS"])
@@ -258,7 +260,7 @@ async def test_an_answer_before_the_question_is_out_is_the_last(secure: bool) ->
     questions: list[bytes] = []
     over = asyncio.Event()
     theirs, ours = (
-        (OURS.sign("server").context(), Trust(OURS.certificate.decode()).context()) if secure else (None, None)
+        (OURS.sign("server").context(), TlsConfig(OURS.certificate.decode()).context()) if secure else (None, None)
     )
 
     async def impatient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -269,40 +271,40 @@ async def test_an_answer_before_the_question_is_out_is_the_last(secure: bool) ->
 
     async with await asyncio.start_server(impatient, "127.0.0.1", 0, ssl=theirs) as server:
         scheme, port = "https" if secure else "http", server.sockets[0].getsockname()[1]
-        asking = Exchange(f"{scheme}://127.0.0.1:{port}", {}, "server")
+        asking = ConnectionPool(f"{scheme}://127.0.0.1:{port}", {}, "server")
         bodies = (b"x" * 20_000_000, b"y")
-        assert [(await ask(asking, "POST", body, trust=ours)).body for body in bodies] == [b"ok", b"ok"]
+        assert [(await send(asking, "POST", body, ssl_context=ours)).body for body in bodies] == [b"ok", b"ok"]
         asking.close()
         over.set()
     assert len(questions) == 2
 
 
-async def test_an_answer_that_nobody_waits_for_ends_the_connection() -> None:
+async def test_a_cancelled_request_ends_its_connection() -> None:
     async with raw([OK[:30]], [OK]) as (served, asking):
-        given_up = asyncio.create_task(ask(asking))
+        given_up = asyncio.create_task(send(asking))
         await served.answers.wait()
         given_up.cancel()
         with pytest.raises(asyncio.CancelledError):
             await given_up
         assert await served.ends.get() == 0
-        assert (await ask(asking)).body == b"ok"
+        assert (await send(asking)).body == b"ok"
 
 
 async def test_connections_that_waited_too_long_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_pool, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(connection_pool, "IDLE_SECONDS", 0.0)
     async with raw([OK], [OK], [OK]) as (served, asking):
         for number in range(3):
-            await ask(asking)
+            await send(asking)
             if number:
                 assert await served.ends.get() == number - 1
 
 
 async def test_another_trust_has_connections_of_its_own() -> None:
     async with raw([OK], [OK, OK]) as (served, asking):
-        await ask(asking)
+        await send(asking)
         other = ssl.create_default_context()
         for _ in range(2):
-            await ask(asking, trust=other)
+            await send(asking, ssl_context=other)
         assert await served.ends.get() == 0
         assert [len(questions) for questions in served.asked] == [1, 2]
 
@@ -310,10 +312,10 @@ async def test_another_trust_has_connections_of_its_own() -> None:
 async def test_at_the_end_connections_end() -> None:
     """Those that wait at once, those in use with their answer."""
     async with raw([OK], [OK]) as (served, asking):
-        await ask(asking)
+        await send(asking)
         asking.close()
         assert await served.ends.get() == 0
-        assert (await ask(asking)).body == b"ok"
+        assert (await send(asking)).body == b"ok"
         assert await served.ends.get() == 1
 
 
@@ -322,7 +324,7 @@ async def test_a_connection_that_waits_holds_on_to_no_answer() -> None:
     async with raw([b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size]) as (_, asking):
         tracemalloc.start()
         try:
-            length = len((await ask(asking)).body)
+            length = len((await send(asking)).body)
             await asyncio.sleep(0)  # until then the loop holds what it just handed over
             held, _ = tracemalloc.get_traced_memory()
         finally:
@@ -330,33 +332,33 @@ async def test_a_connection_that_waits_holds_on_to_no_answer() -> None:
     assert (length, held < size / 2) == (size, True)
 
 
-async def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_up = noting_names(monkeypatch)
+async def test_a_name_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolved = noting_names(monkeypatch)
     async with raw([OK], [OK], [OK]) as (served, asking):
-        await asyncio.gather(*(ask(asking) for _ in range(3)))
-        assert (len(served.asked), looked_up) == (3, ["127.0.0.1"])
+        await asyncio.gather(*(send(asking) for _ in range(3)))
+        assert (len(served.asked), resolved) == (3, ["127.0.0.1"])
 
 
-async def test_a_name_that_is_none_is_looked_up_once_for_all_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_invalid_name_is_resolved_once_for_all_waiting_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """And again for whoever asks later: it may have become one."""
-    looked_up = noting_names(monkeypatch)
-    asking = Exchange("http://nowhere.invalid", {})
+    resolved = noting_names(monkeypatch)
+    asking = ConnectionPool("http://nowhere.invalid", {})
     for times in (1, 2):
-        asked = await asyncio.gather(*(ask(asking) for _ in range(3)), return_exceptions=True)
-        assert ([type(each) for each in asked], len(looked_up)) == ([NoWay] * 3, times)
+        asked = await asyncio.gather(*(send(asking) for _ in range(3)), return_exceptions=True)
+        assert ([type(each) for each in asked], len(resolved)) == ([ConnectFailed] * 3, times)
 
 
 def noting_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     loop = asyncio.get_running_loop()
-    looked_up: list[str] = []
-    look_up = loop.getaddrinfo
+    resolved: list[str] = []
+    resolve = loop.getaddrinfo
 
     async def noted(host: str, *rest: Any, **more: Any) -> Any:
-        looked_up.append(host)
-        return await look_up(host, *rest, **more)
+        resolved.append(host)
+        return await resolve(host, *rest, **more)
 
     monkeypatch.setattr(loop, "getaddrinfo", noted)
-    return looked_up
+    return resolved
 
 
 @pytest.mark.parametrize(
@@ -370,11 +372,11 @@ def noting_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 )
 async def test_what_is_sent_cannot_bring_anything_else_along(more: dict[str, str]) -> None:
     async with raw([OK]) as (served, asking):
-        with pytest.raises(NoWay):
-            await ask(asking, **more)
+        with pytest.raises(ConnectFailed):
+            await send(asking, **more)
         assert served.asked == []
 
 
-async def test_where_nobody_is_there_is_no_way() -> None:
-    with pytest.raises(NoWay, match="Connect call failed"):
-        await ask(Exchange("http://127.0.0.1:1", {}))
+async def test_without_a_listener_the_connection_fails() -> None:
+    with pytest.raises(ConnectFailed, match="Connect call failed"):
+        await send(ConnectionPool("http://127.0.0.1:1", {}))

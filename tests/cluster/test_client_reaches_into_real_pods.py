@@ -14,7 +14,7 @@ from kit.cluster_backends import new_namespace
 from kit.control_plane import ControlPlane
 from shoal.cluster.client import DeleteOptions, ExecRequest, LogOptions, Streams
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.processes]
 @pytest.fixture
 async def speaking(kubernetes_plane: ControlPlane) -> AsyncIterator[tuple[KubernetesCluster, str]]:
     """A pod that has said two words and waits to be asked to leave."""
-    async with opened(from_kubeconfig(Path(kubernetes_plane.kubeconfig))) as cluster:
+    async with open_client(from_kubeconfig(Path(kubernetes_plane.kubeconfig))) as cluster:
         namespace = await new_namespace(cluster)
         container = {"name": "main", "image": "any", "command": ["sh", "-c", "echo first; echo second; exec sleep 999"]}
         pod = {"metadata": {"name": "p"}, "spec": {"containers": [container], "terminationGracePeriodSeconds": 0}}
@@ -40,23 +40,23 @@ async def speaking(kubernetes_plane: ControlPlane) -> AsyncIterator[tuple[Kubern
 
 async def test_a_log_is_read_and_followed(speaking: tuple[KubernetesCluster, str]) -> None:
     cluster, namespace = speaking
-    heard = b""
-    async with aclosing(cluster.logs("p", namespace, LogOptions(follow=True))) as said:
-        async for chunk in said:
-            heard += chunk
-            if heard.endswith(b"second\n"):
+    received = b""
+    async with aclosing(cluster.logs("p", namespace, LogOptions(follow=True))) as output:
+        async for chunk in output:
+            received += chunk
+            if received.endswith(b"second\n"):
                 break
-    assert heard == b"first\nsecond\n"
+    assert received == b"first\nsecond\n"
     last = [chunk async for chunk in cluster.logs("p", namespace, LogOptions(tail_lines=1))]
     assert b"".join(last) == b"second\n"
 
 
 async def test_commands_run_in_the_container(speaking: tuple[KubernetesCluster, str]) -> None:
     cluster, namespace = speaking
-    said: dict[str, bytes] = {"out": b"", "err": b""}
+    output: dict[str, bytes] = {"out": b"", "err": b""}
 
     async def run(*command: str, stdin: list[bytes] | None = None) -> tuple[int, bytes, bytes]:
-        said.update(out=b"", err=b"")
+        output.update(out=b"", err=b"")
 
         async def give(words: list[bytes]) -> AsyncIterator[bytes]:
             for word in words:
@@ -64,11 +64,11 @@ async def test_commands_run_in_the_container(speaking: tuple[KubernetesCluster, 
 
         streams = Streams(hear("out"), hear("err"), give(stdin) if stdin else None)
         code = await cluster.execute("p", namespace, ExecRequest("main", command), streams)
-        return code, said["out"], said["err"]
+        return code, output["out"], output["err"]
 
     def hear(which: str) -> Any:
         async def take(data: bytes) -> None:
-            said[which] += data
+            output[which] += data
 
         return take
 
@@ -85,5 +85,5 @@ async def test_a_certificate_lets_in(kubernetes_plane: ControlPlane, tmp_path: P
     shown = {"client-certificate": str(clients / "kubelet.crt"), "client-key": str(clients / "kubelet.key")}
     config["users"][0]["user"] = shown
     (tmp_path / "config").write_text(json.dumps(config))
-    async with opened(from_kubeconfig(tmp_path / "config")) as cluster:
+    async with open_client(from_kubeconfig(tmp_path / "config")) as cluster:
         assert (await cluster.get(NAMESPACE, "default"))["status"] == {"phase": "Active"}

@@ -10,8 +10,8 @@ from kit.cluster_backends import Reached
 from kit.cluster_objects import config_map, pod
 from shoal.cluster.client import EventType
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
-from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
+from shoal.cluster.kubernetes import open_client
+from shoal.cluster.kubernetes.field_decoders import MetadataOnly, WithoutManagedFields
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
 from shoal.kube.objects import Obj
@@ -25,10 +25,10 @@ def seen(obj: Obj) -> tuple[set[str], str]:
     return set(obj) - set(FIELDS), obj["metadata"]["name"]
 
 
-async def test_metadata_comes_alone_and_says_of_what(reached: Reached) -> None:
+async def test_metadata_alone_has_its_kind(reached: Reached) -> None:
     expected, namespace = ({"metadata"}, "a"), reached.namespace
-    how = {"shapes": {CONFIG_MAP: Nameplate}, "answers": {CONFIG_MAP: Nameplate}}
-    async with opened(from_kubeconfig(reached.kubeconfig), **how) as cluster:
+    how = {"shapes": {CONFIG_MAP: MetadataOnly}, "answers": {CONFIG_MAP: MetadataOnly}}
+    async with open_client(from_kubeconfig(reached.kubeconfig), **how) as cluster:
         made = await cluster.create(CONFIG_MAP, config_map("a", {"x": "1"}), namespace)
         assert seen(made) == expected
         assert seen(await cluster.get(CONFIG_MAP, "a", namespace)) == expected
@@ -46,8 +46,8 @@ async def test_metadata_comes_alone_and_says_of_what(reached: Reached) -> None:
         assert (await cluster.list(CONFIG_MAP, namespace, labels="app=x")).items == []
 
 
-async def test_answers_about_one_kind_leave_out_who_wrote_what(reached: Reached) -> None:
-    async with opened(from_kubeconfig(reached.kubeconfig), answers={POD: Ordinary}) as cluster:
+async def test_responses_of_one_kind_leave_out_managed_fields(reached: Reached) -> None:
+    async with open_client(from_kubeconfig(reached.kubeconfig), answers={POD: WithoutManagedFields}) as cluster:
         made = await cluster.create(POD, pod("p"), reached.namespace)
         assert (set(made), "managedFields" in made["metadata"]) == (
             {"apiVersion", "kind", "metadata", "spec", "status"}, False,

@@ -8,8 +8,8 @@ import pytest
 
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.kubernetes import Unreachable
-from shoal.cluster.kubernetes.retry import Failure
-from shoal.cluster.kubernetes.server_health import Hearing
+from shoal.cluster.kubernetes.retry import RequestFailure
+from shoal.cluster.kubernetes.server_health import ServerHealth
 from shoal.kube.errors import ApiError
 
 URL = "https://cluster:6443"
@@ -24,69 +24,69 @@ class Moments:
         return self.now
 
 
-def hearing() -> tuple[Hearing, Moments]:
+def hearing() -> tuple[ServerHealth, Moments]:
     moments = Moments()
-    return Hearing(URL, moments), moments
+    return ServerHealth(URL, moments), moments
 
 
 def ask(
-    server: Hearing, failure: BaseException | type[BaseException] | None = None, what: str = "GET /api/v1/pods"
+    server: ServerHealth, failure: BaseException | type[BaseException] | None = None, what: str = "GET /api/v1/pods"
 ) -> None:
     try:
-        with server.of(what):
+        with server.track(what):
             if failure is not None:
                 raise failure
-    except (Failure, asyncio.CancelledError):
+    except (RequestFailure, asyncio.CancelledError):
         pass
 
 
 CASES = {
-    "no way there": (Failure(NO_WAY, may_have_worked=False), str(NO_WAY)),
-    "a way that time does not heal": (Failure(NO_WAY, code=400), str(NO_WAY)),
-    "an answer that got lost": (Failure(LOST), str(LOST)),
-    "a server that is unwell": (Failure(ApiError(500, "", "etcdserver: request timed out"), code=500),
+    "no way there": (RequestFailure(NO_WAY, may_have_succeeded=False), str(NO_WAY)),
+    "a way that time does not heal": (RequestFailure(NO_WAY, code=400), str(NO_WAY)),
+    "an answer that got lost": (RequestFailure(LOST), str(LOST)),
+    "a server that is unwell": (RequestFailure(ApiError(500, "", "etcdserver: request timed out"), code=500),
                                 "etcdserver: request timed out"),
-    "a refusal": (Failure(ApiError(403, "Forbidden", "no"), code=403), ""),
-    "too much at once": (Failure(ApiError(429, "TooManyRequests", "later"), code=429), ""),
+    "a refusal": (RequestFailure(ApiError(403, "Forbidden", "no"), code=403), ""),
+    "too much at once": (RequestFailure(ApiError(429, "TooManyRequests", "later"), code=429), ""),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("failure", "sentence"), CASES.values(), ids=CASES)
-def test_silence_is_told_and_a_refusal_is_an_answer(failure: Failure, sentence: str) -> None:
+def test_an_outage_is_reported_and_an_error_status_is_no_outage(failure: RequestFailure, sentence: str) -> None:
     server, _ = hearing()
     ask(server, failure)
-    assert server.silence() == sentence
+    assert server.outage() == sentence
 
 
-def test_the_next_answer_ends_the_complaint() -> None:
+def test_the_next_response_ends_the_outage() -> None:
     server, _ = hearing()
-    ask(server, Failure(NO_WAY))
+    ask(server, RequestFailure(NO_WAY))
     ask(server)
-    assert server.silence() == ""
+    assert server.outage() == ""
 
 
 @pytest.mark.parametrize(("other", "is_silent"), [("POST /api/v1/pods", False), ("GET /api/v1/pods", True)])
-def test_one_slow_write_among_writes_that_are_answered_is_no_silence(other: str, is_silent: bool) -> None:
+def test_one_slow_write_among_answered_writes_is_no_outage(other: str, is_silent: bool) -> None:
     server, moments = hearing()
-    with server.of("PATCH /slow"):
+    with server.track("PATCH /slow"):
         moments.now = 4.0
         ask(server, what=other)
         moments.now = 10.0
-        assert bool(server.silence()) is is_silent
+        assert bool(server.outage()) is is_silent
 
 
-def test_what_is_long_in_coming_is_named_while_it_is_awaited() -> None:
+def test_an_overdue_request_is_named_while_it_is_pending() -> None:
     server, moments = hearing()
-    with server.of("PATCH /leases/shoal-0"):
+    with server.track("PATCH /leases/shoal-0"):
         moments.now = 4.9
-        assert server.silence() == ""
+        assert server.outage() == ""
         moments.now = 12.0
         ask(server)  # others are answered
-        assert server.silence() == f"{URL} has not answered PATCH /leases/shoal-0 for 12 s"
-    assert server.silence() == ""
+        assert server.outage() == f"{URL} has not answered PATCH /leases/shoal-0 for 12 s"
+    assert server.outage() == ""
 
 
-def test_it_is_remembered_where_nobody_waits_for_it_any_longer() -> None:
+def test_an_outage_is_kept_after_its_request_was_cancelled() -> None:
     server, moments = hearing()
 
     class Cut(asyncio.CancelledError):
@@ -96,6 +96,6 @@ def test_it_is_remembered_where_nobody_waits_for_it_any_longer() -> None:
             moments.now = 10.0
 
     ask(server, Cut, "PATCH /leases/shoal-0")
-    assert server.silence() == f"{URL} has not answered PATCH /leases/shoal-0 for 10 s"
+    assert server.outage() == f"{URL} has not answered PATCH /leases/shoal-0 for 10 s"
     ask(server, asyncio.CancelledError)  # in its own time: that says nothing new
-    assert server.silence() == f"{URL} has not answered PATCH /leases/shoal-0 for 10 s"
+    assert server.outage() == f"{URL} has not answered PATCH /leases/shoal-0 for 10 s"

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from kit.cluster_objects import config_map
 from kit.scripted_server import answer, bookmark, end, refusal, scripted, stream
-from shoal.cluster.kubeconfig import Connection
-from shoal.cluster.kubernetes import opened
+from shoal.cluster.kubeconfig import ConnectionConfig
+from shoal.cluster.kubernetes import open_client
 from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import CONFIG_MAP, LEASE
 
@@ -18,13 +18,16 @@ FOUND = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 LIST = {"metadata": {"resourceVersion": "1"}, "items": []}
 
 
-async def test_each_try_counts_and_watches_are_no_reads() -> None:
+async def test_each_try_is_counted_and_watches_are_not_reads() -> None:
     steps = (
         answer(201, FOUND), refusal(503, "ServiceUnavailable"), answer(200, FOUND), answer(200, FOUND),
         answer(200, LIST), stream(bookmark(2), then=end), answer(200, FOUND),
     )  # fmt: skip
     metrics = Metrics(CollectorRegistry())
-    async with scripted(*steps) as server, opened(Connection(server.url), note=metrics.requested) as cluster:
+    async with (
+        scripted(*steps) as server,
+        open_client(ConnectionConfig(server.url), note=metrics.count_request) as cluster,
+    ):
         await cluster.create(CONFIG_MAP, config_map("a"), "default")
         await cluster.get(CONFIG_MAP, "a", "default")
         await cluster.patch(LEASE, "a", "default", patch={})
@@ -44,5 +47,7 @@ async def test_each_try_counts_and_watches_are_no_reads() -> None:
 
 def counted(metrics: Metrics) -> Counter[tuple[str, str]]:
     samples = [sample for metric in metrics.registry.collect() for sample in metric.samples]
-    told = [sample for sample in samples if sample.name == "shoal_requests_total"]
-    return Counter({(sample.labels["verb"], sample.labels["resource"]): int(sample.value) for sample in told})
+    requests_samples = [sample for sample in samples if sample.name == "shoal_requests_total"]
+    return Counter(
+        {(sample.labels["verb"], sample.labels["resource"]): int(sample.value) for sample in requests_samples}
+    )

@@ -22,9 +22,9 @@ from kit.operator_process import operator
 from kit.pod_behavior import exits
 from shoal.cluster.client import DeleteOptions, ExecRequest, Streams
 from shoal.cluster.exec_streams import V4, V5
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.cluster.kubernetes.discovery import Version
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, POD
@@ -48,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, older: list[Older]) -> Iter
 
 @pytest.fixture
 async def cluster(server: Running) -> AsyncIterator[KubernetesCluster]:
-    async with opened(from_kubeconfig(server.kubeconfig)) as made:
+    async with open_client(from_kubeconfig(server.kubeconfig)) as made:
         yield made
 
 
@@ -59,18 +59,18 @@ async def test_the_oldest_server_that_is_served_is_taken(cluster: KubernetesClus
 async def test_a_copy_is_listed_in_pages_and_then_followed(cluster: KubernetesCluster, older: list[Older]) -> None:
     names = [f"many-{number}" for number in range(502)]  # more than a page
     await asyncio.gather(*(cluster.create(CONFIG_MAP, config_map(name), "default") for name in names))
-    told: asyncio.Queue[Change] = asyncio.Queue()
+    changes: asyncio.Queue[Change] = asyncio.Queue()
     before = len(older[0].refused)
-    copy = Reflector(cluster, CONFIG_MAP, "default", on_change=told.put_nowait)
+    copy = Informer(cluster, CONFIG_MAP, "default", on_change=changes.put_nowait)
     running = asyncio.create_task(copy.run())
     await copy.synced.wait()
     assert {key.name for key in copy.objects} >= set(names)
-    while not told.empty():
-        told.get_nowait()
+    while not changes.empty():
+        changes.get_nowait()
     await cluster.create(CONFIG_MAP, config_map("later"), "default")
-    assert (await told.get()).key.name == "later"
+    assert (await changes.get()).key.name == "later"
     await cluster.delete(CONFIG_MAP, "later", "default")
-    assert (await told.get()).new is None
+    assert (await changes.get()).new is None
     running.cancel()
     assert older[0].refused[before:] == ["/api/v1/namespaces/default/configmaps"]  # asked once, and not again
 

@@ -20,16 +20,16 @@ from kit.cluster_objects import config_map
 from kit.scripted_server import ScriptedServer, answer, hang_up, refusal, reset, scripted, stream
 from shoal.cluster.client import ExecRequest, LogOptions, Streams
 from shoal.cluster.clock import SystemClock
-from shoal.cluster.informer import Reflector
-from shoal.cluster.kubeconfig import Connection, Shown
-from shoal.cluster.kubeconfig.token_file import bearer
-from shoal.cluster.kubernetes import KubernetesCluster, Settings, opened
-from shoal.cluster.kubernetes.retry import Patience
+from shoal.cluster.informer import Informer
+from shoal.cluster.kubeconfig import ConnectionConfig, RequestCredentials
+from shoal.cluster.kubeconfig.token_file import bearer_header
+from shoal.cluster.kubernetes import KubernetesCluster, TransportSettings, open_client
+from shoal.cluster.kubernetes.retry import RetryLimits
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP
 
 TOKEN, RENEWED, PASSWORD = "hush-token", "hush-renewed", "hush-password"
-ONCE = Settings(patience=Patience(unanswered=1, unwell=1, asked_to_wait=1))
+ONCE = TransportSettings(retry_limits=RetryLimits(no_answer=1, server_error=1, retry_after=1))
 
 
 @pytest.fixture
@@ -52,21 +52,21 @@ class Renewing:
     """Credentials that are another token when the first was not accepted."""
 
     def __init__(self) -> None:
-        self._shown = Shown(bearer(TOKEN))
+        self._shown = RequestCredentials(bearer_header(TOKEN))
 
-    def at_hand(self) -> Shown:
+    def cached(self) -> RequestCredentials:
         return self._shown
 
-    def fetch(self) -> Shown:
-        self._shown = Shown(bearer(RENEWED))
+    def fetch(self) -> RequestCredentials:
+        self._shown = RequestCredentials(bearer_header(RENEWED))
         return self._shown
 
 
 @asynccontextmanager
 async def client(server: ScriptedServer, **more: Any) -> AsyncIterator[KubernetesCluster]:
     asyncio.get_running_loop().set_debug(True)
-    connection = Connection(server.url, credentials=Renewing(), who="user me of a file", **more)
-    async with opened(connection, settings=ONCE, chance=random.Random(1)) as cluster:
+    connection = ConnectionConfig(server.url, credentials=Renewing(), user_description="user me of a file", **more)
+    async with open_client(connection, settings=ONCE, rng=random.Random(1)) as cluster:
         yield cluster
 
 
@@ -118,10 +118,10 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("step", FAILURES.values(), ids=list(FAILURES))
-async def test_a_request_that_fails_tells_no_credentials(step: Any, log: list[str]) -> None:
+async def test_a_failed_request_shows_no_credentials(step: Any, log: list[str]) -> None:
     async with scripted(*[step] * 100) as server, client(server) as cluster:
         raised = await asked_everything(cluster)
-        shown = repr(cluster.wire.connection) + repr(cluster.wire.connection.shown())
+        shown = repr(cluster.transport.connection) + repr(cluster.transport.connection.request_credentials())
     assert {request.headers["authorization"] for request in server.received} <= {f"Bearer {TOKEN}", f"Bearer {RENEWED}"}
     assert server.received != []
     assert raised != []
@@ -129,11 +129,11 @@ async def test_a_request_that_fails_tells_no_credentials(step: Any, log: list[st
 
 
 @pytest.mark.parametrize("step", [reset, answer(407, b"no"), answer(502, b"no")], ids=["cut", "refused", "lost"])
-async def test_a_proxy_that_fails_tells_no_password(step: Any, log: list[str]) -> None:
+async def test_a_failed_proxy_shows_no_password(step: Any, log: list[str]) -> None:
     async with scripted(*[step] * 100) as proxy:
         address = proxy.url.replace("http://", f"http://me:{PASSWORD}@")
-        through = Connection("http://cluster.invalid", proxy=address, headers=bearer(TOKEN))
-        async with opened(through, settings=ONCE, chance=random.Random(1)) as cluster:
+        through = ConnectionConfig("http://cluster.invalid", proxy=address, headers=bearer_header(TOKEN))
+        async with open_client(through, settings=ONCE, rng=random.Random(1)) as cluster:
             raised = await asked_everything(cluster)
     assert raised != []
     assert [line for line in (*raised, *log) if "hush" in line] == []
@@ -142,7 +142,7 @@ async def test_a_proxy_that_fails_tells_no_password(step: Any, log: list[str]) -
 async def test_a_copy_that_cannot_be_kept_logs_no_credentials(log: list[str]) -> None:
     steps = [refusal(403, "Forbidden"), refusal(500, "InternalError"), reset, refusal(401, "Unauthorized")]
     async with scripted(*steps, *[refusal(404, "NotFound")] * 9) as server, client(server) as cluster:
-        copy = Reflector(cluster, CONFIG_MAP, "default", gives_up_on=(404,), clock=Hurried())
+        copy = Informer(cluster, CONFIG_MAP, "default", fatal_codes=(404,), clock=Hurried())
         with pytest.raises(ApiError):
             await copy.run()
     assert any("watch refused" in line for line in log)

@@ -51,7 +51,7 @@ def test_strict_validation_refuses_unknown_fields():
     )  # fmt: skip
 
 
-def test_ignored_fields_are_dropped_without_a_word():
+def test_ignored_fields_are_dropped_without_a_warning():
     cluster = machinery()
     quiet = WriteOptions(field_validation="Ignore")
     written = cluster.create(kinds.CONFIG_MAP, "default", config_map("a", colour="red"), quiet)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import config_map, key, machinery, names, obj, pod, refusal
-from shoal.cluster.client import DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, PatchType, Preconditions
 from shoal.cluster.types import ListOptions
 from shoal.kube import kinds
 
@@ -14,7 +14,11 @@ def test_an_object_without_finalizers_goes_at_once():
     cluster = machinery()
     made = cluster.create(kinds.CONFIG_MAP, "default", config_map("a")).stored
     deleted = cluster.delete(kinds.CONFIG_MAP, key("a"))
-    assert (deleted.gone, deleted.stored.uid, names(cluster.list(kinds.CONFIG_MAP, "default"))) == (True, made.uid, [])
+    assert (deleted.removed, deleted.stored.uid, names(cluster.list(kinds.CONFIG_MAP, "default"))) == (
+        True,
+        made.uid,
+        [],
+    )
     assert refusal(cluster.delete, kinds.CONFIG_MAP, key("a"))[:2] == (404, "NotFound")
 
 
@@ -23,11 +27,11 @@ def test_a_finalizer_holds_an_object_until_it_is_taken_off():
     cluster.create(kinds.CONFIG_MAP, "default", config_map("a", metadata={"finalizers": ["example.com/x"]}))
     deleted = cluster.delete(kinds.CONFIG_MAP, key("a"))
     meta = deleted.stored.obj()["metadata"]
-    assert (deleted.gone, meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"]) == (
+    assert (deleted.removed, meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"]) == (
         False, "2030-01-01T00:00:00Z", 0,
     )  # fmt: skip
     again = cluster.delete(kinds.CONFIG_MAP, key("a"))
-    assert (again.gone, again.stored.revision) == (False, deleted.stored.revision)
+    assert (again.removed, again.stored.revision) == (False, deleted.stored.revision)
     cluster.patch(kinds.CONFIG_MAP, key("a"), {"metadata": {"finalizers": None}}, PatchType.MERGE)
     assert refusal(cluster.get, kinds.CONFIG_MAP, key("a"))[0] == 404
 
@@ -47,7 +51,7 @@ def test_a_going_object_cannot_come_back():
     cluster.create(kinds.CONFIG_MAP, "default", config_map("a", metadata={"finalizers": ["example.com/x"]}))
     cluster.delete(kinds.CONFIG_MAP, key("a"))
     cluster.patch(kinds.CONFIG_MAP, key("a"), {"metadata": {"deletionTimestamp": None}}, PatchType.MERGE)
-    assert cluster.get(kinds.CONFIG_MAP, key("a")).leaving
+    assert cluster.get(kinds.CONFIG_MAP, key("a")).terminating
     assert refusal(cluster.create, kinds.CONFIG_MAP, "default", config_map("a"))[2] == (
         'object is being deleted: configmaps "a" already exists'
     )
@@ -66,14 +70,14 @@ def test_a_going_object_cannot_come_back():
 def test_only_a_placed_pod_gets_grace(made, asked, gone):
     cluster = machinery()
     cluster.create(kinds.POD, "default", made)
-    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(grace_seconds=asked)).gone is gone
+    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(grace_seconds=asked)).removed is gone
 
 
 def test_a_pod_that_has_ended_needs_no_grace():
     cluster = machinery()
     cluster.create(kinds.POD, "default", pod("p", node="n1"))
     cluster.patch(kinds.POD, key("p"), {"status": {"phase": "Succeeded"}}, PatchType.MERGE, subresource="status")
-    assert cluster.delete(kinds.POD, key("p")).gone
+    assert cluster.delete(kinds.POD, key("p")).removed
 
 
 def test_grace_can_be_shortened_but_not_lengthened():
@@ -90,7 +94,7 @@ def test_grace_can_be_shortened_but_not_lengthened():
     assert grace(10) == ("2030-01-01T00:00:10Z", 10)
     cluster.clock.advance(20)
     assert grace(5) == ("2030-01-01T00:00:20Z", 1)
-    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(grace_seconds=0)).gone
+    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(grace_seconds=0)).removed
 
 
 def test_a_pod_with_grace_and_a_finalizer_waits_for_both():
@@ -98,11 +102,11 @@ def test_a_pod_with_grace_and_a_finalizer_waits_for_both():
     cluster.create(kinds.POD, "default", pod("p", node="n1", metadata={"finalizers": ["example.com/x"]}))
     cluster.delete(kinds.POD, key("p"))
     cluster.patch(kinds.POD, key("p"), {"metadata": {"finalizers": None}}, PatchType.MERGE)
-    assert cluster.get(kinds.POD, key("p")).leaving
-    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(grace_seconds=0)).gone
+    assert cluster.get(kinds.POD, key("p")).terminating
+    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(grace_seconds=0)).removed
 
 
-def test_the_wish_to_go_is_counted_as_a_generation():
+def test_the_deletion_timestamp_increments_the_generation():
     cluster = machinery()
     cluster.create(kinds.POD, "default", pod("p", node="n1"))
     assert cluster.delete(kinds.POD, key("p")).stored.obj()["metadata"]["generation"] == 2
@@ -126,7 +130,7 @@ def test_preconditions_name_what_is_meant():
         ),
     ]  # fmt: skip
     right = Preconditions(made.uid, str(made.revision))
-    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(preconditions=right)).gone
+    assert cluster.delete(kinds.POD, key("p"), DeleteOptions(preconditions=right)).removed
 
 
 def test_a_dry_deletion_leaves_everything():
@@ -134,7 +138,7 @@ def test_a_dry_deletion_leaves_everything():
     cluster.create(kinds.POD, "default", pod("p", node="n1"))
     deleted = cluster.delete(kinds.POD, key("p"), DeleteOptions(dry_run=True))
     assert deleted.stored.obj()["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert not cluster.get(kinds.POD, key("p")).leaving
+    assert not cluster.get(kinds.POD, key("p")).terminating
 
 
 def test_a_collection_goes_by_selection():
@@ -145,12 +149,12 @@ def test_a_collection_goes_by_selection():
     assert (names(went), names(cluster.list(kinds.CONFIG_MAP, "default"))) == (["a", "c"], ["b"])
 
 
-def test_an_evicted_pod_says_so_while_it_goes():
+def test_an_evicted_pod_has_a_condition_while_it_terminates():
     cluster = machinery()
     cluster.create(kinds.POD, "default", pod("p", node="n1"))
     deleted = cluster.evict(key("p"), {"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": 5}})
     left = deleted.stored.obj()
-    assert (deleted.gone, left["metadata"]["deletionGracePeriodSeconds"]) == (False, 5)
+    assert (deleted.removed, left["metadata"]["deletionGracePeriodSeconds"]) == (False, 5)
     assert [(c["type"], c["status"]) for c in left["status"]["conditions"]] == [("DisruptionTarget", "True")]
 
 
@@ -189,7 +193,7 @@ def test_a_namespace_goes_when_it_is_empty():
     assert deleted.stored.obj()["status"] == {"phase": "Terminating"}
     cluster.settle()
     assert names(cluster.list(kinds.CONFIG_MAP, "team")) == []
-    assert cluster.get(kinds.POD, key("p", "team")).leaving
+    assert cluster.get(kinds.POD, key("p", "team")).terminating
     left = cluster.get(kinds.NAMESPACE, key("team", "")).obj()["status"]["conditions"]
     assert [(c["type"], c["message"]) for c in left] == [
         ("NamespaceContentRemaining", "Some resources are remaining: pods has 1 resource instances")
@@ -199,7 +203,7 @@ def test_a_namespace_goes_when_it_is_empty():
     assert refusal(cluster.get, kinds.NAMESPACE, key("team", "")) == (404, "NotFound", 'namespaces "team" not found')
 
 
-@pytest.mark.parametrize("propagation", list(Propagation))
+@pytest.mark.parametrize("propagation", list(DeletionPropagation))
 def test_a_namespace_goes_in_every_mode(propagation):
     cluster = machinery()
     cluster.create(kinds.NAMESPACE, "", obj("team"))

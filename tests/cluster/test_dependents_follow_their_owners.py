@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.cluster_objects import config_map, define, key, machinery, names, obj, owned_by
-from shoal.cluster.client import DeleteOptions, PatchType, Propagation
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, PatchType
 from shoal.kube import kinds
 
 
@@ -25,7 +25,7 @@ def left(cluster):
     return names(cluster.list(kinds.CONFIG_MAP, "default")) + names(cluster.list(kinds.SECRET, "default"))
 
 
-@pytest.mark.parametrize("propagation", [None, Propagation.BACKGROUND, Propagation.FOREGROUND])
+@pytest.mark.parametrize("propagation", [None, DeletionPropagation.BACKGROUND, DeletionPropagation.FOREGROUND])
 def test_dependents_go_with_their_owner(propagation):
     cluster = machinery()
     owner_with(cluster, "a", "b")
@@ -33,10 +33,10 @@ def test_dependents_go_with_their_owner(propagation):
     assert left(cluster) == []
 
 
-def test_orphans_stay_and_forget_their_owner():
+def test_orphans_stay_and_lose_their_owner_reference():
     cluster = machinery()
     owner_with(cluster, "a", "b")
-    delete(cluster, "owner", Propagation.ORPHAN)
+    delete(cluster, "owner", DeletionPropagation.ORPHAN)
     assert left(cluster) == ["a", "b"]
     assert all("ownerReferences" not in s.obj()["metadata"] for s in cluster.list(kinds.SECRET, "default").items)
 
@@ -46,9 +46,9 @@ def test_in_the_foreground_the_owner_waits_for_those_that_block_it():
     owner = owner_with(cluster)
     held = {**owned_by(owner, block=True), "finalizers": ["example.com/x"]}
     cluster.create(kinds.SECRET, "default", obj("slow", metadata=held))
-    delete(cluster, "owner", Propagation.FOREGROUND)
+    delete(cluster, "owner", DeletionPropagation.FOREGROUND)
     waiting = cluster.get(kinds.CONFIG_MAP, key("owner"))
-    assert (waiting.leaving, waiting.finalizers) == (True, ("foregroundDeletion",))
+    assert (waiting.terminating, waiting.finalizers) == (True, ("foregroundDeletion",))
     cluster.patch(kinds.SECRET, key("slow"), {"metadata": {"finalizers": None}}, PatchType.MERGE)
     cluster.settle()
     assert left(cluster) == []
@@ -59,7 +59,7 @@ def test_in_the_foreground_those_that_do_not_block_are_not_waited_for():
     owner = owner_with(cluster)
     held = {**owned_by(owner), "finalizers": ["example.com/x"]}
     cluster.create(kinds.SECRET, "default", obj("slow", metadata=held))
-    delete(cluster, "owner", Propagation.FOREGROUND)
+    delete(cluster, "owner", DeletionPropagation.FOREGROUND)
     assert left(cluster) == ["slow"]
 
 
@@ -68,10 +68,10 @@ def test_a_dependent_of_two_stays_while_one_lives():
     first, second = owner_with(cluster, name="one"), owner_with(cluster, name="two")
     both = {"ownerReferences": owned_by(first)["ownerReferences"] + owned_by(second)["ownerReferences"]}
     cluster.create(kinds.SECRET, "default", obj("shared", metadata=both))
-    delete(cluster, "one", Propagation.BACKGROUND)
+    delete(cluster, "one", DeletionPropagation.BACKGROUND)
     kept = cluster.get(kinds.SECRET, key("shared")).obj()["metadata"]["ownerReferences"]
     assert [reference["name"] for reference in kept] == ["two"]
-    delete(cluster, "two", Propagation.BACKGROUND)
+    delete(cluster, "two", DeletionPropagation.BACKGROUND)
     assert left(cluster) == []
 
 
@@ -80,11 +80,11 @@ def test_grandchildren_go_too():
     owner = owner_with(cluster)
     child = cluster.create(kinds.CONFIG_MAP, "default", config_map("child", metadata=owned_by(owner))).stored.obj()
     cluster.create(kinds.SECRET, "default", obj("grandchild", metadata=owned_by(child)))
-    delete(cluster, "owner", Propagation.BACKGROUND)
+    delete(cluster, "owner", DeletionPropagation.BACKGROUND)
     assert left(cluster) == []
 
 
-@pytest.mark.parametrize("propagation", list(Propagation))
+@pytest.mark.parametrize("propagation", list(DeletionPropagation))
 def test_a_circle_of_owners_comes_apart(propagation):
     cluster = machinery()
     owner = owner_with(cluster)
@@ -93,7 +93,7 @@ def test_a_circle_of_owners_comes_apart(propagation):
     cluster.patch(kinds.CONFIG_MAP, key("owner"), {"metadata": owned_by(second, block=True)}, PatchType.MERGE)
     cluster.settle()
     delete(cluster, "owner", propagation)
-    assert left(cluster) == (["other"] if propagation is Propagation.ORPHAN else [])
+    assert left(cluster) == (["other"] if propagation is DeletionPropagation.ORPHAN else [])
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_circle_of_owners_comes_apart(propagation):
     ],
     ids=["a living owner", "another of its name", "nobody of its name", "a kind nobody serves"],
 )
-def test_a_new_object_is_judged_by_its_owner(change, stays):
+def test_a_new_object_is_kept_or_collected_by_its_owner_reference(change, stays):
     cluster = machinery()
     owner = owner_with(cluster)
     references = owned_by(owner)

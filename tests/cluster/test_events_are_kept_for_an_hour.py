@@ -7,7 +7,7 @@ import pytest
 from kit.cluster_objects import key, machinery, names, obj, pod
 from shoal.cluster.client import PatchType
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
+from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder
 from shoal.cluster.types import ListOptions
 from shoal.kube import kinds
 
@@ -19,7 +19,7 @@ def cluster():
 
 @pytest.fixture
 def recorder(cluster):
-    return Recorder(EmbeddedCluster(cluster), "kubelet", host="n1", clock=cluster.clock)
+    return EventRecorder(EmbeddedCluster(cluster), "kubelet", host="n1", clock=cluster.clock)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def events(cluster, **options):
     return [stored.obj() for stored in cluster.list(kinds.EVENT, "default", ListOptions(**options)).items]
 
 
-async def test_an_event_says_what_happened_to_whom(cluster, recorder, about):
+async def test_an_event_refers_to_its_object(cluster, recorder, about):
     await recorder.record(about, NORMAL, "Started", "Started container main", field_path="spec.containers{main}")
     [event] = events(cluster)
     event.pop("metadata")
@@ -60,7 +60,7 @@ async def test_an_event_says_what_happened_to_whom(cluster, recorder, about):
     }
 
 
-async def test_the_same_sentence_again_is_a_count(cluster, recorder, about):
+async def test_a_repeated_event_increments_the_count(cluster, recorder, about):
     for _ in range(3):
         await recorder.record(about, WARNING, "BackOff", "Back-off restarting")
         cluster.clock.advance(10)
@@ -71,14 +71,14 @@ async def test_the_same_sentence_again_is_a_count(cluster, recorder, about):
     ]
 
 
-async def test_an_event_that_went_is_written_anew(cluster, recorder, about):
+async def test_a_deleted_event_is_created_again(cluster, recorder, about):
     await recorder.record(about, WARNING, "BackOff", "again")
     cluster.clock.advance(7200)
     await recorder.record(about, WARNING, "BackOff", "again")
     assert [(e["count"], e["firstTimestamp"]) for e in events(cluster)] == [(1, "2030-01-01T02:00:00Z")]
 
 
-async def test_events_go_an_hour_after_their_last_word(cluster, recorder, about):
+async def test_events_expire_an_hour_after_their_last_write(cluster, recorder, about):
     await recorder.record(about, NORMAL, "First", "said once")
     await recorder.record(about, NORMAL, "Second", "said twice")
     cluster.clock.advance(1800)
@@ -137,7 +137,7 @@ async def test_events_are_selected_by_what_they_are_about(cluster, recorder, abo
 async def test_old_events_are_not_kept_across_a_restart(tmp_path):
     cluster = machinery(tmp_path / "store.db")
     about = cluster.create(kinds.POD, "default", pod("p")).stored.obj()
-    recorder = Recorder(EmbeddedCluster(cluster), "kubelet", clock=cluster.clock)
+    recorder = EventRecorder(EmbeddedCluster(cluster), "kubelet", clock=cluster.clock)
     await recorder.record(about, NORMAL, "Started", "Started")
     cluster.close()
     later = machinery(tmp_path / "store.db")
@@ -149,7 +149,7 @@ async def test_old_events_are_not_kept_across_a_restart(tmp_path):
 
 async def test_a_lost_answer_does_not_double_an_event(cluster, recorder, about):
     await recorder.record(about, NORMAL, "Started", "Started")
-    second = Recorder(EmbeddedCluster(cluster), "kubelet", host="n1", clock=cluster.clock)
+    second = EventRecorder(EmbeddedCluster(cluster), "kubelet", host="n1", clock=cluster.clock)
     await second.record(about, NORMAL, "Started", "Started")
     assert len(events(cluster)) == 1
 

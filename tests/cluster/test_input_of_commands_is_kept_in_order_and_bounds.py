@@ -8,32 +8,32 @@ import random
 import pytest
 
 from shoal.cluster import exec_streams
-from shoal.cluster.exec_streams import Input
+from shoal.cluster.exec_streams import StdinBuffer
 
 
-async def all_of(given: Input) -> bytes:
+async def all_of(given: StdinBuffer) -> bytes:
     return b"".join([piece async for piece in given.read()])
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_whoever_reads_now_and_then_reads_what_was_written(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_streams, "UNREAD_BYTES", 50)
+async def test_a_slow_reader_reads_what_was_written(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_streams, "MEMORY_BYTES", 50)
     monkeypatch.setattr(exec_streams, "SPILLED_BYTES", 200)
-    monkeypatch.setattr(exec_streams, "PIECE_BYTES", 13)
-    chance, given, read = random.Random(seed), Input(), b""
-    pieces = [chance.randbytes(chance.randint(1, 40)) for _ in range(200)]
+    monkeypatch.setattr(exec_streams, "CHUNK_BYTES", 13)
+    rng, given, read = random.Random(seed), StdinBuffer(), b""
+    pieces = [rng.randbytes(rng.randint(1, 40)) for _ in range(200)]
 
     async def write() -> None:
         for piece in pieces:
             await given.put(piece)
-            if chance.random() < 0.5:
+            if rng.random() < 0.5:
                 await asyncio.sleep(0)
         given.end()
 
     writing = asyncio.create_task(write())
     async for piece in given.read():
         read += piece
-        for _ in range(chance.randint(0, 5)):
+        for _ in range(rng.randint(0, 5)):
             await asyncio.sleep(0)
     await writing
     given.close()
@@ -41,9 +41,9 @@ async def test_whoever_reads_now_and_then_reads_what_was_written(seed: int, monk
 
 
 async def test_a_full_disk_makes_the_client_wait_and_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_streams, "UNREAD_BYTES", 4)
+    monkeypatch.setattr(exec_streams, "MEMORY_BYTES", 4)
     monkeypatch.setattr(exec_streams, "TemporaryFile", lambda **how: open("/dev/full", "w+b", **how))  # noqa: PTH123, SIM115
-    given = Input()
+    given = StdinBuffer()
     await given.put(b"held")
     waiting = asyncio.create_task(given.put(b"next"))
     reading = given.read()
@@ -55,9 +55,9 @@ async def test_a_full_disk_makes_the_client_wait_and_breaks_nothing(monkeypatch:
 
 
 async def test_from_a_bound_on_the_client_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exec_streams, "UNREAD_BYTES", 10)
+    monkeypatch.setattr(exec_streams, "MEMORY_BYTES", 10)
     monkeypatch.setattr(exec_streams, "SPILLED_BYTES", 20)
-    given = Input()
+    given = StdinBuffer()
     for _ in range(3):
         await asyncio.wait_for(given.put(b"0123456789"), 999)
     waiting = asyncio.create_task(given.put(b"last"))

@@ -12,12 +12,12 @@ import yaml
 
 from kit.certificate_authority import Authority
 from shoal.cluster.kubeconfig import (
-    Connection,
-    NoConnection,
+    ConnectionConfig,
+    ConnectionConfigError,
     contexts,
+    default_files,
     from_kubeconfig,
     in_cluster,
-    usual_files,
 )
 
 URL = "https://10.0.0.1:6443"
@@ -42,38 +42,38 @@ def b64(data: bytes) -> str:
 def test_a_context_names_cluster_user_and_namespace(tmp_path: Path) -> None:
     file = write(tmp_path / "config", cluster={"server": "http://10.0.0.1:8001/"}, context={"namespace": "team"})
     found = from_kubeconfig(file)
-    assert found == Connection("http://10.0.0.1:8001", {"Authorization": "Bearer t"}, None, "team")
-    assert found.who == f"user u of {file}"
+    assert found == ConnectionConfig("http://10.0.0.1:8001", {"Authorization": "Bearer t"}, None, "team")
+    assert found.user_description == f"user u of {file}"
 
 
-def test_of_several_files_the_first_word_counts(tmp_path: Path) -> None:
+def test_of_several_files_the_first_entry_wins(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     write(first, cluster={"server": "http://first"}, contexts=None, users=None)
     write(second, cluster={"server": "http://second"}, **{"current-context": "other"})
     variables = {"KUBECONFIG": f"{first}::{tmp_path / 'missing'}:{second}"}
-    files = usual_files(variables)
+    files = default_files(variables)
     assert files == [first, second]
     assert contexts(files) == ["here"]
-    assert from_kubeconfig(files) == Connection("http://first", {"Authorization": "Bearer t"})
+    assert from_kubeconfig(files) == ConnectionConfig("http://first", {"Authorization": "Bearer t"})
 
 
-def test_files_are_looked_for_beside_the_kubeconfig_that_names_them(tmp_path: Path) -> None:
+def test_file_paths_are_relative_to_the_kubeconfig(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "token").write_text("two\n")
     first = write(tmp_path / "one" / "config", cluster={"server": "http://a"}, users=None)
     second = write(tmp_path / "two" / "config", user={"tokenFile": "token"})
-    assert from_kubeconfig([first, second]).shown().headers == {"Authorization": "Bearer two"}
+    assert from_kubeconfig([first, second]).request_credentials().headers == {"Authorization": "Bearer two"}
 
 
 def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
     connection = from_kubeconfig(write(tmp_path / "config", user={"tokenFile": str(token), "token": "written down"}))
-    before = connection.shown()
+    before = connection.request_credentials()
     (tmp_path / "new").write_text("newer")
     (tmp_path / "new").rename(token)
-    assert (before.headers, connection.shown().headers) == (
+    assert (before.headers, connection.request_credentials().headers) == (
         {"Authorization": "Bearer old"},
         {"Authorization": "Bearer newer"},
     )
@@ -96,10 +96,12 @@ def test_certificates_come_from_files_or_data(tmp_path: Path) -> None:
         user={"client-certificate-data": b64(mine.certificate), "client-key-data": b64(mine.key)},
     )
     for file in (by_file, by_data):
-        trust = from_kubeconfig(file).trust
-        assert trust is not None
-        assert [dict(pair[0] for pair in ca["subject"])["commonName"] for ca in trust.get_ca_certs()] == ["authority"]
-        assert trust.check_hostname
+        ssl_context = from_kubeconfig(file).ssl_context
+        assert ssl_context is not None
+        assert [dict(pair[0] for pair in ca["subject"])["commonName"] for ca in ssl_context.get_ca_certs()] == [
+            "authority"
+        ]
+        assert ssl_context.check_hostname
 
 
 def test_a_certificate_in_files_may_be_renewed(tmp_path: Path) -> None:
@@ -110,27 +112,31 @@ def test_a_certificate_in_files_may_be_renewed(tmp_path: Path) -> None:
     key.write_bytes(old.key)
     user = {"client-certificate": "me.crt", "client-key": "me.key"}
     connection = from_kubeconfig(write(tmp_path / "config", user=user))
-    first, again = connection.shown().trust, connection.shown().trust
+    first, again = connection.request_credentials().ssl_context, connection.request_credentials().ssl_context
     certificate.write_bytes(new.certificate)
-    half = connection.shown().trust  # not a pair yet
+    half = connection.request_credentials().ssl_context  # not a pair yet
     key.write_bytes(new.key)
-    renewed = connection.shown().trust
+    renewed = connection.request_credentials().ssl_context
     assert (first is again, first is half, first is renewed, renewed is None) == (True, True, False, False)
 
 
 def test_secrets_are_not_shown_by_accident(tmp_path: Path) -> None:
     cluster = {"server": URL, "proxy-url": "http://me:hush@proxy"}
     connection = from_kubeconfig(write(tmp_path / "config", user={"token": "hush"}, cluster=cluster))
-    assert connection.shown().headers == {"Authorization": "Bearer hush"}
-    assert "hush" not in f"{connection} {connection.shown()}"
+    assert connection.request_credentials().headers == {"Authorization": "Bearer hush"}
+    assert "hush" not in f"{connection} {connection.request_credentials()}"
 
 
 def test_a_server_may_be_believed_blindly_or_under_another_name(tmp_path: Path) -> None:
     blind = from_kubeconfig(write(tmp_path / "a", cluster={"server": URL, "insecure-skip-tls-verify": True}))
     named = from_kubeconfig(write(tmp_path / "b", cluster={"server": URL, "tls-server-name": "kubernetes"}))
-    assert blind.trust is not None
-    assert named.trust is not None
-    assert (blind.trust.check_hostname, named.trust.check_hostname, named.server_name) == (False, True, "kubernetes")
+    assert blind.ssl_context is not None
+    assert named.ssl_context is not None
+    assert (blind.ssl_context.check_hostname, named.ssl_context.check_hostname, named.server_name) == (
+        False,
+        True,
+        "kubernetes",
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,7 +243,7 @@ def test_a_mistake_is_named_with_file_and_path(tmp_path: Path, config: dict[str,
         file.write_text(config["text"])
     else:
         write(file, **config)
-    with pytest.raises(NoConnection, match=re.escape(sentence.format(file=file, folder=tmp_path))) as caught:
+    with pytest.raises(ConnectionConfigError, match=re.escape(sentence.format(file=file, folder=tmp_path))) as caught:
         from_kubeconfig(file)
     assert str(file) in str(caught.value) or str(tmp_path) in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -253,12 +259,12 @@ def test_a_pod_finds_its_cluster(tmp_path: Path) -> None:
     found = in_cluster(variables, tmp_path)
     assert found is not None
     assert (found.url, found.namespace) == ("https://[fd00::1]:6443", "team")
-    assert found.shown().headers == {"Authorization": "Bearer first"}
+    assert found.request_credentials().headers == {"Authorization": "Bearer first"}
     (tmp_path / "token").write_text("the second")
-    assert found.shown().headers == {"Authorization": "Bearer the second"}
+    assert found.request_credentials().headers == {"Authorization": "Bearer the second"}
 
 
-def test_a_pod_with_a_broken_account_says_so(tmp_path: Path) -> None:
+def test_an_unreadable_service_account_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
-    with pytest.raises(NoConnection, match=re.escape(f"{tmp_path}/ca.crt cannot be used")):
+    with pytest.raises(ConnectionConfigError, match=re.escape(f"{tmp_path}/ca.crt cannot be used")):
         in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, tmp_path)

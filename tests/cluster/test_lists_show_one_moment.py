@@ -39,7 +39,7 @@ def test_namespaces_sort_as_etcd_sorts_their_keys():
     assert names(cluster.list(kinds.CONFIG_MAP, "a")) == ["x"]
 
 
-def test_pages_add_up_to_the_list_and_say_what_remains(cluster):
+def test_pages_add_up_to_the_list_and_count_the_remaining_items(cluster):
     pages, token = [], ""
     while True:
         page = listed(cluster, limit=2, continue_token=token)
@@ -65,7 +65,7 @@ def test_what_remains_is_not_counted_for_a_selection(cluster):
     assert (names(page), page.remaining, bool(page.continue_token)) == (["a"], None, True)
 
 
-def test_a_token_of_a_forgotten_moment_is_410_with_a_token_that_goes_on(cluster):
+def test_a_token_of_a_compacted_revision_is_410_with_an_inconsistent_token(cluster):
     first = listed(cluster, limit=2)
     cluster.create(kinds.CONFIG_MAP, "default", config_map("bb"))
     cluster.store.compact()

@@ -20,7 +20,7 @@ OLD: Obj = {
 }
 
 
-def test_the_selector_is_taken_from_the_template_and_told():
+def test_the_selector_is_defaulted_from_the_template():
     machinery = Machinery.open(MEMORY)
     written = machinery.create(REPLICA_SET_V1BETA1, "default", OLD)
     shown = {kind: machinery.get(kind, Key("default", "pserver")).obj() for kind in (REPLICA_SET, REPLICA_SET_V1BETA1)}

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from kit.certificate_authority import Authority
-from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig
-from shoal.cluster.kubeconfig.exec_plugin import Plugin, PluginCredentials
-from shoal.cluster.kubeconfig.parse import Entry
-from shoal.cluster.kubeconfig.tls import Trust
+from shoal.cluster.kubeconfig import ConnectionConfig, ConnectionConfigError, from_kubeconfig
+from shoal.cluster.kubeconfig.exec_plugin import ExecPlugin, ExecPluginCredentials
+from shoal.cluster.kubeconfig.parse import KubeconfigEntry
+from shoal.cluster.kubeconfig.tls import TlsConfig
 
 V1 = "client.authentication.k8s.io/v1"
 BETA = "client.authentication.k8s.io/v1beta1"
@@ -38,9 +38,9 @@ def runs(folder: Path) -> int:
     return len((folder / "runs").read_text().split()) if (folder / "runs").exists() else 0
 
 
-def connection(folder: Path, *, cluster: Any = None, **told: Any) -> Connection:
+def connection(folder: Path, *, cluster: Any = None, **fields: Any) -> ConnectionConfig:
     """From a kubeconfig whose user is the plugin."""
-    given = {"apiVersion": V1, "command": "./login", "interactiveMode": "Never", **told}
+    given = {"apiVersion": V1, "command": "./login", "interactiveMode": "Never", **fields}
     config = {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
@@ -51,20 +51,24 @@ def connection(folder: Path, *, cluster: Any = None, **told: Any) -> Connection:
     return from_kubeconfig(folder / "config")
 
 
-def plugin(folder: Path, **told: Any) -> Plugin:
-    given = {"apiVersion": V1, "command": "./login", "interactiveMode": "Never", **told}
-    return Plugin.read(Entry(folder / "config", "exec", given), Entry(folder / "config", "cluster", {}), "https://x")
+def plugin(folder: Path, **fields: Any) -> ExecPlugin:
+    given = {"apiVersion": V1, "command": "./login", "interactiveMode": "Never", **fields}
+    return ExecPlugin.read(
+        KubeconfigEntry(folder / "config", "exec", given),
+        KubeconfigEntry(folder / "config", "cluster", {}),
+        "https://x",
+    )
 
 
-def test_a_plugin_is_told_what_is_wanted(tmp_path: Path) -> None:
+def test_a_plugin_receives_its_exec_info(tmp_path: Path) -> None:
     program(tmp_path, {"token": "fetched"})
     cluster = {"tls-server-name": "kubernetes", "extensions": [
         {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "me"}}
     ]}  # fmt: skip
-    told = {"args": ["get-token"], "env": [{"name": "REGION", "value": "north"}], "provideClusterInfo": True}
-    found = connection(tmp_path, cluster=cluster, **told)
+    fields = {"args": ["get-token"], "env": [{"name": "REGION", "value": "north"}], "provideClusterInfo": True}
+    found = connection(tmp_path, cluster=cluster, **fields)
     assert runs(tmp_path) == 0  # not before it is needed
-    assert found.shown().headers == {"Authorization": "Bearer fetched"}
+    assert found.request_credentials().headers == {"Authorization": "Bearer fetched"}
     assert (tmp_path / "asked").read_text() == "get-token north"
     about = {"server": "https://10.0.0.1", "tls-server-name": "kubernetes", "config": {"audience": "me"}}
     assert json.loads((tmp_path / "told").read_text()) == {
@@ -75,18 +79,18 @@ def test_a_plugin_is_told_what_is_wanted(tmp_path: Path) -> None:
 def test_what_it_gave_is_kept_until_it_expires(tmp_path: Path) -> None:
     program(tmp_path, {"token": "a", "expirationTimestamp": "2030-01-01T12:10:00Z"})
     now = [NOON]
-    credentials = PluginCredentials(plugin(tmp_path), Trust().showing, now=lambda: now[0])
-    assert credentials.at_hand() is None
+    credentials = ExecPluginCredentials(plugin(tmp_path), TlsConfig().context_with_certificate, now=lambda: now[0])
+    assert credentials.cached() is None
     fetched = credentials.fetch()
-    assert (credentials.at_hand(), runs(tmp_path)) == (fetched, 1)
+    assert (credentials.cached(), runs(tmp_path)) == (fetched, 1)
     now[0] += timedelta(minutes=10)
-    assert credentials.at_hand() is None
+    assert credentials.cached() is None
 
 
-def test_without_an_expiry_it_is_kept_until_it_is_asked_for_anew(tmp_path: Path) -> None:
+def test_without_an_expiry_credentials_are_cached_until_the_next_fetch(tmp_path: Path) -> None:
     program(tmp_path, {"token": "a"}, version=BETA)
     found = connection(tmp_path, apiVersion=BETA, interactiveMode=None)
-    assert [found.shown().headers for _ in range(2)] == [{"Authorization": "Bearer a"}] * 2
+    assert [found.request_credentials().headers for _ in range(2)] == [{"Authorization": "Bearer a"}] * 2
     assert runs(tmp_path) == 1
     found.credentials.fetch()
     assert runs(tmp_path) == 2
@@ -97,27 +101,29 @@ def test_a_plugin_may_give_a_certificate(tmp_path: Path) -> None:
     pair = authority.sign("me")
     program(tmp_path, {"clientCertificateData": pair.certificate.decode(), "clientKeyData": pair.key.decode()})
     found = connection(tmp_path)
-    shown = found.shown()
+    shown = found.request_credentials()
     assert shown.headers == {}
-    assert shown.trust is not None
-    assert shown.trust is not found.trust
+    assert shown.ssl_context is not None
+    assert shown.ssl_context is not found.ssl_context
 
 
 @pytest.mark.parametrize(
     ("mode", "terminal", "asks"),
     [("Never", True, False), ("IfAvailable", True, True), ("IfAvailable", False, False), ("Always", True, True)],
 )
-def test_a_plugin_asks_a_person_only_where_it_may(tmp_path: Path, mode: str, terminal: bool, asks: bool) -> None:
+def test_a_plugin_is_interactive_only_where_allowed(tmp_path: Path, mode: str, terminal: bool, asks: bool) -> None:
     program(tmp_path, {"token": "a"})
     made = plugin(tmp_path, interactiveMode=mode)
-    PluginCredentials(made, Trust().showing, has_terminal=lambda: terminal).fetch()
+    ExecPluginCredentials(made, TlsConfig().context_with_certificate, has_terminal=lambda: terminal).fetch()
     assert json.loads((tmp_path / "told").read_text())["spec"] == {"interactive": asks}
 
 
-def test_a_plugin_that_must_ask_needs_a_terminal(tmp_path: Path) -> None:
+def test_an_interactive_plugin_needs_a_terminal(tmp_path: Path) -> None:
     program(tmp_path, {"token": "a"})
-    made = PluginCredentials(plugin(tmp_path, interactiveMode="Always"), Trust().showing, has_terminal=lambda: False)
-    with pytest.raises(NoConnection, match="wants to ask a person, but there is no terminal"):
+    made = ExecPluginCredentials(
+        plugin(tmp_path, interactiveMode="Always"), TlsConfig().context_with_certificate, has_terminal=lambda: False
+    )
+    with pytest.raises(ConnectionConfigError, match="wants to ask a person, but there is no terminal"):
         made.fetch()
     assert runs(tmp_path) == 0
 
@@ -141,19 +147,19 @@ FAULTS: list[Any] = [
 @pytest.mark.parametrize(("answer", "sentence"), FAULTS)
 def test_a_plugin_that_fails_is_named(tmp_path: Path, answer: dict[str, Any], sentence: str) -> None:
     program(tmp_path, answer.pop("status"), **answer)
-    with pytest.raises(NoConnection, match=re.escape(sentence)) as caught:
-        connection(tmp_path).shown()
+    with pytest.raises(ConnectionConfigError, match=re.escape(sentence)) as caught:
+        connection(tmp_path).request_credentials()
     assert f"the plugin {tmp_path}/login (users[0].user.exec of {tmp_path}/config)" in str(caught.value)
 
 
-def test_a_plugin_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
+def test_a_missing_plugin_is_an_error_with_the_install_hint(tmp_path: Path) -> None:
     found = connection(tmp_path, command="shoal-no-such-login", installHint="Get it from your cloud.")
-    with pytest.raises(NoConnection, match=r"shoal-no-such-login .* is not there\. Get it from your cloud\."):
-        found.shown()
+    with pytest.raises(ConnectionConfigError, match=r"shoal-no-such-login .* is not there\. Get it from your cloud\."):
+        found.request_credentials()
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("fields", "sentence"),
     [
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, "users[0].user.exec.apiVersion should be"),
         ({"command": ""}, "users[0].user.exec.command is missing"),
@@ -162,6 +168,6 @@ def test_a_plugin_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
     ],
     ids=["old version", "no command", "no mode in v1", "args as text"],
 )
-def test_a_mistake_in_the_entry_is_named(tmp_path: Path, told: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(NoConnection, match=re.escape(sentence)):
-        connection(tmp_path, **told)
+def test_a_mistake_in_the_entry_is_named(tmp_path: Path, fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConnectionConfigError, match=re.escape(sentence)):
+        connection(tmp_path, **fields)

@@ -11,7 +11,7 @@ import pytest
 from kit.cluster_backends import Place, define_widgets
 from kit.cluster_objects import config_map
 from shoal.cluster.client import EventType, WatchEvent
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP
 from shoal.kube.objects import Key, name_of
@@ -24,7 +24,7 @@ def ours(name: str, mode: str = "fast") -> dict[str, Any]:
     return config_map(name, {"mode": mode}, labels={"app": "ours"})
 
 
-def told(event: WatchEvent) -> tuple[str, str]:
+def changes(event: WatchEvent) -> tuple[str, str]:
     return event.type.value, name_of(event.object)
 
 
@@ -32,17 +32,17 @@ async def test_a_watch_begins_with_what_there_is(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     for name in "ab":
         await cluster.create(CM, ours(name), namespace)
-    heard = []
+    received = []
     async with aclosing(cluster.watch(CM, namespace, initial_events=True, labels=OURS)) as events:
         async for event in events:
             if event.type is not EventType.BOOKMARK or event.ends_initial_list:  # others come whenever a server likes
-                heard.append(told(event))
+                received.append(changes(event))
             if event.ends_initial_list:
                 await cluster.patch(CM, "a", namespace, patch={"data": {"mode": "slow"}})
                 await cluster.delete(CM, "b", namespace)
             if event.type is EventType.DELETED:
                 break
-    assert (sorted(heard[:2]), heard[2:]) == (
+    assert (sorted(received[:2]), received[2:]) == (
         [("ADDED", "a"), ("ADDED", "b")],
         [("BOOKMARK", ""), ("MODIFIED", "a"), ("DELETED", "b")],
     )
@@ -55,25 +55,25 @@ async def test_a_watch_goes_on_from_a_version(place: Place) -> None:
     gone = await cluster.create(CM, ours("b"), namespace)
     await cluster.delete(CM, "b", namespace)
     version = made["metadata"]["resourceVersion"]
-    heard = []
+    received = []
     async with aclosing(cluster.watch(CM, namespace, resource_version=version, labels=OURS)) as events:
         async for event in events:
-            heard.append(event)
+            received.append(event)
             if event.type is EventType.DELETED:
                 break
-    assert [told(event) for event in heard] == [("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "b")]
-    assert [event.object for event in heard[:2]] == [changed, gone]
-    versions = [int(event.resource_version) for event in heard]
+    assert [changes(event) for event in received] == [("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "b")]
+    assert [event.object for event in received[:2]] == [changed, gone]
+    versions = [int(event.resource_version) for event in received]
     assert versions == sorted(versions)
 
 
-async def test_what_leaves_the_selection_is_told_as_gone(place: Place) -> None:
+async def test_what_leaves_the_selection_is_a_deleted_event(place: Place) -> None:
     cluster, namespace = place.cluster, place.namespace
     made = await cluster.create(CM, ours("a"), namespace)
     await cluster.patch(CM, "a", namespace, patch={"metadata": {"labels": {"app": "theirs"}}})
     version = made["metadata"]["resourceVersion"]
     async with aclosing(cluster.watch(CM, namespace, resource_version=version, labels=OURS)) as events:
-        assert told(await anext(events)) == ("DELETED", "a")
+        assert changes(await anext(events)) == ("DELETED", "a")
 
 
 async def test_a_version_that_is_not_kept_is_expired(place: Place) -> None:
@@ -89,8 +89,8 @@ class Copy:
     """A reflector at work, and what it told."""
 
     def __init__(self, place: Place) -> None:
-        self.told: asyncio.Queue[Change] = asyncio.Queue()
-        self.reflector = Reflector(place.cluster, CM, place.namespace, labels=OURS, on_change=self.told.put_nowait)
+        self.changes: asyncio.Queue[Change] = asyncio.Queue()
+        self.reflector = Informer(place.cluster, CM, place.namespace, labels=OURS, on_change=self.changes.put_nowait)
 
     async def __aenter__(self) -> Copy:
         self._task = asyncio.create_task(self.reflector.run())
@@ -101,7 +101,7 @@ class Copy:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def next(self) -> tuple[str, str | None, str | None]:
-        change = await self.told.get()
+        change = await self.changes.get()
         modes = [obj and obj["data"]["mode"] for obj in (change.old, change.new)]
         return change.key.name, modes[0], modes[1]
 

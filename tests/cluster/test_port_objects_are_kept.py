@@ -8,7 +8,7 @@ import pytest
 
 from kit.cluster_backends import Place
 from kit.cluster_objects import config_map
-from shoal.cluster.client import DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, PatchType, Preconditions
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, NAMESPACE, POD, SERVICE
 from shoal.kube.objects import name_of, uid_of
@@ -139,7 +139,7 @@ async def test_a_deletion_may_name_what_it_means(place: Place) -> None:
     other = DeleteOptions(preconditions=Preconditions(uid="4a2b2c0e-0000-4000-8000-000000000000"))
     stale = DeleteOptions(preconditions=Preconditions(resource_version=str(int(version) + 1)))
     right = DeleteOptions(
-        propagation=Propagation.BACKGROUND, preconditions=Preconditions(uid_of(made), resource_version=version)
+        propagation=DeletionPropagation.BACKGROUND, preconditions=Preconditions(uid_of(made), resource_version=version)
     )
     assert await refused(cluster.delete(CM, "a", namespace, other)) == (409, "Conflict")
     assert await refused(cluster.delete(CM, "a", namespace, stale)) == (409, "Conflict")

@@ -36,8 +36,8 @@ async def test_a_status_is_written_apart(place: Place) -> None:
     await cluster.create(POD, pod("p"), namespace)
     status = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
     both = {**status, "metadata": {"labels": {"seen": "no"}}}
-    told = await cluster.patch(POD, "p", namespace, patch=both, patch_type=PatchType.STRATEGIC, subresource="status")
-    assert told["status"]["phase"] == "Running"
+    patched = await cluster.patch(POD, "p", namespace, patch=both, patch_type=PatchType.STRATEGIC, subresource="status")
+    assert patched["status"]["phase"] == "Running"
     whole = await cluster.patch(POD, "p", namespace, patch={"status": {"phase": "Failed"}})
     assert whole["status"]["phase"] == "Running"
 

@@ -56,7 +56,7 @@ def test_mistakes_are_listed_beside_those_of_the_schema(cluster: tuple[Machinery
     }
 
 
-def test_a_change_of_the_spec_is_judged(cluster: tuple[Machinery, Kind]) -> None:
+def test_a_change_of_the_spec_is_validated(cluster: tuple[Machinery, Kind]) -> None:
     machinery, kind = cluster
     machinery.create(kind, "default", obj("w", spec={"size": 4}))
     assert change(machinery, kind, {"spec": {"size": 2}}).warnings == ("spec.size: shrinks",)

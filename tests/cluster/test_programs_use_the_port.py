@@ -81,7 +81,7 @@ async def test_logs_come_from_the_agent_of_the_node(cluster):
 
 
 @pytest.mark.parametrize(("node", "code"), [("", 400), ("n2", 503)], ids=["not placed", "no agent here"])
-async def test_logs_without_an_agent_say_why(cluster, node, code):
+async def test_logs_without_an_agent_are_an_error(cluster, node, code):
     await cluster.create(kinds.POD, pod("p", node=node), "default")
     with pytest.raises(ApiError) as caught:
         await anext(cluster.logs("p", "default", LogOptions()))

@@ -13,7 +13,7 @@ from shoal.kube import kinds, quotas
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.kube.pod_resources import Amounts
-from shoal.kube.quotas import taken, usage_of
+from shoal.kube.quotas import quota_usage, usage_of
 
 ENDING = {"scopes": ["Terminating"]}
 
@@ -36,35 +36,35 @@ def kept(cluster: Machinery) -> list[Amounts]:
 def counted(cluster: Machinery) -> list[Amounts]:
     found = [stored.obj() for stored in cluster.list(kinds.RESOURCE_QUOTA, "default").items]
     pods = [stored.obj() for stored in cluster.list(kinds.POD, "default").items]
-    return [taken(each, pods) for each in found]
+    return [quota_usage(each, pods) for each in found]
 
 
-def write_something(cluster: Machinery, chance: random.Random) -> None:
-    name, other = f"p{chance.randrange(6)}", f"q{chance.randrange(2)}"
-    what = chance.randrange(7)
+def write_something(cluster: Machinery, rng: random.Random) -> None:
+    name, other = f"p{rng.randrange(6)}", f"q{rng.randrange(2)}"
+    what = rng.randrange(7)
     if what < 3:
-        more = {"activeDeadlineSeconds": 9} if chance.random() < 0.5 else {}
-        cluster.create(kinds.POD, "default", asking(name, f"{chance.randrange(1, 20)}00m", **more))
+        more = {"activeDeadlineSeconds": 9} if rng.random() < 0.5 else {}
+        cluster.create(kinds.POD, "default", asking(name, f"{rng.randrange(1, 20)}00m", **more))
     elif what == 3:
-        ended = {"status": {"phase": chance.choice(["Running", "Failed"])}}
+        ended = {"status": {"phase": rng.choice(["Running", "Failed"])}}
         cluster.patch(kinds.POD, key(name), ended, PatchType.MERGE, subresource="status")
     elif what == 4:
         cluster.delete(kinds.POD, key(name), DeleteOptions(grace_seconds=0))
     elif what == 5:
-        cluster.create(kinds.RESOURCE_QUOTA, "default", quota(other, **chance.choice([{}, ENDING])))
+        cluster.create(kinds.RESOURCE_QUOTA, "default", quota(other, **rng.choice([{}, ENDING])))
     else:
         cluster.delete(kinds.RESOURCE_QUOTA, key(other), DeleteOptions())
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_tally_is_what_counting_gives(seed: int) -> None:
-    cluster, chance = machinery(), random.Random(seed)
+    cluster, rng = machinery(), random.Random(seed)
     for _ in range(150):
         try:
-            write_something(cluster, chance)
+            write_something(cluster, rng)
         except ApiError:
             continue  # there already, not there, or too much
-        if chance.random() < 0.5:
+        if rng.random() < 0.5:
             assert kept(cluster) == counted(cluster)
     assert kept(cluster) == counted(cluster)
 

@@ -10,9 +10,9 @@ import pytest
 
 from kit.cluster_objects import config_map, definition, pod
 from kit.embedded_api_server import NODE, Running, serve
-from shoal.cluster.client import DeleteOptions, EventType, LogOptions, Preconditions, Propagation
-from shoal.cluster.kubeconfig import Connection, NoConnection, contexts, from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, EventType, LogOptions, Preconditions
+from shoal.cluster.kubeconfig import ConnectionConfig, ConnectionConfigError, contexts, from_kubeconfig
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, CUSTOM_RESOURCE_DEFINITION, POD
 from shoal.kube.kinds import NODE as NODE_KIND
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 async def cluster(server: Running) -> AsyncIterator[KubernetesCluster]:
-    async with opened(from_kubeconfig(server.kubeconfig)) as made:
+    async with open_client(from_kubeconfig(server.kubeconfig)) as made:
         for item in (await made.list(CONFIG_MAP, "default")).items:
             await made.delete(CONFIG_MAP, name_of(item), "default")
         yield made
@@ -62,16 +62,16 @@ async def test_lists_come_in_pages(cluster: KubernetesCluster) -> None:
 
 async def test_a_watch_begins_with_what_there_is(cluster: KubernetesCluster) -> None:
     await cluster.create(CONFIG_MAP, config_map("a"), "default")
-    told = []
+    collected = []
     async with aclosing(cluster.watch(CONFIG_MAP, "default", initial_events=True, fields="metadata.name=a")) as events:
         async for event in events:
-            told.append(event.type)
+            collected.append(event.type)
             if event.ends_initial_list:
                 await cluster.patch(CONFIG_MAP, "a", "default", patch={"data": {"mode": "slow"}})
                 await cluster.delete(CONFIG_MAP, "a", "default")
             if event.type is EventType.DELETED:
                 break
-    assert told == [EventType.ADDED, EventType.BOOKMARK, EventType.MODIFIED, EventType.DELETED]
+    assert collected == [EventType.ADDED, EventType.BOOKMARK, EventType.MODIFIED, EventType.DELETED]
 
 
 async def test_a_version_of_long_ago_is_expired(server: Running, cluster: KubernetesCluster) -> None:
@@ -88,8 +88,8 @@ async def test_a_version_of_long_ago_is_expired(server: Running, cluster: Kubern
 
 
 async def test_a_watch_ends_quietly_when_its_time_is_up(cluster: KubernetesCluster) -> None:
-    told = [event async for event in cluster.watch(CONFIG_MAP, "default", timeout_seconds=1, bookmarks=False)]
-    assert told == []
+    collected = [event async for event in cluster.watch(CONFIG_MAP, "default", timeout_seconds=1, bookmarks=False)]
+    assert collected == []
 
 
 async def test_a_write_on_an_old_version_is_a_conflict(cluster: KubernetesCluster) -> None:
@@ -109,7 +109,7 @@ async def test_a_write_to_another_uid_is_a_conflict(cluster: KubernetesCluster) 
 async def test_a_delete_may_name_the_uid(cluster: KubernetesCluster) -> None:
     uid = uid_of(await cluster.create(CONFIG_MAP, config_map("a"), "default"))
     wrong = DeleteOptions(preconditions=Preconditions(uid="another"))
-    right = DeleteOptions(propagation=Propagation.BACKGROUND, preconditions=Preconditions(uid=uid))
+    right = DeleteOptions(propagation=DeletionPropagation.BACKGROUND, preconditions=Preconditions(uid=uid))
     assert await refused(cluster.delete(CONFIG_MAP, "a", "default", wrong)) == (409, "Conflict")
     await cluster.delete(CONFIG_MAP, "a", "default", right)
     assert (await cluster.list(CONFIG_MAP, "default")).items == []
@@ -120,8 +120,8 @@ async def test_pods_are_placed_and_their_logs_read(server: Running, cluster: Kub
     await cluster.create(POD, pod("speaks"), "default")
     await cluster.bind("speaks", "default", node=NODE)
     server.node.lines["speaks", "main"] = ["first", "last"]
-    said = [chunk async for chunk in cluster.logs("speaks", "default", LogOptions(tail_lines=1))]
-    assert b"".join(said) == b"last\n"
+    output = [chunk async for chunk in cluster.logs("speaks", "default", LogOptions(tail_lines=1))]
+    assert b"".join(output) == b"last\n"
 
 
 async def test_custom_kinds_are_found_by_discovery(cluster: KubernetesCluster) -> None:
@@ -133,20 +133,22 @@ async def test_custom_kinds_are_found_by_discovery(cluster: KubernetesCluster) -
     assert await cluster.find_kind("nowhere.org/v1", "Widget") is None
 
 
-async def test_nobody_answers(tmp_path: Path) -> None:
-    async with opened(Connection("http://127.0.0.1:1")) as cluster:
+async def test_a_closed_port_is_unreachable(tmp_path: Path) -> None:
+    async with open_client(ConnectionConfig("http://127.0.0.1:1")) as cluster:
         with pytest.raises(ConnectionError, match=r"http://127\.0\.0\.1:1 cannot be reached"):
             await cluster.get(CONFIG_MAP, "a", "default")
 
 
 async def test_a_wrong_token_is_refused(server: Running) -> None:
     right = from_kubeconfig(server.kubeconfig)
-    async with opened(Connection(right.url, {"Authorization": "Bearer wrong"}, right.trust)) as cluster:
+    async with open_client(
+        ConnectionConfig(right.url, {"Authorization": "Bearer wrong"}, right.ssl_context)
+    ) as cluster:
         assert await refused(cluster.list(CONFIG_MAP, "default")) == (401, "Unauthorized")
 
 
 def test_a_kubeconfig_names_its_contexts(server: Running) -> None:
     assert contexts(server.kubeconfig) == ["shoal"]
     assert from_kubeconfig(server.kubeconfig, context="shoal").namespace == "default"
-    with pytest.raises(NoConnection, match="no entry 'other' in contexts"):
+    with pytest.raises(ConnectionConfigError, match="no entry 'other' in contexts"):
         from_kubeconfig(server.kubeconfig, context="other")

@@ -12,14 +12,14 @@ from kit.cluster_objects import config_map
 from shoal.cluster.client import OutcomeUnknown
 from shoal.cluster.fault_injection import (
     Delay,
-    Disturbance,
     Faults,
+    FaultTiming,
     ProgramKilled,
-    When,
+    WatchDisruption,
     calls,
-    now_and_then,
+    events_with_probability,
     nth_event,
-    some_changes,
+    with_probability,
 )
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube import kinds
@@ -32,7 +32,9 @@ async def names(cluster):
     return [item["metadata"]["name"] for item in (await cluster.list(CM, "default")).items]
 
 
-@pytest.mark.parametrize(("when", "there"), [(When.BEFORE, []), (When.AFTER, ["a"])], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("when", "there"), [(FaultTiming.BEFORE, []), (FaultTiming.AFTER, ["a"])], ids=["before", "after"]
+)
 async def test_a_request_fails_before_or_after_it_took_effect(when, there):
     cluster = SimulatedCluster(faults=Faults().fail(calls("create", CM), when=when))
     with pytest.raises(ApiError) as caught:
@@ -41,7 +43,7 @@ async def test_a_request_fails_before_or_after_it_took_effect(when, there):
 
 
 async def test_a_lost_answer_leaves_the_outcome_unknown():
-    cluster = SimulatedCluster(faults=Faults().lose_answer(calls("delete")))
+    cluster = SimulatedCluster(faults=Faults().lose_response(calls("delete")))
     await cluster.create(CM, config_map("a"), "default")
     with pytest.raises(OutcomeUnknown):
         await cluster.delete(CM, "a", "default")
@@ -50,7 +52,7 @@ async def test_a_lost_answer_leaves_the_outcome_unknown():
 
 @pytest.mark.parametrize(
     ("number", "when", "there"),
-    [(2, When.BEFORE, ["a"]), (2, When.AFTER, ["a", "b"]), (1, When.BEFORE, [])],
+    [(2, FaultTiming.BEFORE, ["a"]), (2, FaultTiming.AFTER, ["a", "b"]), (1, FaultTiming.BEFORE, [])],
 )
 async def test_a_program_dies_at_the_chosen_write_and_stays_dead(number, when, there):
     cluster = SimulatedCluster(faults=Faults().kill_at_write(number, when=when))
@@ -64,7 +66,7 @@ async def test_a_program_dies_at_the_chosen_write_and_stays_dead(number, when, t
         await program()
     with pytest.raises(ProgramKilled):
         await cluster.get(CM, "a", "default")
-    assert await names(cluster.another()) == there
+    assert await names(cluster.new_client()) == there
 
 
 async def told(cluster, count, **options):
@@ -80,14 +82,14 @@ async def told(cluster, count, **options):
 @pytest.mark.parametrize(
     ("what", "seen"),
     [
-        (Disturbance.DROP, ["a", "c", "d"]),
-        (Disturbance.DUPLICATE, ["a", "b", "b", "c", "d"]),
-        (Disturbance.SWAP, ["a", "c", "b", "d"]),
-        (Disturbance.CUT, ["a"]),
+        (WatchDisruption.DROP, ["a", "c", "d"]),
+        (WatchDisruption.DUPLICATE, ["a", "b", "b", "c", "d"]),
+        (WatchDisruption.SWAP, ["a", "c", "b", "d"]),
+        (WatchDisruption.CUT, ["a"]),
     ],
-    ids=lambda value: value.value if isinstance(value, Disturbance) else "",
+    ids=lambda value: value.value if isinstance(value, WatchDisruption) else "",
 )
-async def test_a_watch_is_disturbed_where_the_plan_says(what, seen):
+async def test_a_watch_is_disrupted_at_the_planned_event(what, seen):
     cluster = SimulatedCluster(faults=Faults().disturb(what, nth_event(2), CM))
     start = str(cluster.machinery.revision)
     for name in ("a", "b", "c", "d"):
@@ -96,7 +98,7 @@ async def test_a_watch_is_disturbed_where_the_plan_says(what, seen):
     assert [name for _, name in events] == seen
 
 
-async def test_a_delayed_event_comes_when_the_clock_says():
+async def test_a_delayed_event_arrives_after_its_delay():
     cluster = SimulatedCluster(faults=Faults().disturb(Delay(30), nth_event(1), CM))
     start = str(cluster.machinery.revision)
     await cluster.create(CM, config_map("a"), "default")
@@ -117,11 +119,11 @@ async def test_a_stale_list_shows_an_older_state_once():
     assert (await names(cluster), await names(cluster)) == (["a"], ["a", "b"])
 
 
-async def test_forgotten_history_is_410():
+async def test_compacted_history_is_410():
     cluster = SimulatedCluster()
     start = str(cluster.machinery.revision)
     await cluster.create(CM, config_map("a"), "default")
-    cluster.forget_history()
+    cluster.compact_history()
     with pytest.raises(ApiError) as caught:
         await told(cluster, 1, resource_version=start)
     assert caught.value.code == 410
@@ -149,11 +151,11 @@ async def test_calls_are_counted_by_verb_and_kind():
 
 async def run_of(seed):
     """A small program under random faults; what it met and what it left."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     faults = Faults()
-    faults.fail(now_and_then(0.2, chance), times=None)
-    faults.lose_answer(now_and_then(0.2, chance), times=None)
-    faults.disturb(Disturbance.DROP, some_changes(0.3, chance))
+    faults.fail(with_probability(0.2, rng), times=None)
+    faults.lose_response(with_probability(0.2, rng), times=None)
+    faults.disturb(WatchDisruption.DROP, events_with_probability(0.3, rng))
     cluster = SimulatedCluster(seed, faults=faults)
     met = []
     for number in range(30):

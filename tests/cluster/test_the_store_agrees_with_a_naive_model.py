@@ -129,13 +129,13 @@ class StoreAndModel(RuleBasedStateMachine):
         events = asyncio.run(so_far(watch))
         state = selected(self.past[revision])
         for event in events:
-            told = event.object()
-            name = told["metadata"]["name"]
+            event_object = event.object()
+            name = event_object["metadata"]["name"]
             assert (name in state) == (event.type != "ADDED")
             if event.type == "DELETED":
                 del state[name]
             else:
-                state[name] = (told["data"]["value"], told["metadata"]["labels"]["label"])
+                state[name] = (event_object["data"]["value"], event_object["metadata"]["labels"]["label"])
         assert state == selected(self.model)
 
     def listed(self, options=None):

@@ -31,11 +31,11 @@ def test_a_created_object_has_what_the_server_gives_it():
     assert len(meta["uid"]) == 36
 
 
-def test_what_the_client_says_about_system_fields_is_ignored_on_create():
+def test_system_fields_of_the_client_are_ignored_on_create():
     cluster = machinery()
     long_ago = "2001-01-01T00:00:00Z"
-    said = {"uid": "mine", "creationTimestamp": long_ago, "deletionTimestamp": long_ago}
-    sent = config_map("a", metadata=said)
+    system_fields = {"uid": "mine", "creationTimestamp": long_ago, "deletionTimestamp": long_ago}
+    sent = config_map("a", metadata=system_fields)
     meta = cluster.create(kinds.CONFIG_MAP, "default", sent).stored.obj()["metadata"]
     assert (meta["uid"] != "mine", meta["creationTimestamp"], "deletionTimestamp" in meta) == (
         True, "2030-01-01T00:00:00Z", False,

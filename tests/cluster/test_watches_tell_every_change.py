@@ -71,7 +71,7 @@ async def test_a_streaming_list_ends_with_a_marked_bookmark():
     }
 
 
-async def test_nothing_is_told_before_it_is_committed():
+async def test_no_event_is_sent_before_its_commit():
     cluster = machinery()
     watch = cluster.watch(kinds.CONFIG_MAP, None, WatchOptions(resource_version=str(cluster.revision)))
     waiting = asyncio.ensure_future(anext(watch))
@@ -94,7 +94,7 @@ async def test_an_object_that_leaves_the_selection_is_deleted_for_the_watcher():
     assert [(happened, name) for happened, name, _ in events] == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
 
 
-async def test_the_last_words_of_a_left_selection_are_the_old_content_under_the_new_version():
+async def test_a_deletion_by_selection_has_the_old_content_under_the_new_version():
     cluster = machinery()
     start = cluster.create(kinds.CONFIG_MAP, "default", config_map("a", labels={"app": "x"})).stored.revision
     change = {"metadata": {"labels": {"app": "y"}}}
@@ -128,7 +128,7 @@ async def test_a_version_that_is_no_longer_kept_is_410():
     )  # fmt: skip
 
 
-async def test_a_watcher_that_sleeps_too_long_is_told_410_and_not_a_gap():
+async def test_a_watcher_that_falls_behind_ends_with_410():
     cluster = machinery(limits=HistoryLimits(changes=10))
     start = str(cluster.revision)
     watch = cluster.watch(kinds.CONFIG_MAP, None, WatchOptions(resource_version=start))
@@ -157,7 +157,7 @@ async def test_a_version_of_the_future_waits_for_it():
     assert [name for _, name, _ in told(await so_far(watch))] == ["c"]
 
 
-async def test_a_bookmark_tells_progress_that_events_do_not():
+async def test_a_bookmark_reports_progress_without_events():
     cluster = machinery()
     options = WatchOptions(resource_version=str(cluster.revision), bookmarks=True)
     watch = cluster.watch(kinds.CONFIG_MAP, None, options)
@@ -205,7 +205,7 @@ async def test_a_cancelled_reader_leaves_nothing_behind():
     await asyncio.sleep(0)
     reader.cancel()
     await asyncio.gather(reader, return_exceptions=True)
-    assert cluster.store.table("configmaps").sleepers == {}
+    assert cluster.store.table("configmaps").waiters == {}
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ async def test_a_pod_that_goes_at_once_is_modified_then_deleted():
     assert [happened for happened, _, _ in events] == ["MODIFIED", "DELETED"]
 
 
-async def test_each_version_of_a_custom_kind_is_watched_in_its_own_words():
+async def test_each_version_of_a_custom_kind_is_watched_in_its_own_api_version():
     cluster = machinery()
     define(cluster, "v1", "v2")
     first, second = (cluster.find("example.com", version, "widgets") for version in ("v1", "v2"))
@@ -268,7 +268,7 @@ POD_CHANGES = [
 ]
 
 
-async def test_what_was_told_stays_as_it_was_told():
+async def test_delivered_events_do_not_change():
     """Those who watch are given the very objects that were written, and nobody changes them any more."""
     cluster = machinery()
     thing = define(cluster)

@@ -103,7 +103,7 @@ def test_a_store_comes_back_as_it_was(tmp_path):
     cluster.close()
 
 
-async def test_watches_from_before_a_restart_are_told_to_list_again(tmp_path):
+async def test_watches_from_before_a_restart_end_with_410(tmp_path):
     cluster = machinery(tmp_path / "store.db")
     old = cluster.create(kinds.CONFIG_MAP, "default", config_map("a")).stored.revision
     cluster.create(kinds.CONFIG_MAP, "default", config_map("b"))
@@ -115,7 +115,7 @@ async def test_watches_from_before_a_restart_are_told_to_list_again(tmp_path):
     cluster.close()
 
 
-def test_the_file_is_nobody_elses_to_read(tmp_path):
+def test_the_file_is_readable_by_its_owner_only(tmp_path):
     path = tmp_path / "store.db"
     cluster = machinery(path)
     cluster.create(kinds.SECRET, "default", obj("s"))
@@ -132,7 +132,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         machinery(tmp_path / "nowhere" / "store.db")
 
 
-def test_a_second_process_is_told_the_file_is_in_use(tmp_path):
+def test_a_second_process_fails_because_the_file_is_in_use(tmp_path):
     path = tmp_path / "store.db"
     cluster = machinery(path)
     program = "import sys; from shoal.cluster.apimachinery import Machinery; Machinery.open(sys.argv[1])"
@@ -196,7 +196,7 @@ class FullDisk:
 
 async def test_a_batch_the_disk_refuses_did_not_happen():
     disk = FullDisk()
-    cluster = Machinery(disk, clock=VirtualClock(), chance=random.Random(0))
+    cluster = Machinery(disk, clock=VirtualClock(), rng=random.Random(0))
     cluster.create(kinds.CONFIG_MAP, "default", config_map("a"))
     await cluster.durable()
     before = cluster.revision
@@ -220,7 +220,7 @@ async def test_writes_of_one_turn_are_one_transaction():
     commits = []
     inner = disk.commit
     disk.commit = lambda rows, gone, revision: (commits.append(len(rows)), inner(rows, gone, revision))
-    cluster = Machinery(disk, clock=VirtualClock(), chance=random.Random(0))
+    cluster = Machinery(disk, clock=VirtualClock(), rng=random.Random(0))
     commits.clear()
     for number in range(10):
         cluster.create(kinds.CONFIG_MAP, "default", config_map(f"c{number}"))

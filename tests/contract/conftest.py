@@ -43,7 +43,7 @@ def embedded_api() -> Iterator[Api]:
 @contextlib.contextmanager
 def embedded() -> Iterator[Api]:
     """Shoal's server on a loop of its own thread, on a store that is thrown away."""
-    from shoal.apiserver.app import build
+    from shoal.apiserver.app import build_application
     from shoal.apiserver.server import Server
     from shoal.cluster.embedded import EmbeddedCluster
 
@@ -55,7 +55,7 @@ def embedded() -> Iterator[Api]:
     async def start() -> tuple[EmbeddedCluster, Server]:
         cluster = await EmbeddedCluster.open(":memory:")
         cluster.machinery.store.compact()  # its first versions are forgotten, as after any restart
-        server = Server(build(cluster, token=token), "127.0.0.1", 0)
+        server = Server(build_application(cluster, token=token), "127.0.0.1", 0)
         await server.start()
         return cluster, server
 
@@ -92,7 +92,7 @@ def group() -> str:
 
 
 @pytest.fixture
-def word() -> str:
+def unique_name() -> str:
     """A name for an object that lives in no namespace."""
     return f"w-{secrets.token_hex(5)}"
 

@@ -38,7 +38,7 @@ INCLUDED = {"None": None, "Metadata": "PartialObjectMetadata", "Object": "Config
 
 
 @pytest.mark.parametrize(("include", "kind"), INCLUDED.items(), ids=INCLUDED.keys())
-def test_rows_of_a_table_carry_what_was_asked_for(space: Space, include: str, kind: str | None) -> None:
+def test_rows_of_a_table_carry_the_requested_object(space: Space, include: str, kind: str | None) -> None:
     space.post("configmaps", config_map("a")).ok()
     (row,) = space.get("configmaps", accept=TABLE, includeObject=include).ok()["rows"]
     assert (row["object"] or {}).get("kind") == kind
@@ -46,11 +46,11 @@ def test_rows_of_a_table_carry_what_was_asked_for(space: Space, include: str, ki
 
 def test_rows_cannot_carry_anything_else(space: Space) -> None:
     refused = space.get("configmaps", accept=TABLE, includeObject="Some").failure()
-    told = (
+    message = (
         'Unable to convert to Table as requested: includeObject: Invalid value: "Some": '
         "must be 'Metadata', 'Object', 'None', or empty"
     )
-    assert refused == failure(400, "BadRequest", told)
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_a_table_of_pods(space: Space) -> None:
@@ -118,7 +118,7 @@ POD_STATES: dict[str, tuple[Obj, list[Any]]] = {
 
 
 @pytest.mark.parametrize(("status", "cells"), POD_STATES.values(), ids=POD_STATES.keys())
-def test_the_state_of_a_pod_is_told_in_a_word(space: Space, status: Obj, cells: list[Any]) -> None:
+def test_the_state_of_a_pod_is_shown_in_its_row(space: Space, status: Obj, cells: list[Any]) -> None:
     space.post("pods", pod("a")).ok()
     space.patch("pods/a/status", {"status": status}).ok()
     (row,) = space.get("pods", accept=TABLE).ok()["rows"]
@@ -166,18 +166,18 @@ TABLES = {
 
 
 @pytest.mark.parametrize(("path", "expected"), TABLES.items(), ids=[path.rpartition("/")[2] for path in TABLES])
-def test_every_kind_has_the_columns_people_know(server: Api, path: str, expected: list[str]) -> None:
+def test_every_kind_has_the_columns_of_kubectl(server: Api, path: str, expected: list[str]) -> None:
     table = server.get(path, accept=TABLE, limit=1).ok()
     assert [each["name"] for each in table["columnDefinitions"]] == expected
 
 
-def test_metadata_alone_can_be_asked_for(space: Space) -> None:
+def test_metadata_alone_can_be_requested(space: Space) -> None:
     made = space.post("configmaps", config_map("a", {"x": "1"})).ok()
     partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": made["metadata"]}
     assert space.get("configmaps/a", accept=METADATA).ok() == partial
 
 
-def test_a_list_of_metadata_can_be_asked_for(space: Space) -> None:
+def test_a_list_of_metadata_can_be_requested(space: Space) -> None:
     made = space.post("configmaps", config_map("a", {"x": "1"})).ok()
     listed = space.get("configmaps", accept=METADATA_LIST).ok()
     assert (listed["kind"], listed["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
@@ -192,7 +192,7 @@ def test_metadata_can_be_watched(space: Space) -> None:
     assert event == {"type": "ADDED", "object": partial}
 
 
-def test_yaml_can_be_asked_for(space: Space) -> None:
+def test_yaml_can_be_requested(space: Space) -> None:
     space.post("configmaps", config_map("a", {"x": "1"})).ok()
     answer = space.get("configmaps/a", accept="application/yaml")
     assert (answer.status, answer.content_type) == (200, "application/yaml")
@@ -200,7 +200,7 @@ def test_yaml_can_be_asked_for(space: Space) -> None:
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/html, application/json;q=0.5", "application/json"])
-def test_json_is_given_to_all_who_take_it(space: Space, accept: str) -> None:
+def test_json_is_served_to_all_who_accept_it(space: Space, accept: str) -> None:
     space.post("configmaps", config_map("a")).ok()
     answer = space.get("configmaps/a", accept=accept)
     assert (answer.status, answer.content_type) == (200, "application/json")
@@ -218,7 +218,7 @@ def test_an_unknown_form_falls_back_where_plain_json_is_taken(space: Space) -> N
     assert space.get("configmaps/a", accept=odd).status == 406
 
 
-def test_an_error_is_a_status_whatever_was_asked_for(space: Space) -> None:
+def test_an_error_is_a_status_whatever_was_requested(space: Space) -> None:
     assert space.get("configmaps/none", accept=TABLE).failure() == not_found("configmaps", "none")
 
 

@@ -57,26 +57,26 @@ def test_two_managers_own_their_own_keys(space: Space) -> None:
 def test_changing_what_another_owns_is_a_conflict(space: Space) -> None:
     apply(space, "one", {"x": "1"})
     refused = space.apply("configmaps/a", config_map("a", {"x": "2"}), manager="two").failure()
-    told = 'Apply failed with 1 conflict: conflict with "one": .data.x'
+    message = 'Apply failed with 1 conflict: conflict with "one": .data.x'
     causes = [cause(".data.x", 'conflict with "one"', "FieldManagerConflict")]
-    assert refused == failure(409, "Conflict", told, causes=causes)
+    assert refused == failure(409, "Conflict", message, causes=causes)
     assert space.get("configmaps/a").ok()["data"] == {"x": "1"}
 
 
-def test_every_conflict_is_told(space: Space) -> None:
+def test_every_conflict_is_listed(space: Space) -> None:
     apply(space, "one", {"x": "1", "y": "1"})
     refused = space.apply("configmaps/a", config_map("a", {"x": "2", "y": "2"}), manager="two").failure()
-    told = 'Apply failed with 2 conflicts: conflicts with "one":\n- .data.x\n- .data.y'
+    message = 'Apply failed with 2 conflicts: conflicts with "one":\n- .data.x\n- .data.y'
     causes = [cause(f".data.{key}", 'conflict with "one"', "FieldManagerConflict") for key in "xy"]
-    assert refused == failure(409, "Conflict", told, causes=causes)
+    assert refused == failure(409, "Conflict", message, causes=causes)
 
 
 def test_a_conflict_with_an_ordinary_writer_names_its_version(space: Space) -> None:
     space.post("configmaps", config_map("a", {"x": "1"}), fieldManager="editor").ok()
     refused = space.apply("configmaps/a", config_map("a", {"x": "2"}), manager="one").failure()
-    told = 'Apply failed with 1 conflict: conflict with "editor" using v1: .data.x'
+    message = 'Apply failed with 1 conflict: conflict with "editor" using v1: .data.x'
     causes = [cause(".data.x", 'conflict with "editor" using v1', "FieldManagerConflict")]
-    assert refused == failure(409, "Conflict", told, causes=causes)
+    assert refused == failure(409, "Conflict", message, causes=causes)
 
 
 def test_force_takes_what_another_owns(space: Space) -> None:
@@ -130,8 +130,8 @@ def test_a_conflict_in_a_list_names_the_entry(space: Space) -> None:
         "spec": {"containers": [{"name": "main", "image": "tool:2"}]},
     }
     refused = space.apply("pods/a", body, manager="two").failure()
-    told = 'Apply failed with 1 conflict: conflict with "one": .spec.containers[name="main"].image'
-    assert refused["message"] == told
+    message = 'Apply failed with 1 conflict: conflict with "one": .spec.containers[name="main"].image'
+    assert refused["message"] == message
 
 
 def ports(space: Space, manager: str, *numbers: int) -> list[int]:
@@ -205,9 +205,9 @@ NOT_APPLICABLE: dict[str, tuple[Obj, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), NOT_APPLICABLE.values(), ids=NOT_APPLICABLE.keys())
-def test_what_cannot_be_applied_is_refused(space: Space, body: Obj, told: str) -> None:
-    assert space.apply("configmaps/a", body).failure() == failure(400, "BadRequest", told)
+@pytest.mark.parametrize(("body", "message"), NOT_APPLICABLE.values(), ids=NOT_APPLICABLE.keys())
+def test_what_cannot_be_applied_is_refused(space: Space, body: Obj, message: str) -> None:
+    assert space.apply("configmaps/a", body).failure() == failure(400, "BadRequest", message)
     assert space.get("configmaps/a").status == 404
 
 
@@ -223,11 +223,11 @@ WRONG_SHAPES: dict[str, tuple[Obj, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), WRONG_SHAPES.values(), ids=WRONG_SHAPES.keys())
-def test_what_does_not_fit_the_schema_is_refused(space: Space, body: Obj, told: str) -> None:
+@pytest.mark.parametrize(("body", "message"), WRONG_SHAPES.values(), ids=WRONG_SHAPES.keys())
+def test_what_does_not_fit_the_schema_is_refused(space: Space, body: Obj, message: str) -> None:
     refused = space.apply("configmaps/a", body).failure()
     # A real server calls this its own mistake (500); the promise is the refusal and the sentence.
-    assert refused["message"] == f"failed to create typed patch object (/a; /v1, Kind=ConfigMap): {told}"
+    assert refused["message"] == f"failed to create typed patch object (/a; /v1, Kind=ConfigMap): {message}"
 
 
 def test_an_entry_twice_in_a_list_is_refused(space: Space) -> None:

@@ -97,31 +97,31 @@ def test_kind_and_version_may_be_left_out_of_a_built_in_object(space: Space) -> 
 
 def test_an_object_of_another_kind_is_refused(space: Space) -> None:
     refused = space.post("configmaps", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}).failure()
-    told = (
+    message = (
         'Secret in version "v1" cannot be handled as a ConfigMap: '
         "converting (v1.Secret) to (core.ConfigMap): unknown conversion"
     )
-    assert refused == failure(400, "BadRequest", told)
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_an_object_of_another_version_is_refused(space: Space) -> None:
     refused = space.post("configmaps", {"apiVersion": "v2", "kind": "ConfigMap", "metadata": {"name": "a"}}).failure()
-    told = (
+    message = (
         'ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2"'
     )
     assert (refused["code"], refused["reason"]) == (400, "BadRequest")
-    assert refused["message"].startswith(told)  # then a place in a source file
+    assert refused["message"].startswith(message)  # then a place in a source file
 
 
 def test_a_namespace_that_differs_from_the_path_is_refused(space: Space) -> None:
     refused = space.post("configmaps", config_map("a", namespace="elsewhere")).failure()
-    told = "the namespace of the provided object does not match the namespace sent on the request"
-    assert refused == failure(400, "BadRequest", told)
+    message = "the namespace of the provided object does not match the namespace sent on the request"
+    assert refused == failure(400, "BadRequest", message)
 
 
-def test_a_missing_namespace_is_named(server: Api, word: str) -> None:
-    refused = server.post(f"/api/v1/namespaces/{word}/configmaps", config_map("a")).failure()
-    assert refused == not_found("namespaces", word)
+def test_a_missing_namespace_is_named(server: Api, unique_name: str) -> None:
+    refused = server.post(f"/api/v1/namespaces/{unique_name}/configmaps", config_map("a")).failure()
+    assert refused == not_found("namespaces", unique_name)
 
 
 def test_a_new_object_may_not_bring_a_version(space: Space) -> None:
@@ -139,7 +139,7 @@ def test_the_server_alone_decides_uid_and_times(space: Space) -> None:
     assert settled(made) == config_map("a", namespace=space.name)
 
 
-def test_a_new_pod_starts_at_generation_1_and_pending_whatever_its_status_says(space: Space) -> None:
+def test_a_new_pod_starts_at_generation_1_and_pending_whatever_its_status(space: Space) -> None:
     body = pod("a") | {"status": {"phase": "Running", "podIP": "10.0.0.9"}}
     made = space.post("pods", body).ok()
     assert (made["metadata"]["generation"], made["status"]) == (1, {"phase": "Pending", "qosClass": "BestEffort"})
@@ -147,8 +147,8 @@ def test_a_new_pod_starts_at_generation_1_and_pending_whatever_its_status_says(s
 
 def test_creating_at_the_path_of_an_object_is_not_allowed(space: Space) -> None:
     refused = space.post("configmaps/a", config_map("a")).failure()
-    told = "the server does not allow this method on the requested resource"
-    assert refused == failure(405, "MethodNotAllowed", told, about={})
+    message = "the server does not allow this method on the requested resource"
+    assert refused == failure(405, "MethodNotAllowed", message, about={})
 
 
 BAD_METADATA: dict[str, tuple[Obj, str, str]] = {
@@ -190,11 +190,11 @@ def test_labels_and_annotations_are_checked(space: Space, metadata: Obj, field: 
 
 def test_annotations_over_256_kib_are_refused(space: Space) -> None:
     refused = space.post("configmaps", config_map("a", annotations={"x": "y" * (256 * 1024)})).failure()
-    told = "Too long: may not be more than 262144 bytes"
-    assert refused == invalid("ConfigMap", "a", cause("metadata.annotations", told, "FieldValueTooLong"))
+    message = "Too long: may not be more than 262144 bytes"
+    assert refused == invalid("ConfigMap", "a", cause("metadata.annotations", message, "FieldValueTooLong"))
 
 
-def test_every_mistake_is_told_at_once(space: Space) -> None:
+def test_every_cause_is_listed_at_once(space: Space) -> None:
     refused = space.post("configmaps", config_map("A", labels={"x": "y" * 64})).failure()
     assert [each["field"] for each in refused["details"]["causes"]] == ["metadata.name", "metadata.labels"]
 
@@ -234,8 +234,8 @@ def test_owner_references_are_checked(space: Space, owners: list[Obj], causes: l
 
 def test_finalizers_must_be_qualified_names(space: Space) -> None:
     refused = space.post("configmaps", config_map("a", finalizers=["plain"])).failure()
-    told = 'Invalid value: "plain": name is neither a standard finalizer name nor is it fully qualified'
-    assert refused == invalid("ConfigMap", "a", cause("metadata.finalizers[0]", told))
+    message = 'Invalid value: "plain": name is neither a standard finalizer name nor is it fully qualified'
+    assert refused == invalid("ConfigMap", "a", cause("metadata.finalizers[0]", message))
 
 
 def test_nothing_is_kept_of_a_refused_object(space: Space) -> None:

@@ -38,11 +38,11 @@ def test_unknown_fields_are_pruned_with_a_warning(space: Space, fleet: str) -> N
 def test_unknown_fields_are_refused_where_checking_is_strict(space: Space, fleet: str) -> None:
     body = boat(fleet, "a", spec={"size": 1}, extra=1)
     refused = space.post("boats", body, group=f"{fleet}/v1", fieldValidation="Strict").failure()
-    told = 'Boat in version "v1" cannot be handled as a Boat: strict decoding error: unknown field "extra"'
-    assert refused == failure(400, "BadRequest", told)
+    message = 'Boat in version "v1" cannot be handled as a Boat: strict decoding error: unknown field "extra"'
+    assert refused == failure(400, "BadRequest", message)
 
 
-def test_fields_are_kept_where_the_schema_says_so(space: Space, fleet: str) -> None:
+def test_fields_are_kept_where_the_schema_preserves_them(space: Space, fleet: str) -> None:
     free = {"any": [1, {"b": None}], "n": 1.5}
     answer = create(space, fleet, spec={"size": 1, "free": free})
     assert (answer.ok()["spec"]["free"], answer.warnings) == (free, [])
@@ -119,7 +119,7 @@ def test_the_schema_is_enforced(space: Space, fleet: str, spec: Obj, causes: lis
     assert names(space.get("boats", group=f"{fleet}/v1").ok()) == []
 
 
-def test_every_mistake_is_told_at_once(space: Space, fleet: str) -> None:
+def test_every_cause_is_listed_at_once(space: Space, fleet: str) -> None:
     refused = create(space, fleet, spec={"size": 11, "mode": "fly"}).failure()
     found = {each["field"] for each in refused["details"]["causes"]}  # in an order that differs from time to time
     assert (refused["code"], found) == (422, {"spec.size", "spec.mode"})
@@ -269,14 +269,14 @@ def test_the_scale_of_a_missing_object_is_not_found(space: Space, fleet: str) ->
 def test_strategic_patches_are_for_built_in_kinds(space: Space, fleet: str) -> None:
     create(space, fleet).ok()
     refused = space.patch("boats/a", {"spec": {"size": 2}}, STRATEGIC_PATCH, group=f"{fleet}/v1").failure()
-    told = (
+    message = (
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
     )
-    assert refused == failure(415, "UnsupportedMediaType", told)
+    assert refused == failure(415, "UnsupportedMediaType", message)
 
 
-def test_kind_and_version_must_be_said(space: Space, fleet: str) -> None:
+def test_kind_and_version_are_required(space: Space, fleet: str) -> None:
     refused = space.post("boats", {"metadata": {"name": "a"}, "spec": {"size": 1}}, group=f"{fleet}/v1").failure()
     assert (refused["code"], refused["reason"]) == (400, "BadRequest")
     assert refused["message"].startswith(
@@ -294,11 +294,11 @@ def test_another_kind_is_refused(space: Space, fleet: str) -> None:
 def test_another_version_than_that_of_the_path_is_refused(space: Space, fleet: str) -> None:
     body = boat(fleet, "a", version="v9", spec={"size": 1})
     refused = space.post("boats", body, group=f"{fleet}/v1").failure()
-    told = f"the API version in the data ({fleet}/v9) does not match the expected API version ({fleet}/v1)"
-    assert refused == failure(400, "BadRequest", told)
+    message = f"the API version in the data ({fleet}/v9) does not match the expected API version ({fleet}/v1)"
+    assert refused == failure(400, "BadRequest", message)
 
 
-def test_items_of_a_custom_list_say_their_kind(space: Space, fleet: str) -> None:
+def test_items_of_a_custom_list_have_their_kind(space: Space, fleet: str) -> None:
     made = create(space, fleet).ok()
     listed = space.get("boats", group=f"{fleet}/v1").ok()
     assert (listed["kind"], listed["apiVersion"], listed["items"]) == ("BoatList", f"{fleet}/v1", [made])

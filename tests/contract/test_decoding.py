@@ -31,10 +31,10 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), MALFORMED.values(), ids=MALFORMED.keys())
-def test_what_is_no_json_object_is_refused(space: Space, body: bytes, told: str) -> None:
+@pytest.mark.parametrize(("body", "message"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_no_json_object_is_refused(space: Space, body: bytes, message: str) -> None:
     refused = space.post("configmaps", body).failure()
-    assert refused == failure(400, "BadRequest", f"{UNRECOGNIZED}: {told}")
+    assert refused == failure(400, "BadRequest", f"{UNRECOGNIZED}: {message}")
 
 
 def test_null_is_an_object_without_a_name(space: Space) -> None:
@@ -53,11 +53,11 @@ WRONG_TYPES: dict[str, tuple[Obj, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), WRONG_TYPES.values(), ids=WRONG_TYPES.keys())
-def test_a_field_of_the_wrong_type_is_named(space: Space, body: Obj, told: str) -> None:
+@pytest.mark.parametrize(("body", "message"), WRONG_TYPES.values(), ids=WRONG_TYPES.keys())
+def test_a_field_of_the_wrong_type_is_named(space: Space, body: Obj, message: str) -> None:
     refused = space.post("configmaps", body).failure()
     prefix = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal '
-    assert refused == failure(400, "BadRequest", prefix + told)
+    assert refused == failure(400, "BadRequest", prefix + message)
 
 
 QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -91,10 +91,10 @@ WRONG_POD_TYPES: dict[str, tuple[Obj, str]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "told"), WRONG_POD_TYPES.values(), ids=WRONG_POD_TYPES.keys())
-def test_a_field_of_a_pod_of_the_wrong_type_is_named(space: Space, spec: Obj, told: str) -> None:
+@pytest.mark.parametrize(("spec", "message"), WRONG_POD_TYPES.values(), ids=WRONG_POD_TYPES.keys())
+def test_a_field_of_a_pod_of_the_wrong_type_is_named(space: Space, spec: Obj, message: str) -> None:
     refused = space.post("pods", pod("a") | {"spec": spec}).failure()
-    assert refused == failure(400, "BadRequest", f'Pod in version "v1" cannot be handled as a Pod: {told}')
+    assert refused == failure(400, "BadRequest", f'Pod in version "v1" cannot be handled as a Pod: {message}')
 
 
 def misspelt() -> Obj:
@@ -127,8 +127,8 @@ def test_unknown_fields_can_be_refused(space: Space) -> None:
 def test_unknown_fields_of_an_update_can_be_refused(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.put("configmaps/a", config_map("a") | {"nope": 1}, fieldValidation="Strict").failure()
-    told = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "nope"'
-    assert refused == failure(400, "BadRequest", told)
+    message = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "nope"'
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_unknown_fields_of_a_patch_can_be_refused(space: Space) -> None:
@@ -147,8 +147,8 @@ def test_unknown_fields_of_a_patch_are_dropped_with_a_warning(space: Space) -> N
 
 def test_another_way_of_checking_is_refused(space: Space) -> None:
     refused = space.post("configmaps", config_map("a"), fieldValidation="Maybe").failure()
-    told = 'Unsupported value: "Maybe": supported values: "", "Ignore", "Strict", "Warn"'
-    wrong = cause("fieldValidation", told, "FieldValueNotSupported")
+    message = 'Unsupported value: "Maybe": supported values: "", "Ignore", "Strict", "Warn"'
+    wrong = cause("fieldValidation", message, "FieldValueNotSupported")
     assert refused == invalid("CreateOptions", "", wrong, group="meta.k8s.io")
 
 
@@ -162,14 +162,16 @@ def test_the_last_of_two_keys_counts_with_a_warning(space: Space) -> None:
 
 def test_a_key_twice_can_be_refused(space: Space) -> None:
     refused = space.post("configmaps", TWICE, fieldValidation="Strict").failure()
-    told = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "data.x"'
-    assert refused == failure(400, "BadRequest", told)
+    message = (
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "data.x"'
+    )
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_a_request_over_3_mib_is_refused(space: Space) -> None:
     refused = space.post("configmaps", config_map("a", {"x": "y" * (3 << 20)})).failure()
-    told = "Request entity too large: limit is 3145728"
-    assert refused == failure(413, "RequestEntityTooLarge", told)
+    message = "Request entity too large: limit is 3145728"
+    assert refused == failure(413, "RequestEntityTooLarge", message)
 
 
 def test_data_over_1_mib_is_refused(space: Space) -> None:
@@ -185,9 +187,9 @@ def test_a_body_in_yaml_is_understood(space: Space) -> None:
 
 def test_a_body_of_another_type_is_refused(space: Space) -> None:
     refused = space.post("configmaps", b"x", type="text/plain").failure()
-    told = "the body of the request was in an unknown format - accepted media types include: "
+    message = "the body of the request was in an unknown format - accepted media types include: "
     assert (refused["code"], refused["reason"]) == (415, "UnsupportedMediaType")
-    assert refused["message"].startswith(f"{told}application/json, application/yaml")
+    assert refused["message"].startswith(f"{message}application/json, application/yaml")
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain"])

@@ -13,7 +13,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCHEMA = "spec.validation.openAPIV3Schema"
 
 
-def test_an_accepted_definition_says_so(server: Api, group: str) -> None:
+def test_an_accepted_crd_has_its_conditions(server: Api, group: str) -> None:
     made = serve(server, crd(group))
     conditions = {
         each["type"]: (each["status"], each["reason"], each["message"]) for each in made["status"]["conditions"]
@@ -246,8 +246,8 @@ def test_a_taken_kind_is_not_accepted(server: Api, group: str) -> None:
         return bool((event["object"].get("status") or {}).get("conditions"))
 
     with server.watch(DEFINITIONS, **query) as watch:
-        told = watch.until(judged)[-1]["object"]["status"]["conditions"]
-    accepted = next(each for each in told if each["type"] == "NamesAccepted")
+        message = watch.until(judged)[-1]["object"]["status"]["conditions"]
+    accepted = next(each for each in message if each["type"] == "NamesAccepted")
     assert (made["metadata"]["name"], accepted["status"], accepted["message"]) == (
         f"ships.{group}",
         "False",

@@ -56,8 +56,8 @@ def test_the_name_of_an_object_under_deletion_is_taken(space: Space) -> None:
     space.post("configmaps", config_map("a", finalizers=["example.com/f"])).ok()
     space.delete("configmaps/a").ok()
     refused = space.post("configmaps", config_map("a")).failure()
-    told = 'object is being deleted: configmaps "a" already exists'
-    assert refused == failure(409, "AlreadyExists", told, about={"name": "a", "kind": "configmaps"})
+    message = 'object is being deleted: configmaps "a" already exists'
+    assert refused == failure(409, "AlreadyExists", message, about={"name": "a", "kind": "configmaps"})
 
 
 def test_no_finalizer_can_be_added_under_deletion(space: Space) -> None:
@@ -65,11 +65,11 @@ def test_no_finalizer_can_be_added_under_deletion(space: Space) -> None:
     space.delete("configmaps/a").ok()
     patch = {"metadata": {"finalizers": ["example.com/f", "example.com/g"]}}
     refused = space.patch("configmaps/a", patch).failure()
-    told = (
+    message = (
         "Forbidden: no new finalizers can be added if the object is being deleted, "
         'found new finalizers []string{"example.com/g"}'
     )
-    wrong = cause("metadata.finalizers", told, "FieldValueForbidden")
+    wrong = cause("metadata.finalizers", message, "FieldValueForbidden")
     assert told_once(refused) == invalid("ConfigMap", "a", wrong)
 
 
@@ -88,22 +88,22 @@ def test_an_object_under_deletion_can_still_be_changed(space: Space) -> None:
 def test_a_precondition_on_the_uid_must_hold(space: Space) -> None:
     uid = space.post("configmaps", config_map("a")).ok()["metadata"]["uid"]
     refused = space.delete("configmaps/a", {"preconditions": {"uid": "other"}}).failure()
-    told = (
+    message = (
         'Operation cannot be fulfilled on ConfigMap "a": the UID in the precondition (other) does not match the UID '
         f"in record ({uid}). The object might have been deleted and then recreated"
     )
-    assert refused == failure(409, "Conflict", told, about={"name": "a", "kind": "ConfigMap"})
+    assert refused == failure(409, "Conflict", message, about={"name": "a", "kind": "ConfigMap"})
     assert space.get("configmaps/a").status == 200
 
 
 def test_a_precondition_on_the_version_must_hold(space: Space) -> None:
     version = space.post("configmaps", config_map("a")).ok()["metadata"]["resourceVersion"]
     refused = space.delete("configmaps/a", {"preconditions": {"resourceVersion": "1"}}).failure()
-    told = (
+    message = (
         'Operation cannot be fulfilled on ConfigMap "a": the ResourceVersion in the precondition (1) does not match '
         f"the ResourceVersion in record ({version}). The object might have been modified"
     )
-    assert refused == failure(409, "Conflict", told, about={"name": "a", "kind": "ConfigMap"})
+    assert refused == failure(409, "Conflict", message, about={"name": "a", "kind": "ConfigMap"})
 
 
 def test_preconditions_that_hold_let_the_deletion_pass(space: Space) -> None:
@@ -112,7 +112,7 @@ def test_preconditions_that_hold_let_the_deletion_pass(space: Space) -> None:
     assert space.delete("configmaps/a", {"preconditions": preconditions}).status == 200
 
 
-def test_a_pod_nobody_runs_goes_at_once(space: Space) -> None:
+def test_an_unscheduled_pod_is_deleted_at_once(space: Space) -> None:
     space.post("pods", pod("a")).ok()
     gone = space.delete("pods/a").ok()
     assert (gone["kind"], gone["metadata"]["deletionGracePeriodSeconds"]) == ("Pod", 0)
@@ -196,21 +196,21 @@ BAD_OPTIONS: dict[str, tuple[Any, dict[str, Any], str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "query", "field", "told", "reason"), BAD_OPTIONS.values(), ids=BAD_OPTIONS.keys())
+@pytest.mark.parametrize(("body", "query", "field", "message", "reason"), BAD_OPTIONS.values(), ids=BAD_OPTIONS.keys())
 def test_bad_options_delete_nothing(
-    space: Space, body: Any, query: dict[str, Any], field: str, told: str, reason: str
+    space: Space, body: Any, query: dict[str, Any], field: str, message: str, reason: str
 ) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.delete("configmaps/a", body, **query).failure()
-    assert refused == invalid("DeleteOptions", "", cause(field, told, reason), group="meta.k8s.io")
+    assert refused == invalid("DeleteOptions", "", cause(field, message, reason), group="meta.k8s.io")
     assert space.get("configmaps/a").status == 200
 
 
 def test_options_that_do_not_parse_delete_nothing(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.delete("configmaps/a", b"{").failure()
-    told = "couldn't get version/kind; json parse error: unexpected end of JSON input"
-    assert refused == failure(400, "BadRequest", told)
+    message = "couldn't get version/kind; json parse error: unexpected end of JSON input"
+    assert refused == failure(400, "BadRequest", message)
     assert space.get("configmaps/a").status == 200
 
 
@@ -257,8 +257,8 @@ def test_a_bad_selector_deletes_nothing(space: Space) -> None:
 
 def test_all_namespaces_cannot_be_emptied_at_once(server: Api) -> None:
     refused = server.delete("/api/v1/configmaps").failure()
-    told = "the server does not allow this method on the requested resource"
-    assert refused == failure(405, "MethodNotAllowed", told, about={})
+    message = "the server does not allow this method on the requested resource"
+    assert refused == failure(405, "MethodNotAllowed", message, about={})
 
 
 LAST_WORDS: dict[str, tuple[Obj, str]] = {

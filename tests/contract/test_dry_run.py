@@ -86,7 +86,7 @@ def test_a_service_gets_no_address(space: Space) -> None:
     assert settled(space.post("services", service("a")).ok())["spec"]["clusterIP"]
 
 
-def test_watchers_hear_nothing(space: Space) -> None:
+def test_watchers_receive_no_event(space: Space) -> None:
     version = space.get("configmaps").ok()["metadata"]["resourceVersion"]
     space.post("configmaps", config_map("a"), dryRun="All").ok()
     space.post("configmaps", config_map("b")).ok()
@@ -95,9 +95,9 @@ def test_watchers_hear_nothing(space: Space) -> None:
     assert event["object"]["metadata"]["name"] == "b"
 
 
-def test_another_word_than_all_is_refused(space: Space) -> None:
+def test_another_value_than_all_is_rejected(space: Space) -> None:
     refused = space.post("configmaps", config_map("a"), dryRun="Some").failure()
-    told = 'Unsupported value: ["Some"]: supported values: "All"'
-    wrong = cause("dryRun", told, "FieldValueNotSupported")
+    message = 'Unsupported value: ["Some"]: supported values: "All"'
+    wrong = cause("dryRun", message, "FieldValueNotSupported")
     assert refused == invalid("CreateOptions", "", wrong, group="meta.k8s.io")
     assert names(space.get("configmaps").ok()) == []

@@ -156,7 +156,7 @@ def test_the_core_group_is_described_at_once(server: Api) -> None:
     }
 
 
-def test_the_version_is_told(server: Api) -> None:
+def test_the_version_is_served(server: Api) -> None:
     found = server.get("/version").ok()
     assert re.fullmatch(r"v\d+\.\d+\.\d+.*", found["gitVersion"])
     assert {"major", "minor", "gitVersion", "gitCommit", "buildDate", "goVersion", "platform"} <= set(found)
@@ -175,13 +175,13 @@ def schema(server: Api, name: str) -> Obj:
     return found
 
 
-def test_a_schema_says_which_kind_it_is_of(server: Api) -> None:
+def test_a_schema_names_its_kind(server: Api) -> None:
     found = schema(server, "io.k8s.api.core.v1.Pod")
     assert found["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "Pod", "version": "v1"}]
     assert {"apiVersion", "kind", "metadata", "spec", "status"} <= set(found["properties"])
 
 
-def test_a_schema_says_how_lists_merge(server: Api) -> None:
+def test_a_schema_declares_how_lists_merge(server: Api) -> None:
     containers = schema(server, "io.k8s.api.core.v1.PodSpec")["properties"]["containers"]
     marks = {key: value for key, value in containers.items() if key.startswith("x-kubernetes-") or key == "type"}
     assert marks == {
@@ -193,7 +193,7 @@ def test_a_schema_says_how_lists_merge(server: Api) -> None:
     }
 
 
-def test_a_schema_says_what_is_required(server: Api) -> None:
+def test_a_schema_declares_required_fields(server: Api) -> None:
     assert schema(server, "io.k8s.api.core.v1.PodSpec")["required"] == ["containers"]
     assert schema(server, "io.k8s.api.core.v1.Container")["required"] == ["name"]
 
@@ -219,8 +219,8 @@ WRONG_METHODS = [("PUT", "/api/v1/pods"), ("PATCH", "configmaps"), ("PUT", "conf
 def test_a_method_that_is_not_allowed(space: Space, method: str, path: str) -> None:
     full = path if path.startswith("/") else space.path(path)
     refused = space.api.call(method, full, {}).failure()
-    told = "the server does not allow this method on the requested resource"
-    assert refused == failure(405, "MethodNotAllowed", told, about={})
+    message = "the server does not allow this method on the requested resource"
+    assert refused == failure(405, "MethodNotAllowed", message, about={})
 
 
 UNAUTHORIZED = failure(401, "Unauthorized", "Unauthorized")
@@ -233,33 +233,33 @@ STRANGERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("headers", STRANGERS.values(), ids=STRANGERS.keys())
 @pytest.mark.parametrize("path", ["/api/v1/pods", "/api", "/openapi/v3", "/bogus"])
-def test_strangers_are_told_nothing(server: Api, headers: dict[str, Any], path: str) -> None:
+def test_unauthenticated_users_may_read_nothing(server: Api, headers: dict[str, Any], path: str) -> None:
     assert server.get(path, headers=headers).failure() == UNAUTHORIZED
 
 
-def test_strangers_change_nothing(space: Space) -> None:
+def test_unauthenticated_users_may_change_nothing(space: Space) -> None:
     refused = space.delete("configmaps", headers={"Authorization": "Bearer wrong"}).failure()
     assert refused == UNAUTHORIZED
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-def test_health_is_told_to_everybody(server: Api, path: str) -> None:
+def test_health_is_served_to_unauthenticated_users(server: Api, path: str) -> None:
     answer = server.get(path, headers={"Authorization": None})
     assert (answer.status, answer.body) == (200, b"ok")
 
 
-def test_the_version_is_told_to_everybody(server: Api) -> None:
+def test_the_version_is_served_to_unauthenticated_users(server: Api) -> None:
     assert server.get("/version", headers={"Authorization": None}).ok()["gitVersion"]
 
 
-def test_who_holds_the_token_may_do_everything(space: Space) -> None:
+def test_the_token_may_do_everything(space: Space) -> None:
     asked = {"verb": "create", "resource": "pods", "namespace": space.name}
     body = {"spec": {"resourceAttributes": asked}}
     answer = space.api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
     assert (answer.status, answer.json["spec"], answer.json["status"]["allowed"]) == (201, body["spec"], True)
 
 
-def test_who_holds_the_token_has_a_name(server: Api) -> None:
+def test_the_token_has_a_user_name(server: Api) -> None:
     answer = server.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
     assert (answer.status, answer.json["kind"]) == (201, "SelfSubjectReview")
     assert answer.json["status"]["userInfo"]["username"]

@@ -65,9 +65,9 @@ NOT_POSSIBLE: dict[str, list[dict[str, Any]]] = {
 def test_an_operation_that_is_not_possible_changes_nothing(space: Space, patch: list[Any]) -> None:
     made = space.post("configmaps", config_map("a", START)).ok()
     refused = space.patch("configmaps/a", patch, JSON_PATCH).failure()
-    told = "the server rejected our request due to an error in our request"
+    message = "the server rejected our request due to an error in our request"
     # A server may say in the details which operation it was; a real one does not.
-    assert refused | {"details": {}} == failure(422, "Invalid", told, about={})
+    assert refused | {"details": {}} == failure(422, "Invalid", message, about={})
     assert space.get("configmaps/a").ok() == made
 
 
@@ -80,10 +80,10 @@ NOT_A_PATCH: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), NOT_A_PATCH.values(), ids=NOT_A_PATCH.keys())
-def test_what_is_no_list_of_operations_is_refused(space: Space, body: bytes, told: str) -> None:
+@pytest.mark.parametrize(("body", "message"), NOT_A_PATCH.values(), ids=NOT_A_PATCH.keys())
+def test_what_is_no_list_of_operations_is_refused(space: Space, body: bytes, message: str) -> None:
     space.post("configmaps", config_map("a", START)).ok()
-    assert space.patch("configmaps/a", body, JSON_PATCH).failure() == failure(400, "BadRequest", told)
+    assert space.patch("configmaps/a", body, JSON_PATCH).failure() == failure(400, "BadRequest", message)
 
 
 def test_a_result_of_the_wrong_type_is_refused(space: Space) -> None:
@@ -105,8 +105,8 @@ def test_a_patch_of_an_older_version_is_a_conflict(space: Space) -> None:
 def test_a_patch_cannot_rename(space: Space) -> None:
     space.post("configmaps", config_map("a", START)).ok()
     patch = [{"op": "replace", "path": "/metadata/name", "value": "b"}]
-    told = "the name of the object (b) does not match the name on the URL (a)"
-    assert space.patch("configmaps/a", patch, JSON_PATCH).failure() == failure(400, "BadRequest", told)
+    message = "the name of the object (b) does not match the name on the URL (a)"
+    assert space.patch("configmaps/a", patch, JSON_PATCH).failure() == failure(400, "BadRequest", message)
 
 
 def test_a_patch_of_a_missing_object_is_not_found(space: Space) -> None:

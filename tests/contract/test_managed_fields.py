@@ -108,7 +108,7 @@ def test_a_record_that_was_wiped_is_not_begun_again_by_ordinary_writes(space: Sp
     assert "managedFields" not in changed["metadata"]
 
 
-def test_the_first_apply_after_a_wipe_leaves_the_rest_to_whoever_was_before(space: Space) -> None:
+def test_the_first_apply_after_a_wipe_leaves_the_rest_to_before_first_apply(space: Space) -> None:
     space.post("configmaps", config_map("a", {"x": "1"})).ok()
     space.patch("configmaps/a", {"metadata": {"managedFields": [{}]}}).ok()
     applied = space.apply("configmaps/a", config_map("a", {"y": "1"}), manager="one").ok()

@@ -59,11 +59,11 @@ NOT_A_PATCH: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), NOT_A_PATCH.values(), ids=NOT_A_PATCH.keys())
-def test_what_is_no_object_is_refused(space: Space, body: bytes, told: str) -> None:
+@pytest.mark.parametrize(("body", "message"), NOT_A_PATCH.values(), ids=NOT_A_PATCH.keys())
+def test_what_is_no_object_is_refused(space: Space, body: bytes, message: str) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.patch("configmaps/a", body).failure()
-    assert refused == failure(400, "BadRequest", f"error decoding patch: {told}")
+    assert refused == failure(400, "BadRequest", f"error decoding patch: {message}")
 
 
 WRONG_TYPES: dict[str, tuple[Obj, str]] = {
@@ -72,28 +72,28 @@ WRONG_TYPES: dict[str, tuple[Obj, str]] = {
 }
 
 
-@pytest.mark.parametrize(("patch", "told"), WRONG_TYPES.values(), ids=WRONG_TYPES.keys())
-def test_a_result_of_the_wrong_type_is_refused(space: Space, patch: Obj, told: str) -> None:
+@pytest.mark.parametrize(("patch", "message"), WRONG_TYPES.values(), ids=WRONG_TYPES.keys())
+def test_a_result_of_the_wrong_type_is_refused(space: Space, patch: Obj, message: str) -> None:
     made = space.post("configmaps", config_map("a")).ok()
     refused = space.patch("configmaps/a", patch).failure()
     (found,) = refused["details"]["causes"]
     assert (refused["code"], refused["reason"], found["field"]) == (422, "Invalid", "patch")
-    assert found["message"].endswith(f"json: cannot unmarshal {told}")  # before that: the object, quoted whole
+    assert found["message"].endswith(f"json: cannot unmarshal {message}")  # before that: the object, quoted whole
     assert space.get("configmaps/a").ok() == made
 
 
 def test_a_patch_cannot_rename(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
-    told = "the name of the object (b) does not match the name on the URL (a)"
+    message = "the name of the object (b) does not match the name on the URL (a)"
     refused = space.patch("configmaps/a", {"metadata": {"name": "b"}}).failure()
-    assert refused == failure(400, "BadRequest", told)
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_a_patch_cannot_move_to_another_namespace(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
-    told = "the namespace of the provided object does not match the namespace sent on the request"
+    message = "the namespace of the provided object does not match the namespace sent on the request"
     refused = space.patch("configmaps/a", {"metadata": {"namespace": "b"}}).failure()
-    assert refused == failure(400, "BadRequest", told)
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_a_patch_of_a_missing_object_is_not_found(space: Space) -> None:

@@ -22,15 +22,15 @@ ACCOUNTS = ("service account", "token too short", "token without path")
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_mistake_of_an_object_is_said_at_once(server: Api, table: str) -> None:
+def test_every_cause_of_an_object_is_listed_at_once(server: Api, table: str) -> None:
     cases = [each for each in mistakes(table) if each.id.partition(": ")[2] not in ACCOUNTS]
     assert {each.id: created(server, each) for each in cases} == {each.id: each.causes for each in cases}
 
 
 @pytest.mark.parametrize("table", ["changes_of_pods", "changes_of_others"])
-def test_every_mistake_of_a_change_is_said_at_once(server: Api, table: str, word: str) -> None:
+def test_every_cause_of_a_change_is_listed_at_once(server: Api, table: str, unique_name: str) -> None:
     cases = mistakes(table)
-    found = {each.id: edited(server, each, f"{word}-{number}") for number, each in enumerate(cases)}
+    found = {each.id: edited(server, each, f"{unique_name}-{number}") for number, each in enumerate(cases)}
     assert found == {each.id: each.causes for each in cases}
 
 

@@ -8,12 +8,12 @@ from kit.api_objects import cause, config_map, failure, invalid, settled
 from kit.raw_api import Api, Obj, Space
 
 
-def test_a_new_namespace_is_active_and_labelled_with_its_name(server: Api, word: str) -> None:
-    made = server.post("/api/v1/namespaces", {"metadata": {"name": word}}).ok()
+def test_a_new_namespace_is_active_and_labelled_with_its_name(server: Api, unique_name: str) -> None:
+    made = server.post("/api/v1/namespaces", {"metadata": {"name": unique_name}}).ok()
     assert settled(made) == {
         "kind": "Namespace",
         "apiVersion": "v1",
-        "metadata": {"name": word, "labels": {"kubernetes.io/metadata.name": word}},
+        "metadata": {"name": unique_name, "labels": {"kubernetes.io/metadata.name": unique_name}},
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
@@ -46,7 +46,7 @@ def test_a_namespace_under_deletion_takes_nothing_new(space: Space, server: Api)
     ending = server.delete(f"/api/v1/namespaces/{space.name}").ok()
     assert (ending["kind"], ending["status"]["phase"]) == ("Namespace", "Terminating")
     refused = space.post("configmaps", config_map("late")).failure()
-    told = (
+    message = (
         f'configmaps "late" is forbidden: unable to create new content in namespace {space.name} '
         "because it is being terminated"
     )
@@ -55,7 +55,7 @@ def test_a_namespace_under_deletion_takes_nothing_new(space: Space, server: Api)
         "message": f"namespace {space.name} is being terminated",
         "field": "metadata.namespace",
     }
-    assert refused == failure(403, "Forbidden", told, about={"name": "late", "kind": "configmaps"}, causes=[why])
+    assert refused == failure(403, "Forbidden", message, about={"name": "late", "kind": "configmaps"}, causes=[why])
 
 
 def test_a_namespace_ends_with_all_that_is_in_it_and_not_before(space: Space, server: Api) -> None:
@@ -75,8 +75,8 @@ def test_a_namespace_ends_with_all_that_is_in_it_and_not_before(space: Space, se
 
 def test_the_default_namespace_stays(server: Api) -> None:
     refused = server.delete("/api/v1/namespaces/default").failure()
-    told = 'namespaces "default" is forbidden: this namespace may not be deleted'
-    assert refused == failure(403, "Forbidden", told, about={"name": "default", "kind": "namespaces"})
+    message = 'namespaces "default" is forbidden: this namespace may not be deleted'
+    assert refused == failure(403, "Forbidden", message, about={"name": "default", "kind": "namespaces"})
 
 
 def test_a_namespace_is_labelled_like_any_object(space: Space, server: Api) -> None:

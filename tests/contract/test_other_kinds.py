@@ -57,8 +57,8 @@ def test_addresses_of_services_differ(space: Space) -> None:
 def test_a_taken_address_is_refused(space: Space) -> None:
     address = space.post("services", service("a")).ok()["spec"]["clusterIP"]
     refused = space.post("services", service("b", clusterIP=address)).failure()
-    told = f'Invalid value: ["{address}"]: failed to allocate IP {address}: provided IP is already allocated'
-    assert refused == invalid("Service", "b", cause("spec.clusterIPs", told))
+    message = f'Invalid value: ["{address}"]: failed to allocate IP {address}: provided IP is already allocated'
+    assert refused == invalid("Service", "b", cause("spec.clusterIPs", message))
 
 
 def test_the_address_of_a_deleted_service_is_free_again(space: Space) -> None:
@@ -113,8 +113,8 @@ def test_plain_text_wins_over_data(space: Space) -> None:
 
 def test_data_of_a_secret_must_be_base64(space: Space) -> None:
     refused = space.post("secrets", secret("a", data={"y": "***"})).failure()
-    told = 'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0'
-    assert refused == failure(400, "BadRequest", told)
+    message = 'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0'
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_the_type_of_a_secret_cannot_be_changed(space: Space) -> None:
@@ -137,50 +137,50 @@ def test_keys_are_file_names(space: Space, plural: str) -> None:
 
 def test_a_key_is_text_or_bytes_but_not_both(space: Space) -> None:
     refused = space.post("configmaps", config_map("a", {"x": "1"}) | {"binaryData": {"x": "AAE="}}).failure()
-    told = 'Invalid value: "x": duplicate of key present in binaryData'
-    assert refused == invalid("ConfigMap", "a", cause("data[x]", told))
+    message = 'Invalid value: "x": duplicate of key present in binaryData'
+    assert refused == invalid("ConfigMap", "a", cause("data[x]", message))
 
 
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
-def test_a_pod_gets_the_value_of_its_priority_class(server: Api, space: Space, word: str) -> None:
-    made = server.post(PRIORITIES, {"metadata": {"name": word}, "value": 1000, "preemptionPolicy": "Never"}).ok()
+def test_a_pod_gets_the_value_of_its_priority_class(server: Api, space: Space, unique_name: str) -> None:
+    made = server.post(PRIORITIES, {"metadata": {"name": unique_name}, "value": 1000, "preemptionPolicy": "Never"}).ok()
     assert (made["value"], made["preemptionPolicy"], made["metadata"]["generation"]) == (1000, "Never", 1)
-    wanted = pod("a", priorityClassName=word)
+    wanted = pod("a", priorityClassName=unique_name)
     # Nothing tells when a real server's admission has seen the class.
     answer_turns(lambda: space.post("pods", wanted, dryRun="All"), lambda answer: answer.status == 201)
     spec = space.post("pods", wanted).ok()["spec"]
-    assert (spec["priority"], spec["priorityClassName"], spec["preemptionPolicy"]) == (1000, word, "Never")
+    assert (spec["priority"], spec["priorityClassName"], spec["preemptionPolicy"]) == (1000, unique_name, "Never")
 
 
 def test_a_missing_priority_class_is_named(space: Space) -> None:
     refused = space.post("pods", pod("a", priorityClassName="none")).failure()
-    told = 'pods "a" is forbidden: no PriorityClass with name none was found'
-    assert refused == failure(403, "Forbidden", told, about={"name": "a", "kind": "pods"})
+    message = 'pods "a" is forbidden: no PriorityClass with name none was found'
+    assert refused == failure(403, "Forbidden", message, about={"name": "a", "kind": "pods"})
 
 
 def test_a_priority_of_ones_own_is_refused(space: Space) -> None:
     refused = space.post("pods", pod("a", priority=7)).failure()
-    told = (
+    message = (
         'pods "a" is forbidden: the integer value of priority (7) must not be provided in pod spec; '
         "priority admission controller computed 0 from the given PriorityClass name"
     )
-    assert refused == failure(403, "Forbidden", told, about={"name": "a", "kind": "pods"})
+    assert refused == failure(403, "Forbidden", message, about={"name": "a", "kind": "pods"})
 
 
-def test_the_value_of_a_priority_class_stays(server: Api, word: str) -> None:
-    server.post(PRIORITIES, {"metadata": {"name": word}, "value": 1000}).ok()
-    refused = server.patch(f"{PRIORITIES}/{word}", {"value": 5}).failure()
+def test_the_value_of_a_priority_class_stays(server: Api, unique_name: str) -> None:
+    server.post(PRIORITIES, {"metadata": {"name": unique_name}, "value": 1000}).ok()
+    refused = server.patch(f"{PRIORITIES}/{unique_name}", {"value": 5}).failure()
     wrong = cause("value", "Forbidden: may not be changed in an update.", "FieldValueForbidden")
-    assert refused == invalid("PriorityClass", word, wrong, group="scheduling.k8s.io")
+    assert refused == invalid("PriorityClass", unique_name, wrong, group="scheduling.k8s.io")
 
 
-def test_the_highest_priorities_are_the_systems(server: Api, word: str) -> None:
-    refused = server.post(PRIORITIES, {"metadata": {"name": word}, "value": 2_000_000_000}).failure()
-    told = "Forbidden: maximum allowed value of a user defined priority is 1000000000"
-    wrong = cause("value", told, "FieldValueForbidden")
-    assert refused == invalid("PriorityClass", word, wrong, group="scheduling.k8s.io")
+def test_the_highest_priorities_are_the_systems(server: Api, unique_name: str) -> None:
+    refused = server.post(PRIORITIES, {"metadata": {"name": unique_name}, "value": 2_000_000_000}).failure()
+    message = "Forbidden: maximum allowed value of a user defined priority is 1000000000"
+    wrong = cause("value", message, "FieldValueForbidden")
+    assert refused == invalid("PriorityClass", unique_name, wrong, group="scheduling.k8s.io")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_lease_keeps_times_to_the_microsecond(space: Space) -> None:
     assert settled(made) == lease("a", **spec) | {"metadata": {"name": "a", "namespace": space.name}}
 
 
-def test_a_lease_is_taken_only_by_who_saw_it_last(space: Space) -> None:
+def test_a_lease_is_updated_only_at_its_latest_version(space: Space) -> None:
     made = space.post("leases", lease("a", holderIdentity="one"), group=LEASES).ok()
     answers = [
         space.put("leases/a", made | {"spec": {"holderIdentity": who}}, group=LEASES).status for who in ("two", "three")
@@ -311,8 +311,8 @@ def test_an_event_is_counted_by_patch(space: Space) -> None:
 
 def test_an_event_lives_where_its_object_does(space: Space) -> None:
     refused = space.post("events", event(space, involvedObject={"kind": "Pod", "namespace": "other"})).failure()
-    told = 'Invalid value: "other": does not match event.namespace'
-    assert refused == invalid("Event", "e", cause("involvedObject.namespace", told))
+    message = 'Invalid value: "other": does not match event.namespace'
+    assert refused == invalid("Event", "e", cause("involvedObject.namespace", message))
 
 
 def test_a_claim_is_filled_in(space: Space) -> None:
@@ -326,7 +326,7 @@ def test_a_claim_is_filled_in(space: Space) -> None:
     assert made["status"] == {"phase": "Pending"}
 
 
-def test_a_claim_says_how_much_and_how(space: Space) -> None:
+def test_a_claim_requires_storage_and_access_modes(space: Space) -> None:
     refused = space.post("persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": {}}).failure()
     assert refused == invalid(
         "PersistentVolumeClaim",
@@ -341,17 +341,17 @@ def test_a_claim_stays_as_it_was_made(space: Space) -> None:
     space.post("persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": spec}).ok()
     refused = space.patch("persistentvolumeclaims/a", {"spec": {"accessModes": ["ReadWriteMany"]}}).failure()
     (found,) = refused["details"]["causes"]
-    told = (
+    message = (
         "Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName "
         "for bound claims"
     )
     assert (refused["code"], found["field"]) == (422, "spec")
-    assert found["message"].startswith(told)  # what follows shows the difference, for a person
+    assert found["message"].startswith(message)  # what follows shows the difference, for a person
 
 
-def test_a_volume_is_filled_in(server: Api, word: str) -> None:
+def test_a_volume_is_filled_in(server: Api, unique_name: str) -> None:
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
-    made = server.post("/api/v1/persistentvolumes", {"metadata": {"name": word}, "spec": spec}).ok()
+    made = server.post("/api/v1/persistentvolumes", {"metadata": {"name": unique_name}, "spec": spec}).ok()
     assert made["spec"] == spec | {
         "hostPath": {"path": "/x", "type": ""},
         "persistentVolumeReclaimPolicy": "Retain",
@@ -390,10 +390,10 @@ def test_an_endpoint_slice_that_makes_no_sense_is_refused(space: Space) -> None:
     )
 
 
-def test_a_node_reports_its_capacity_apart_from_its_spec(server: Api, word: str) -> None:
-    server.post("/api/v1/nodes", {"metadata": {"name": word}}).ok()
+def test_a_node_reports_its_capacity_apart_from_its_spec(server: Api, unique_name: str) -> None:
+    server.post("/api/v1/nodes", {"metadata": {"name": unique_name}}).ok()
     patch = {"spec": {"unschedulable": True}, "status": {"capacity": {"cpu": "2", "memory": "1024Mi"}}}
-    changed = server.patch(f"/api/v1/nodes/{word}/status", patch).ok()
+    changed = server.patch(f"/api/v1/nodes/{unique_name}/status", patch).ok()
     assert "unschedulable" not in changed["spec"]
     assert changed["status"]["capacity"] == {"cpu": "2", "memory": "1Gi"}
     assert changed["status"]["allocatable"] == {"cpu": "2", "memory": "1Gi"}

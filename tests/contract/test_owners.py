@@ -14,7 +14,7 @@ def family(space: Space, **flags: Any) -> tuple[Obj, Obj]:
     return owner, child
 
 
-def told(space: Space, since: Obj, kind: str, name: str) -> list[Obj]:
+def message(space: Space, since: Obj, kind: str, name: str) -> list[Obj]:
     """The events after `since`, up to the one of that kind about that object."""
     with space.watch("configmaps", resourceVersion=since["metadata"]["resourceVersion"]) as watch:
         return watch.until(lambda event: seen([event]) == [(kind, name)])
@@ -24,20 +24,20 @@ def test_in_the_background_the_owner_goes_first(space: Space) -> None:
     _, child = family(space, block=True)
     answer = space.delete("configmaps/owner", {"propagationPolicy": "Background"}).ok()
     assert answer["status"] == "Success"
-    assert seen(told(space, child, "DELETED", "child")) == [("DELETED", "owner"), ("DELETED", "child")]
+    assert seen(message(space, child, "DELETED", "child")) == [("DELETED", "owner"), ("DELETED", "child")]
 
 
 def test_without_a_policy_dependents_go_too(space: Space) -> None:
     _, child = family(space)
     space.delete("configmaps/owner").ok()
-    assert seen(told(space, child, "DELETED", "child")) == [("DELETED", "owner"), ("DELETED", "child")]
+    assert seen(message(space, child, "DELETED", "child")) == [("DELETED", "owner"), ("DELETED", "child")]
 
 
 def test_in_the_foreground_the_owner_waits_for_dependents_that_block(space: Space) -> None:
     _, child = family(space, block=True)
     kept = space.delete("configmaps/owner", {"propagationPolicy": "Foreground"}).ok()
     assert kept["metadata"]["finalizers"] == ["foregroundDeletion"]
-    events = told(space, child, "DELETED", "owner")
+    events = message(space, child, "DELETED", "owner")
     gone = [each for each in seen(events) if each[0] == "DELETED"]
     assert gone == [("DELETED", "child"), ("DELETED", "owner")]
 
@@ -47,11 +47,11 @@ def test_in_the_foreground_the_owner_stays_while_a_blocking_dependent_is_held(sp
     body = config_map("child", ownerReferences=[owned_by(owner, block=True)], finalizers=["example.com/hold"])
     child = space.post("configmaps", body).ok()
     space.delete("configmaps/owner", {"propagationPolicy": "Foreground"}).ok()
-    held = told(space, child, "MODIFIED", "child")[-1]["object"]
+    held = message(space, child, "MODIFIED", "child")[-1]["object"]
     assert "deletionTimestamp" in held["metadata"]
     assert space.get("configmaps/owner").status == 200
     space.patch("configmaps/child", {"metadata": {"finalizers": None}}).ok()
-    assert seen(told(space, held, "DELETED", "owner"))[-2:] == [("DELETED", "child"), ("DELETED", "owner")]
+    assert seen(message(space, held, "DELETED", "owner"))[-2:] == [("DELETED", "child"), ("DELETED", "owner")]
 
 
 def test_in_the_foreground_a_dependent_that_does_not_block_is_not_waited_for(space: Space) -> None:
@@ -59,7 +59,7 @@ def test_in_the_foreground_a_dependent_that_does_not_block_is_not_waited_for(spa
     body = config_map("child", ownerReferences=[owned_by(owner)], finalizers=["example.com/hold"])
     child = space.post("configmaps", body).ok()
     space.delete("configmaps/owner", {"propagationPolicy": "Foreground"}).ok()
-    told(space, child, "DELETED", "owner")
+    message(space, child, "DELETED", "owner")
     assert space.get("configmaps/child").status == 200
 
 
@@ -67,14 +67,14 @@ def test_orphaned_dependents_stay_without_their_owner(space: Space) -> None:
     _, child = family(space, block=True)
     kept = space.delete("configmaps/owner", {"propagationPolicy": "Orphan"}).ok()
     assert kept["metadata"]["finalizers"] == ["orphan"]
-    told(space, child, "DELETED", "owner")
+    message(space, child, "DELETED", "owner")
     assert "ownerReferences" not in space.get("configmaps/child").ok()["metadata"]
 
 
-def test_orphaning_can_be_asked_for_in_the_old_way(space: Space) -> None:
+def test_orphan_dependents_is_still_supported(space: Space) -> None:
     _, child = family(space)
     space.delete("configmaps/owner", {"orphanDependents": True}).ok()
-    told(space, child, "DELETED", "owner")
+    message(space, child, "DELETED", "owner")
     assert "ownerReferences" not in space.get("configmaps/child").ok()["metadata"]
 
 
@@ -82,7 +82,7 @@ def test_grandchildren_go_too(space: Space) -> None:
     _, child = family(space)
     last = space.post("configmaps", config_map("grandchild", ownerReferences=[owned_by(child)])).ok()
     space.delete("configmaps/owner").ok()
-    told(space, last, "DELETED", "grandchild")
+    message(space, last, "DELETED", "grandchild")
     assert [space.get(f"configmaps/{name}").status for name in ("owner", "child", "grandchild")] == [404, 404, 404]
 
 
@@ -92,13 +92,18 @@ def test_a_dependent_of_two_owners_stays_with_the_other(space: Space) -> None:
     body = config_map("child", ownerReferences=[owned_by(first), owned_by(second)])
     child = space.post("configmaps", body).ok()
     space.delete("configmaps/first").ok()
-    changed = told(space, child, "MODIFIED", "child")[-1]["object"]
+    changed = message(space, child, "MODIFIED", "child")[-1]["object"]
     assert changed["metadata"]["ownerReferences"] == [owned_by(second)]
 
 
 def test_a_dependent_of_an_owner_that_never_was_goes(space: Space) -> None:
-    nobody = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "3e9b5a8e-0000-4000-8000-000000000000"}
-    space.post("configmaps", config_map("child", ownerReferences=[nobody])).ok()
+    absent_owner = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "none",
+        "uid": "3e9b5a8e-0000-4000-8000-000000000000",
+    }
+    space.post("configmaps", config_map("child", ownerReferences=[absent_owner])).ok()
     space.wait_gone("configmaps/child")
 
 

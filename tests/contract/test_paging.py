@@ -23,7 +23,7 @@ def pages(space: Space, **query: object) -> Iterator[Obj]:
         token = page["metadata"].get("continue", "")
 
 
-def test_pages_follow_each_other_and_say_what_remains(space: Space) -> None:
+def test_pages_follow_each_other_and_count_the_remaining_items(space: Space) -> None:
     five(space)
     found = [(names(page), page["metadata"].get("remainingItemCount")) for page in pages(space, limit=2)]
     assert found == [(["a", "b"], 3), (["c", "d"], 1), (["e"], None)]
@@ -61,7 +61,7 @@ def test_what_remains_is_not_counted_under_a_selector(space: Space) -> None:
     assert not any(counted for _, counted in found)
 
 
-def test_a_token_nobody_gave_is_refused(space: Space) -> None:
+def test_an_unknown_token_is_rejected(space: Space) -> None:
     refused = space.get("configmaps", limit=2, **{"continue": "abc"}).failure()
     assert (refused["code"], refused["reason"]) == (400, "BadRequest")
     assert refused["message"].startswith("invalid continue token: continue key is not valid: ")
@@ -99,12 +99,12 @@ def test_a_list_not_older_than_a_version_shows_at_least_that(space: Space) -> No
 def test_a_version_from_the_future_cannot_be_given(space: Space) -> None:
     future = "999999999"
     refused = space.get("configmaps", resourceVersion=future).failure()
-    told = f"Timeout: Too large resource version: {future}, current: "
+    message = f"Timeout: Too large resource version: {future}, current: "
     about = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
-    assert refused["message"].startswith(told)
+    assert refused["message"].startswith(message)
     assert refused | {"message": ""} == failure(504, "Timeout", "", about=about)
 
 

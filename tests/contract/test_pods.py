@@ -386,8 +386,8 @@ def test_a_placed_pod_is_not_placed_again(space: Space) -> None:
     space.post("pods", pod("a")).ok()
     space.post("pods/a/binding", binding("a", "n1")).ok()
     refused = space.post("pods/a/binding", binding("a", "n2")).failure()
-    told = 'Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n1"'
-    assert refused == failure(409, "Conflict", told, about={"name": "a", "kind": "pods/binding"})
+    message = 'Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "n1"'
+    assert refused == failure(409, "Conflict", message, about={"name": "a", "kind": "pods/binding"})
 
 
 def test_a_gated_pod_is_not_placed(space: Space) -> None:
@@ -402,8 +402,8 @@ def test_a_gated_pod_is_not_placed(space: Space) -> None:
         "message": "Scheduling is blocked due to non-empty scheduling gates",
     }
     refused = space.post("pods/a/binding", binding("a", "n1")).failure()
-    told = 'Operation cannot be fulfilled on pods/binding "a": pod a has non-empty .spec.schedulingGates'
-    assert refused == failure(409, "Conflict", told, about={"name": "a", "kind": "pods/binding"})
+    message = 'Operation cannot be fulfilled on pods/binding "a": pod a has non-empty .spec.schedulingGates'
+    assert refused == failure(409, "Conflict", message, about={"name": "a", "kind": "pods/binding"})
 
 
 def test_a_binding_of_another_pod_of_that_name_is_a_conflict(space: Space) -> None:
@@ -427,7 +427,7 @@ def eviction(name: str) -> Obj:
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
 
 
-def test_an_evicted_pod_is_deleted_and_says_why(space: Space) -> None:
+def test_an_evicted_pod_is_deleted_with_a_condition(space: Space) -> None:
     space.post("pods", pod("a", nodeName="n1")).ok()
     answer = space.post("pods/a/eviction", eviction("a"))
     assert (answer.status, answer.json["status"]) == (201, "Success")

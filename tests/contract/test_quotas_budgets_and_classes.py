@@ -31,7 +31,7 @@ def storage_class(name: str, **more: Any) -> Obj:
     return made | more
 
 
-def test_amounts_of_a_quota_are_written_as_people_know_them(space: Space) -> None:
+def test_amounts_of_a_quota_are_stored_in_canonical_form(space: Space) -> None:
     made = space.post("resourcequotas", quota(requests__cpu="0.5", pods="3", memory="1024Mi")).ok()
     assert made["spec"] == {"hard": {"requests.cpu": "500m", "pods": "3", "memory": "1Gi"}}
 
@@ -44,14 +44,14 @@ def test_a_budget_counts_its_generations_and_begins_with_nothing_allowed(space: 
     assert (changed["metadata"]["generation"], changed["spec"]) == (2, {"minAvailable": "50%", "selector": CHOSEN})
 
 
-def test_a_class_says_when_and_for_how_long(space: Space) -> None:
+def test_a_storage_class_has_a_binding_mode_and_a_reclaim_policy(space: Space) -> None:
     path = f"/apis/{STORAGE}/storageclasses"
     made = space.api.post(path, storage_class(space.name)).ok()
     assert (made["reclaimPolicy"], made["volumeBindingMode"]) == ("Delete", "Immediate")
     refused = space.api.patch(f"{path}/{space.name}", {"volumeBindingMode": "WaitForFirstConsumer"}).failure()
     space.api.delete(f"{path}/{space.name}").ok()
-    field, words = "volumeBindingMode", 'Invalid value: "WaitForFirstConsumer": field is immutable'
-    assert refused["details"]["causes"] == [{"reason": "FieldValueInvalid", "message": words, "field": field}]
+    field, message = "volumeBindingMode", 'Invalid value: "WaitForFirstConsumer": field is immutable'
+    assert refused["details"]["causes"] == [{"reason": "FieldValueInvalid", "message": message, "field": field}]
 
 
 REFUSED = {
@@ -80,5 +80,5 @@ REFUSED = {
 @pytest.mark.parametrize(("resource", "group", "obj", "causes"), REFUSED.values(), ids=REFUSED)
 def test_what_makes_no_sense_is_refused(space: Space, resource: str, group: str, obj: Obj, causes: list[str]) -> None:
     found = space.post(resource, obj, group=group).failure()
-    told = [f"{each['field']}: {each['message']}" for each in found["details"]["causes"]]
-    assert [text[: len(known)] for text, known in zip(told, causes, strict=True)] == causes
+    messages = [f"{each['field']}: {each['message']}" for each in found["details"]["causes"]]
+    assert [text[: len(known)] for text, known in zip(messages, causes, strict=True)] == causes

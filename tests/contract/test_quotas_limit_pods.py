@@ -74,12 +74,12 @@ def test_pods_count_until_they_have_ended(space: Space) -> None:
     quota(space, {"cpu": "2", "pods": "2"}, refuses=asking("a", requests={"cpu": "3"}))
     space.post("pods", asking("a", requests={"cpu": "1500m"})).ok()
     refused = space.post("pods", asking("b", requests={"cpu": "1"})).failure()
-    words = "exceeded quota: q, requested: cpu=1, used: cpu=1500m, limited: cpu=2"
-    assert refused["message"] == f'pods "b" is forbidden: {words}'
+    message = "exceeded quota: q, requested: cpu=1, used: cpu=1500m, limited: cpu=2"
+    assert refused["message"] == f'pods "b" is forbidden: {message}'
     space.post("pods", asking("b", requests={"cpu": "500m"})).ok()
 
 
-def test_a_quota_for_others_says_nothing(space: Space) -> None:
+def test_a_quota_of_another_scope_does_not_apply(space: Space) -> None:
     quota(space, {"pods": "0"}, scopes=["BestEffort"], refuses=asking("b"))
     space.post("pods", asking("a", requests={"cpu": "1"})).ok()
     assert space.post("pods", asking("b")).status == 403

@@ -15,13 +15,13 @@ def test_a_missing_object_of_a_group_is_named_with_its_group(space: Space) -> No
     assert refused == not_found("leases", "none", "coordination.k8s.io")
 
 
-def test_reading_in_a_missing_namespace_finds_no_object(server: Api, word: str) -> None:
-    refused = server.get(f"/api/v1/namespaces/{word}/configmaps/a").failure()
+def test_reading_in_a_missing_namespace_finds_no_object(server: Api, unique_name: str) -> None:
+    refused = server.get(f"/api/v1/namespaces/{unique_name}/configmaps/a").failure()
     assert refused == not_found("configmaps", "a")
 
 
-def test_listing_a_missing_namespace_is_an_empty_list(server: Api, word: str) -> None:
-    assert server.get(f"/api/v1/namespaces/{word}/configmaps").ok()["items"] == []
+def test_listing_a_missing_namespace_is_an_empty_list(server: Api, unique_name: str) -> None:
+    assert server.get(f"/api/v1/namespaces/{unique_name}/configmaps").ok()["items"] == []
 
 
 def test_an_empty_list_has_a_kind_a_version_and_no_items(space: Space) -> None:
@@ -43,12 +43,12 @@ def test_lists_are_in_order_of_names(space: Space) -> None:
     assert names(space.get("configmaps").ok()) == ["a", "a-b", "a.b", "b", "c"]
 
 
-def test_a_list_without_a_namespace_spans_all_of_them(space: Space, server: Api, word: str) -> None:
-    server.post("/api/v1/namespaces", {"metadata": {"name": word}}).ok()
-    space.post("configmaps", config_map(word)).ok()
-    server.post(f"/api/v1/namespaces/{word}/configmaps", config_map(word)).ok()
-    listed = server.get("/api/v1/configmaps", fieldSelector=f"metadata.name={word}").ok()
-    assert sorted(item["metadata"]["namespace"] for item in listed["items"]) == sorted([space.name, word])
+def test_a_list_without_a_namespace_spans_all_of_them(space: Space, server: Api, unique_name: str) -> None:
+    server.post("/api/v1/namespaces", {"metadata": {"name": unique_name}}).ok()
+    space.post("configmaps", config_map(unique_name)).ok()
+    server.post(f"/api/v1/namespaces/{unique_name}/configmaps", config_map(unique_name)).ok()
+    listed = server.get("/api/v1/configmaps", fieldSelector=f"metadata.name={unique_name}").ok()
+    assert sorted(item["metadata"]["namespace"] for item in listed["items"]) == sorted([space.name, unique_name])
 
 
 def test_a_namespaced_object_cannot_be_made_without_a_namespace(server: Api) -> None:
@@ -76,11 +76,11 @@ def test_get_at_version_0_gives_the_object(space: Space) -> None:
 
 def test_a_version_that_is_no_number_is_refused(space: Space) -> None:
     refused = space.get("configmaps", resourceVersion="abc").failure()
-    told = (
+    message = (
         'invalid resource version: resourceVersion: Invalid value: "abc": '
         'strconv.ParseUint: parsing "abc": invalid syntax'
     )
-    assert refused == failure(400, "BadRequest", told)
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_a_namespace_reads_like_any_object(space: Space, server: Api) -> None:
@@ -96,5 +96,5 @@ def test_status_can_be_read_by_itself(space: Space) -> None:
 def test_a_subresource_the_kind_has_not_is_no_path(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.get("configmaps/a/status").failure()
-    told = "the server could not find the requested resource"
-    assert refused == failure(404, "NotFound", told, about={})
+    message = "the server could not find the requested resource"
+    assert refused == failure(404, "NotFound", message, about={})

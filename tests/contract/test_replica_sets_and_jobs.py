@@ -200,9 +200,9 @@ def test_a_job_is_refused_with(space: Space, spec: Obj, causes: list[Obj]) -> No
 def test_what_a_job_is_does_not_change(space: Space) -> None:
     space.post("jobs", job(), group="batch/v1").ok()
     refused = space.patch("jobs/a", {"spec": {"completions": 2, "completionMode": "Indexed"}}, group="batch/v1")
-    told = "Invalid value: 2: can only be modified in tandem with spec.parallelism"
+    message = "Invalid value: 2: can only be modified in tandem with spec.parallelism"
     mode = cause("spec.completionMode", 'Invalid value: "Indexed": field is immutable')
-    assert refused.failure() == invalid("Job", "a", cause("spec.completions", told), mode, group="batch")
+    assert refused.failure() == invalid("Job", "a", cause("spec.completions", message), mode, group="batch")
     assert space.patch("jobs/a", {"spec": {"parallelism": 2}}, group="batch/v1").ok()["metadata"]["generation"] == 2
 
 
@@ -215,7 +215,7 @@ def test_a_replica_set_is_scaled_through_its_scale(space: Space) -> None:
     assert space.get("replicasets/a", group="apps/v1").ok()["spec"]["replicas"] == 3
 
 
-def test_tables_tell_how_many_there_are(space: Space) -> None:
+def test_tables_show_the_replica_counts(space: Space) -> None:
     space.post("replicasets", replica_set(replicas=2), group="apps/v1").ok()
     space.post("jobs", job(), group="batch/v1").ok()
     found = {}

@@ -38,7 +38,7 @@ LABEL_SELECTORS = {
 
 
 @pytest.mark.parametrize(("selector", "expected"), LABEL_SELECTORS.items(), ids=LABEL_SELECTORS.keys())
-def test_a_label_selector_finds_what_it_says(space: Space, selector: str, expected: str) -> None:
+def test_a_label_selector_finds_what_it_matches(space: Space, selector: str, expected: str) -> None:
     for name, labels in LABELLED.items():
         space.post("configmaps", config_map(name, labels=labels)).ok()
     assert names(space.get("configmaps", labelSelector=selector).ok()) == list(expected)
@@ -71,10 +71,10 @@ BAD_LABEL_SELECTORS = {
 }
 
 
-@pytest.mark.parametrize(("selector", "told"), BAD_LABEL_SELECTORS.items(), ids=BAD_LABEL_SELECTORS.keys())
-def test_a_bad_label_selector_is_refused(space: Space, selector: str, told: str) -> None:
+@pytest.mark.parametrize(("selector", "message"), BAD_LABEL_SELECTORS.items(), ids=BAD_LABEL_SELECTORS.keys())
+def test_a_bad_label_selector_is_refused(space: Space, selector: str, message: str) -> None:
     refused = space.get("configmaps", labelSelector=selector).failure()
-    assert refused == failure(400, "BadRequest", told)
+    assert refused == failure(400, "BadRequest", message)
 
 
 FIELD_SELECTORS = {
@@ -89,7 +89,7 @@ FIELD_SELECTORS = {
 
 
 @pytest.mark.parametrize(("selector", "expected"), FIELD_SELECTORS.items(), ids=FIELD_SELECTORS.keys())
-def test_a_field_selector_finds_what_it_says(space: Space, selector: str, expected: str) -> None:
+def test_a_field_selector_finds_what_it_matches(space: Space, selector: str, expected: str) -> None:
     for name in "ab":
         space.post("configmaps", config_map(name)).ok()
     assert names(space.get("configmaps", fieldSelector=selector).ok()) == list(expected)
@@ -103,10 +103,10 @@ BAD_FIELD_SELECTORS = {
 }
 
 
-@pytest.mark.parametrize(("selector", "told"), BAD_FIELD_SELECTORS.items(), ids=BAD_FIELD_SELECTORS.keys())
-def test_a_bad_field_selector_is_refused(space: Space, selector: str, told: str) -> None:
+@pytest.mark.parametrize(("selector", "message"), BAD_FIELD_SELECTORS.items(), ids=BAD_FIELD_SELECTORS.keys())
+def test_a_bad_field_selector_is_refused(space: Space, selector: str, message: str) -> None:
     refused = space.get("configmaps", fieldSelector=selector).failure()
-    assert refused == failure(400, "BadRequest", told)
+    assert refused == failure(400, "BadRequest", message)
 
 
 POD_SELECTORS = {
@@ -122,7 +122,7 @@ POD_SELECTORS = {
 
 
 @pytest.mark.parametrize(("selector", "expected"), POD_SELECTORS.items(), ids=POD_SELECTORS.keys())
-def test_pods_are_selected_by_what_schedulers_and_nodes_ask_for(
+def test_pods_are_selected_by_the_fields_of_schedulers_and_nodes(
     space: Space, selector: str, expected: list[str]
 ) -> None:
     space.post("pods", pod("plain")).ok()

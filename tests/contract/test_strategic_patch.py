@@ -139,14 +139,14 @@ NOT_A_PATCH: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "told"), NOT_A_PATCH.values(), ids=NOT_A_PATCH.keys())
-def test_what_is_no_object_is_refused(space: Space, body: bytes, told: str) -> None:
+@pytest.mark.parametrize(("body", "message"), NOT_A_PATCH.values(), ids=NOT_A_PATCH.keys())
+def test_what_is_no_object_is_refused(space: Space, body: bytes, message: str) -> None:
     space.post("configmaps", config_map("a")).ok()
-    assert patched(space, "configmaps/a", body).failure() == failure(400, "BadRequest", told)
+    assert patched(space, "configmaps/a", body).failure() == failure(400, "BadRequest", message)
 
 
 def test_containers_of_a_pod_cannot_be_added_or_removed(space: Space) -> None:
     space.post("pods", pod("a", containers=[container("x"), container("y")])).ok()
     refused = patched(space, "pods/a", {"spec": {"containers": [{"name": "y", "$patch": "delete"}]}}).failure()
-    told = "Forbidden: pod updates may not add or remove containers"
-    assert refused == invalid("Pod", "a", cause("spec.containers", told, "FieldValueForbidden"))
+    message = "Forbidden: pod updates may not add or remove containers"
+    assert refused == invalid("Pod", "a", cause("spec.containers", message, "FieldValueForbidden"))

@@ -69,12 +69,12 @@ def test_a_row_of_a_claim(space: Space) -> None:
     }
 
 
-def test_a_row_of_a_volume(server: Api, word: str) -> None:
+def test_a_row_of_a_volume(server: Api, unique_name: str) -> None:
     modes = ["ReadWriteOnce", "ReadOnlyMany"]
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": modes, "hostPath": {"path": "/x"}}
-    server.post("/api/v1/persistentvolumes", {"metadata": {"name": word}, "spec": spec}).ok()
-    assert row(server, f"/api/v1/persistentvolumes/{word}") == {
-        "Name": word,
+    server.post("/api/v1/persistentvolumes", {"metadata": {"name": unique_name}, "spec": spec}).ok()
+    assert row(server, f"/api/v1/persistentvolumes/{unique_name}") == {
+        "Name": unique_name,
         "Capacity": "1Gi",
         "Access Modes": "RWO,ROX",
         "Reclaim Policy": "Retain",
@@ -110,20 +110,20 @@ def test_a_row_of_endpoints(space: Space) -> None:
     assert row(space.api, space.path("endpoints")) == {"Name": "a", "Endpoints": "10.1.2.3:80,10.1.2.4:80"}
 
 
-def test_a_row_of_a_priority_class(server: Api, word: str) -> None:
+def test_a_row_of_a_priority_class(server: Api, unique_name: str) -> None:
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    server.post(path, {"metadata": {"name": word}, "value": 1000}).ok()
-    assert row(server, f"{path}/{word}") == {
-        "Name": word,
+    server.post(path, {"metadata": {"name": unique_name}, "value": 1000}).ok()
+    assert row(server, f"{path}/{unique_name}") == {
+        "Name": unique_name,
         "Value": 1000,
         "Global-Default": False,
         "PreemptionPolicy": "PreemptLowerPriority",
     }
 
 
-def test_a_row_of_a_node(server: Api, word: str) -> None:
+def test_a_row_of_a_node(server: Api, unique_name: str) -> None:
     labels = {"node-role.kubernetes.io/worker": ""}
-    body = {"metadata": {"name": word, "labels": labels}, "spec": {"unschedulable": True}}
+    body = {"metadata": {"name": unique_name, "labels": labels}, "spec": {"unschedulable": True}}
     server.post("/api/v1/nodes", body).ok()
     status: Obj = {
         "conditions": [{"type": "Ready", "status": "True"}],
@@ -135,9 +135,9 @@ def test_a_row_of_a_node(server: Api, word: str) -> None:
             "containerRuntimeVersion": "c",
         },
     }
-    server.patch(f"/api/v1/nodes/{word}/status", {"status": status}).ok()
-    assert row(server, f"/api/v1/nodes/{word}") == {
-        "Name": word,
+    server.patch(f"/api/v1/nodes/{unique_name}/status", {"status": status}).ok()
+    assert row(server, f"/api/v1/nodes/{unique_name}") == {
+        "Name": unique_name,
         "Status": "Ready,SchedulingDisabled",
         "Roles": "worker",
         "Version": "v1.0",

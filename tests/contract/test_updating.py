@@ -51,22 +51,22 @@ def test_a_lease_is_created_by_its_first_update(space: Space) -> None:
 def test_an_update_with_another_name_is_refused(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.put("configmaps/a", config_map("b")).failure()
-    told = "the name of the object (b) does not match the name on the URL (a)"
-    assert refused == failure(400, "BadRequest", told)
+    message = "the name of the object (b) does not match the name on the URL (a)"
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_an_update_with_another_namespace_is_refused(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.put("configmaps/a", config_map("a", namespace="elsewhere")).failure()
-    told = "the namespace of the provided object does not match the namespace sent on the request"
-    assert refused == failure(400, "BadRequest", told)
+    message = "the namespace of the provided object does not match the namespace sent on the request"
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_an_update_without_a_name_in_its_body_is_refused(space: Space) -> None:
     space.post("configmaps", config_map("a")).ok()
     refused = space.put("configmaps/a", {"apiVersion": "v1", "kind": "ConfigMap"}).failure()
-    told = "the name of the object (a based on URL) was undeterminable: name must be provided"
-    assert refused == failure(400, "BadRequest", told)
+    message = "the name of the object (a based on URL) was undeterminable: name must be provided"
+    assert refused == failure(400, "BadRequest", message)
 
 
 def test_an_update_of_another_object_of_that_name_is_a_conflict(space: Space) -> None:
@@ -120,14 +120,14 @@ def test_a_status_update_of_an_older_version_is_a_conflict(space: Space) -> None
 def test_most_of_a_pod_spec_cannot_be_changed(space: Space) -> None:
     made = space.post("pods", pod("a")).ok()
     refused = space.put("pods/a", made | {"spec": made["spec"] | {"hostname": "other"}}).failure()
-    told = (
+    message = (
         "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
         "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing "
         "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
     )
     (found,) = refused["details"]["causes"]
     assert (refused["code"], found["field"], found["reason"]) == (422, "spec", "FieldValueForbidden")
-    assert found["message"].startswith(told)  # what follows shows the difference, for a person
+    assert found["message"].startswith(message)  # what follows shows the difference, for a person
 
 
 def test_the_image_of_a_container_can_be_changed(space: Space) -> None:
@@ -152,15 +152,15 @@ def immutable(space: Space, name: str) -> Obj:
 def test_an_immutable_config_map_keeps_its_data(space: Space) -> None:
     made = immutable(space, "a")
     refused = space.put("configmaps/a", made | {"data": {"k": "other"}}).failure()
-    told = "Forbidden: field is immutable when `immutable` is set"
-    assert refused == invalid("ConfigMap", "a", cause("data", told, "FieldValueForbidden"))
+    message = "Forbidden: field is immutable when `immutable` is set"
+    assert refused == invalid("ConfigMap", "a", cause("data", message, "FieldValueForbidden"))
 
 
 def test_an_immutable_config_map_stays_immutable(space: Space) -> None:
     made = immutable(space, "a")
     refused = space.put("configmaps/a", made | {"immutable": False}).failure()
-    told = "Forbidden: field is immutable when `immutable` is set"
-    assert refused == invalid("ConfigMap", "a", cause("immutable", told, "FieldValueForbidden"))
+    message = "Forbidden: field is immutable when `immutable` is set"
+    assert refused == invalid("ConfigMap", "a", cause("immutable", message, "FieldValueForbidden"))
 
 
 def test_the_labels_of_an_immutable_config_map_can_be_changed(space: Space) -> None:

@@ -15,7 +15,7 @@ def now(space: Space) -> str:
     return version
 
 
-def test_a_watch_from_a_version_tells_what_happened_after_it(space: Space) -> None:
+def test_a_watch_from_a_version_delivers_later_events(space: Space) -> None:
     version = now(space)
     made = space.post("configmaps", config_map("a", {"x": "1"})).ok()
     changed = space.patch("configmaps/a", {"data": {"x": "2"}}).ok()
@@ -23,7 +23,7 @@ def test_a_watch_from_a_version_tells_what_happened_after_it(space: Space) -> No
         assert watch.take(2) == [{"type": "ADDED", "object": made}, {"type": "MODIFIED", "object": changed}]
 
 
-def test_a_deletion_tells_the_last_state_under_the_version_of_the_deletion(space: Space) -> None:
+def test_a_deletion_has_the_last_state_under_the_version_of_the_deletion(space: Space) -> None:
     made = space.post("configmaps", config_map("a", {"x": "1"})).ok()
     space.delete("configmaps/a").ok()
     with space.watch("configmaps", resourceVersion=made["metadata"]["resourceVersion"]) as watch:
@@ -33,7 +33,7 @@ def test_a_deletion_tells_the_last_state_under_the_version_of_the_deletion(space
     assert event == {"type": "DELETED", "object": made}
 
 
-def test_a_watch_tells_what_happens_while_it_is_open(space: Space) -> None:
+def test_a_watch_delivers_events_while_it_is_open(space: Space) -> None:
     with space.watch("configmaps", resourceVersion=now(space)) as watch:
         for name in "ab":
             space.post("configmaps", config_map(name)).ok()
@@ -120,7 +120,7 @@ def test_a_watch_ends_quietly_when_its_time_is_up(space: Space) -> None:
         assert list(watch) == [{"type": "ADDED", "object": made}]
 
 
-def test_an_object_that_leaves_the_selection_is_told_as_deleted(space: Space) -> None:
+def test_an_object_that_leaves_the_selection_is_a_deleted_event(space: Space) -> None:
     made = space.post("configmaps", config_map("a", labels={"x": "1"})).ok()
     with space.watch("configmaps", resourceVersion=made["metadata"]["resourceVersion"], labelSelector="x=1") as watch:
         left = space.patch("configmaps/a", {"metadata": {"labels": {"x": "2"}}}).ok()
@@ -132,7 +132,7 @@ def test_an_object_that_leaves_the_selection_is_told_as_deleted(space: Space) ->
     assert second == {"type": "ADDED", "object": back}
 
 
-def test_changes_outside_the_selection_are_not_told(space: Space) -> None:
+def test_changes_outside_the_selection_are_not_delivered(space: Space) -> None:
     version = now(space)
     space.post("configmaps", config_map("a")).ok()
     space.patch("configmaps/a", {"data": {"x": "1"}}).ok()
@@ -160,7 +160,7 @@ def test_pods_are_watched_by_their_node(space: Space) -> None:
         assert seen(watch.take(2)) == [("ADDED", "b"), ("ADDED", "a")]
 
 
-def test_other_namespaces_are_not_told(space: Space) -> None:
+def test_events_of_other_namespaces_are_not_delivered(space: Space) -> None:
     version = now(space)
     space.api.post("/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "w-"}}).ok()
     space.post("configmaps", config_map("mine")).ok()
@@ -185,7 +185,7 @@ def test_a_watch_answers_as_a_chunked_json_stream(space: Space) -> None:
         )
 
 
-def test_a_watch_can_tell_tables(space: Space) -> None:
+def test_a_watch_can_deliver_tables(space: Space) -> None:
     space.post("configmaps", config_map("a", {"x": "1"})).ok()
     with space.watch("configmaps", accept=TABLE) as watch:
         (event,) = watch.take(1)
@@ -224,15 +224,15 @@ BAD_QUERIES = {
 }
 
 
-@pytest.mark.parametrize(("query", "told"), BAD_QUERIES.values(), ids=BAD_QUERIES.keys())
-def test_a_watch_with_bad_parameters_is_refused(space: Space, query: Obj, told: str) -> None:
+@pytest.mark.parametrize(("query", "message"), BAD_QUERIES.values(), ids=BAD_QUERIES.keys())
+def test_a_watch_with_bad_parameters_is_refused(space: Space, query: Obj, message: str) -> None:
     with space.watch("configmaps", **query) as watch:
-        assert watch.refused().failure() == failure(400, "BadRequest", told)
+        assert watch.refused().failure() == failure(400, "BadRequest", message)
 
 
 def test_a_watch_from_a_version_that_is_no_number_is_refused(space: Space) -> None:
     with space.watch("configmaps", resourceVersion="abc") as watch:
         refused = watch.refused().failure()
     # A real server calls this its own mistake (500); the promise is the refusal and the sentence.
-    told = 'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax'
-    assert refused["message"] == told
+    message = 'resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax'
+    assert refused["message"] == message

@@ -21,7 +21,7 @@ import yaml
 from kit import image
 from kit.embedded_api_server import Running, serve
 from shoal import __version__
-from shoal.apiserver.responses import of_object, write
+from shoal.apiserver.responses import object_bytes_response, write
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ class AsKubernetes:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope.get("path") == "/version":
-            await write(of_object({"major": "1", "minor": "36", "gitVersion": "v1.36.3"}), send, {})
+            await write(object_bytes_response({"major": "1", "minor": "36", "gitVersion": "v1.36.3"}), send, {})
         else:
             await self._app(scope, receive, send)
 

@@ -34,7 +34,7 @@ def test_the_definition_has_no_mistakes():
     assert crd_problems(DIALECT.crd()) == []
     spec = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties"
     kept = "in CEL kept, but not enforced by the embedded API, which has Shoal check such objects itself"
-    assert crd_warnings(DIALECT.crd(), is_judged=True) == [
+    assert crd_warnings(DIALECT.crd(), validated_elsewhere=True) == [
         f"{spec}[executionType].x-kubernetes-validations: 2 rules {kept}",
         f"{spec}[taskRoles].x-kubernetes-validations: 1 rule {kept}",
     ]

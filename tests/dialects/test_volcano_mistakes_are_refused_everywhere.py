@@ -19,7 +19,7 @@ from kit.run_folder import folder_of_the_run
 from kit.volcano_jobs import policy, task, vcjob
 from shoal.dialects.volcano import DIALECT, cel_rules, lifecycle_policies
 from shoal.kube.objects import Obj
-from shoal.kube.schema_errors import is_below
+from shoal.kube.schema_errors import is_at_or_below
 from shoal.operator import setup
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
@@ -91,7 +91,7 @@ def test_a_mistake_is_refused_at_its_field_or_below(server: Api, manifest: Obj, 
     fields = {cause["field"] for cause in answer["details"]["causes"]} - {"<nil>"}
     assert (answer["code"], answer["reason"]) == (422, "Invalid")
     assert fields
-    assert [each for each in fields if not is_below(each, [field])] == []
+    assert [each for each in fields if not is_at_or_below(each, [field])] == []
 
 
 GOOD: dict[str, Obj] = {

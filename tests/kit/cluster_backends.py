@@ -21,7 +21,7 @@ from kit.eventually import answer_becomes
 from shoal.cluster.client import Cluster
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION as DEFINITION
@@ -52,7 +52,7 @@ async def simulated() -> AsyncGenerator[Place, None]:
     cluster = SimulatedCluster()
 
     async def forget() -> None:
-        cluster.forget_history()
+        cluster.compact_history()
 
     yield Place("simulated", cluster, await new_namespace(cluster), forget)
     await cluster.embedded.close()
@@ -77,7 +77,7 @@ async def served(running: Running) -> AsyncGenerator[Place, None]:
     async def forget() -> None:
         running.call(compact)
 
-    async with opened(from_kubeconfig(running.kubeconfig)) as cluster:
+    async with open_client(from_kubeconfig(running.kubeconfig)) as cluster:
         yield Place("served", cluster, await new_namespace(cluster), forget)
 
 
@@ -86,7 +86,7 @@ async def kubernetes(plane: ControlPlane) -> AsyncGenerator[Place, None]:
     async def forget() -> None:
         """Its first versions were forgotten when it started."""
 
-    async with opened(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
+    async with open_client(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
         yield Place("kubernetes", cluster, await new_namespace(cluster), forget)
 
 

@@ -54,7 +54,7 @@ class World:
 @dataclass
 class Life:
     world: World
-    chance: random.Random
+    rng: random.Random
     board: Board
     born: int = 0
     lost: set[str] = field(default_factory=set)
@@ -80,7 +80,7 @@ class Life:
     def arrive(self) -> None:
         name = f"g{self.born:03}"
         self.born += 1
-        group, pods = self.world.gang(self.chance, name, self.board.now)
+        group, pods = self.world.gang(self.rng, name, self.board.now)
         self.view.set_group(group)
         for pod in pods:
             self.view.set_pod(pod)
@@ -88,17 +88,17 @@ class Life:
     def finish(self) -> None:
         running = [m for m in self.view.groups.values() if m.sitting and m.is_whole]
         if running:
-            self.board.finishes(self.chance.choice(sorted(running, key=lambda m: m.key)).key.name)
+            self.board.finishes(self.rng.choice(sorted(running, key=lambda m: m.key)).key.name)
 
     def lose(self) -> None:
-        number = self.chance.randrange(self.world.nodes)
+        number = self.rng.randrange(self.world.nodes)
         node = self.world.node(number)
         if node.name in self.lost:
             self.lost.discard(node.name)
             self.view.set_node(node)
         elif len(self.lost) < 2:
             self.lost.add(node.name)
-            if self.chance.random() < 0.3:
+            if self.rng.random() < 0.3:
                 self.view.set_node(replace(node, unschedulable=True))
                 return
             gone = self.view.pods_on(node.name)
@@ -115,14 +115,14 @@ class Life:
             self.view.set_pod(fresh)
 
     def pass_time(self) -> None:
-        self.board.now += self.chance.choice((1, 1, 5, 40, 700))
+        self.board.now += self.rng.choice((1, 1, 5, 40, 700))
         self.settle()
 
     def settle(self) -> None:
         """Bound pods run or were refused; leaving ones are gone and, unless their job was to shrink, made anew."""
         view = self.view
         for pod in sorted(view.pods.values(), key=lambda pod: pod.key):
-            if pod.state is State.BOUND and self.chance.random() < 0.05:
+            if pod.state is State.BOUND and self.rng.random() < 0.05:
                 view.set_pod(replace(pod, node="", state=State.PENDING, devices=()))
             elif pod.state is State.BOUND:
                 view.set_pod(replace(pod, state=State.RUNNING))
@@ -144,7 +144,7 @@ class Life:
         held = {name: dict(account.allocated) for name, account in view.accounts.items()}
         made = plan(view, self.board.now)
         if self.cycles % RETOLD_EVERY == 0:
-            assert plan(retold(view, self.chance), self.board.now) == made, "the same cluster gave another plan"
+            assert plan(retold(view, self.rng), self.board.now) == made, "the same cluster gave another plan"
         self.check_binds(made)
         view.assume(made, self.board.now)
         if self.cycles % REPEATED_EVERY == 0:
@@ -254,7 +254,7 @@ class Life:
         """One pod, of no priority and in a queue of none, to be admitted by that."""
         queues = [queue.name for queue in self.world.queues if not queue.priority and queue.name != "dept"]
         self.born += 1
-        group, pods = self.world.gang(self.chance, f"s{self.born:04}", self.board.now)
+        group, pods = self.world.gang(self.rng, f"s{self.born:04}", self.board.now)
         pod = replace(pods[0], apart=(), ports=frozenset(), role="")
         group = replace(
             group,
@@ -262,7 +262,7 @@ class Life:
             min_roles={},
             subgroups=(),
             closeness=None,
-            queue=self.chance.choice(queues),
+            queue=self.rng.choice(queues),
             priority=0,
             phase=Phase.PENDING,
             inqueue_since=None,
@@ -275,7 +275,7 @@ class Life:
         """Gangs from before the stream end at once, those of it after a while: not all at the same time."""
         since = min(pod.since for pod in members.sitting.values())
         age = self.board.now - since
-        return members.group.created < first or age >= STREAM_SECONDS * self.chance.randint(1, 4)
+        return members.group.created < first or age >= STREAM_SECONDS * self.rng.randint(1, 4)
 
     def stuck(self, first: float) -> list[str]:
         old = [m for m in self.view.groups.values() if m.group.created <= first and m.waiting and not m.sitting]
@@ -318,7 +318,7 @@ def all_run(members: Members) -> bool:
     return all(pod.state is State.RUNNING for pod in members.sitting.values())
 
 
-def retold(view: ClusterView, chance: random.Random) -> ClusterView:
+def retold(view: ClusterView, rng: random.Random) -> ClusterView:
     """The same cluster, told in another order."""
     fresh = ClusterView(view.settings)
     tell: list[Callable[[], None]] = []
@@ -326,7 +326,7 @@ def retold(view: ClusterView, chance: random.Random) -> ClusterView:
     tell += [lambda p=p: fresh.set_pod(p) for p in view.pods.values()]
     tell += [lambda m=m: fresh.set_group(m.group) for m in view.groups.values() if m.known and not m.lone]
     tell += [lambda q=q: fresh.set_queue(q) for q in view.queues.values()]
-    chance.shuffle(tell)
+    rng.shuffle(tell)
     for say in tell:
         say()
     for k, members in view.groups.items():
@@ -340,7 +340,7 @@ def lived(world: World, seed: int) -> None:
     life = Life.begun(world, seed)
     happenings = [life.arrive, life.arrive, life.arrive, life.finish, life.finish, life.lose]
     for _ in range(CYCLES):
-        life.chance.choice(happenings)()
+        life.rng.choice(happenings)()
         life.pass_time()
         life.cycle()
     life.rest()

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.clock import VirtualClock
-from shoal.cluster.registry import Settings
+from shoal.cluster.registry import ClusterSettings
 from shoal.cluster.store import HistoryLimits
 from shoal.cluster.types import RawEvent, WatchOptions
 from shoal.cluster.watch import Watch
@@ -23,9 +23,9 @@ from shoal.kube.objects import Key, Obj
 
 
 def machinery(
-    path: Any = MEMORY, *, limits: HistoryLimits | None = None, settings: Settings | None = None, seed: int = 0
+    path: Any = MEMORY, *, limits: HistoryLimits | None = None, settings: ClusterSettings | None = None, seed: int = 0
 ) -> Machinery:
-    return Machinery.open(path, clock=VirtualClock(), chance=random.Random(seed), limits=limits, settings=settings)
+    return Machinery.open(path, clock=VirtualClock(), rng=random.Random(seed), limits=limits, settings=settings)
 
 
 def key(name: str, namespace: str = "default") -> Key:
@@ -149,7 +149,7 @@ def told(events: list[RawEvent]) -> list[tuple[str, str, str]]:
 
 async def so_far(watch: Watch) -> list[RawEvent]:
     """Everything the watch has to tell now, then close it."""
-    watch._time_is_up()
+    watch._on_timeout()
     return [event async for batch in watch for event in batch]
 
 

@@ -219,12 +219,12 @@ class Keeper:
 
     def _wait(self, url: str, process: subprocess.Popen[bytes]) -> None:
         """Neither program says when it is ready, so it has to be asked."""
-        trust = ssl.create_default_context()
-        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        ssl_context = ssl.create_default_context()
+        ssl_context.check_hostname, ssl_context.verify_mode = False, ssl.CERT_NONE
         while process.poll() is None and time.monotonic() < self.deadline:
             with (
                 contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError),
-                urllib.request.urlopen(url, timeout=5, context=trust),
+                urllib.request.urlopen(url, timeout=5, context=ssl_context),
             ):
                 return
             time.sleep(0.05)

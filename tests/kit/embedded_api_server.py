@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from kit.scripted_node import ScriptedNode
 from shoal.apiserver import kubeconfig_file as kubeconfig
 from shoal.apiserver import serving_certificate
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.apiserver.server import Server
 from shoal.cluster.embedded import EmbeddedCluster
 
@@ -63,7 +63,7 @@ def serve(folder: Path, *, behind: Callable[[Any], Any] = lambda app: app) -> It
     async def start() -> tuple[EmbeddedCluster, Server]:
         cluster = await EmbeddedCluster.open(":memory:")
         cluster.nodes[NODE] = node
-        server = Server(behind(build(cluster, token=token)), "127.0.0.1", 0, ssl=certificate.context())
+        server = Server(behind(build_application(cluster, token=token)), "127.0.0.1", 0, ssl=certificate.context())
         await server.start()
         return cluster, server
 

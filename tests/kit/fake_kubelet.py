@@ -12,13 +12,13 @@ from typing import Any
 
 from kit.pod_behavior import Fate, fate_of
 from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
-from shoal.cluster.clock import Clock, pause
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.clock import Clock, sleep
+from shoal.cluster.informer import Change, Informer
 from shoal.dialects.framework import DIALECT
 from shoal.dialects.framework.barrier import TIMED_OUT, progress
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, annotations_of, is_terminating, name_of, namespace_of, uid_of
 from shoal.kube.times import rfc3339
 
 NODE = "node-1"
@@ -40,7 +40,7 @@ class FakeKubelet:
 
     async def run(self) -> None:
         try:
-            await Reflector(self._cluster, POD, on_change=self._changed, clock=self._clock).run()
+            await Informer(self._cluster, POD, on_change=self._changed, clock=self._clock).run()
         finally:
             for task in (*self._lives.values(), *self._ends.values()):
                 task.cancel()
@@ -55,7 +55,7 @@ class FakeKubelet:
         uid = uid_of(pod)
         if uid not in self._lives and (self.places or pod["spec"].get("nodeName")):
             self._lives[uid] = asyncio.create_task(self._live(pod))
-        if is_leaving(pod) and uid not in self._ends and not self.is_silent:
+        if is_terminating(pod) and uid not in self._ends and not self.is_silent:
             self._ends[uid] = asyncio.create_task(self._end(pod))
 
     def _gone(self, pod: Obj) -> None:
@@ -66,7 +66,7 @@ class FakeKubelet:
             self._ends[uid] = asyncio.create_task(self._outlive(pod))
 
     async def _outlive(self, pod: Obj) -> None:
-        await pause(self._clock, fate_of(pod).leaves_after + self.step_seconds)
+        await sleep(self._clock, fate_of(pod).leaves_after + self.step_seconds)
         self.running.pop(uid_of(pod), None)
 
     async def _live(self, pod: Obj) -> None:
@@ -75,9 +75,9 @@ class FakeKubelet:
             return
         try:
             if not pod["spec"].get("nodeName"):
-                await pause(self._clock, self.step_seconds)
+                await sleep(self._clock, self.step_seconds)
                 await self._cluster.bind(name_of(pod), namespace_of(pod), node=NODE, uid=uid)
-            await pause(self._clock, self.step_seconds)
+            await sleep(self._clock, self.step_seconds)
             self._addresses += 1
             address = {"podIP": f"10.0.{self._addresses // 250}.{self._addresses % 250 + 1}", "hostIP": "10.1.0.1"}
             self.running[uid] = name_of(pod)
@@ -90,7 +90,7 @@ class FakeKubelet:
             await self._tell(pod, phase="Running", **address, **self._ready(True), containerStatuses=[_runs(pod)])
             if fate.after is None:
                 return
-            await pause(self._clock, fate.after)
+            await sleep(self._clock, fate.after)
             self.running.pop(uid, None)
             if uid not in self._ends:
                 await self._tell(pod, **self._ended(pod, fate, fate.code))
@@ -107,7 +107,7 @@ class FakeKubelet:
                 over.set_result(True)
 
         selected = f"metadata.name={annotations_of(pod)['FC_FRAMEWORK_NAME']}"
-        copy = Reflector(
+        copy = Informer(
             self._cluster, DIALECT.kind, namespace_of(pod), fields=selected, on_change=look, clock=self._clock
         )
         looking = asyncio.create_task(copy.run())
@@ -123,7 +123,7 @@ class FakeKubelet:
         grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
         in_time = fate.leaves_after <= grace
         # Nobody waits for the node where a pod is deleted by force: the node takes its time all the same.
-        await pause(self._clock, min(fate.leaves_after, grace or fate.leaves_after) + self.step_seconds)
+        await sleep(self._clock, min(fate.leaves_after, grace or fate.leaves_after) + self.step_seconds)
         if life := self._lives.get(uid):
             life.cancel()
         self.running.pop(uid, None)

@@ -27,7 +27,15 @@ from kit.embedded_world import RealWorld
 from kit.kubernetes_world import KubernetesWorld
 from kit.scenario import FRAMEWORK, SimulatedWorld
 from shoal.cluster.client import EventType, WatchEvent
-from shoal.cluster.fault_injection import Call, Delay, Disturbance, Faults, When, now_and_then, some_changes
+from shoal.cluster.fault_injection import (
+    Call,
+    Delay,
+    Faults,
+    FaultTiming,
+    WatchDisruption,
+    events_with_probability,
+    with_probability,
+)
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD, Kind
 from shoal.kube.objects import Obj
 
@@ -161,7 +169,7 @@ class Case:
         def listen(_: SimulatedWorld, __: int) -> Faults:
             faults = Faults()
             for kind in self.worlds.watched:
-                faults.disturb(Disturbance.DROP, count(kind), kind)
+                faults.disturb(WatchDisruption.DROP, count(kind), kind)
             return faults
 
         picture, world = await self.play(Disturbed("undisturbed", listen))
@@ -171,11 +179,11 @@ class Case:
 
 def _kills(counted: Counter[str]) -> Iterator[Disturbed]:
     for number in range(1, counted["writes"] + 1):
-        for when in When:
+        for when in FaultTiming:
             yield Disturbed(
                 f"killed at write {number}, {when.value}",
                 _first_life(lambda f, n=number, w=when: f.kill_at_write(n, when=w)),
-                OUTAGE_SECONDS if when is When.AFTER else 0.0,
+                OUTAGE_SECONDS if when is FaultTiming.AFTER else 0.0,
             )
 
 
@@ -188,12 +196,12 @@ def _events(counted: Counter[str], watched: tuple[Kind, ...]) -> Iterator[Distur
         for number in range(1, counted[kind.kind] + 1):
             at = f"{kind.kind} event {number}"
             yield Disturbed(f"{at} late", _strike(kind, number, Delay(LATE_SECONDS)))
-            yield Disturbed(f"{at} twice", _strike(kind, number, Disturbance.DUPLICATE))
-            yield Disturbed(f"{at} lost and listed again", _strike(kind, number, Disturbance.CUT, forgets=True))
+            yield Disturbed(f"{at} twice", _strike(kind, number, WatchDisruption.DUPLICATE))
+            yield Disturbed(f"{at} lost and listed again", _strike(kind, number, WatchDisruption.CUT, forgets=True))
 
 
 def _strike(
-    kind: Kind, number: int, what: Disturbance | Delay, *, forgets: bool = False
+    kind: Kind, number: int, what: WatchDisruption | Delay, *, forgets: bool = False
 ) -> Callable[[SimulatedWorld, int], Faults]:
     """The n-th change the operator hears of, counted over all streams of its first life."""
 
@@ -207,7 +215,7 @@ def _strike(
                 return False
             heard += 1  # once
             if forgets:
-                world.cluster.forget_history()
+                world.cluster.compact_history()
             return True
 
         return Faults().disturb(what, where, kind) if life == 0 else Faults()
@@ -228,17 +236,17 @@ def _seeds() -> Iterable[int]:
     return PLAIN_SEEDS
 
 
-def _chances(chance: random.Random) -> Callable[[SimulatedWorld, int], Faults]:
+def _chances(rng: random.Random) -> Callable[[SimulatedWorld, int], Faults]:
     def plan(_: SimulatedWorld, life: int) -> Faults:
         faults = Faults()
         if life >= RANDOM_LIVES:
             return faults
-        faults.fail(now_and_then(0.05, chance, _is_about_jobs), times=5)
-        faults.lose_answer(now_and_then(0.05, chance, _is_about_jobs), times=5)
-        faults.kill(now_and_then(0.04, chance, _is_about_jobs), when=chance.choice(list(When)))
-        faults.disturb(Disturbance.DUPLICATE, some_changes(0.1, chance))
-        faults.disturb(Delay(chance.choice((0.5, 3.0))), some_changes(0.1, chance))
-        faults.disturb(Disturbance.CUT, some_changes(0.05, chance))
+        faults.fail(with_probability(0.05, rng, _is_about_jobs), times=5)
+        faults.lose_response(with_probability(0.05, rng, _is_about_jobs), times=5)
+        faults.kill(with_probability(0.04, rng, _is_about_jobs), when=rng.choice(list(FaultTiming)))
+        faults.disturb(WatchDisruption.DUPLICATE, events_with_probability(0.1, rng))
+        faults.disturb(Delay(rng.choice((0.5, 3.0))), events_with_probability(0.1, rng))
+        faults.disturb(WatchDisruption.CUT, events_with_probability(0.05, rng))
         return faults
 
     return plan

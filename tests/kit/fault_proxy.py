@@ -105,8 +105,8 @@ def about(path: str) -> tuple[str, bool]:
 @asynccontextmanager
 async def to_server(plane: ControlPlane) -> AsyncIterator[aiohttp.ClientSession]:
     """What many in the middle may share: one pool of connections to the server itself."""
-    trust = ssl.create_default_context(cafile=plane.ca_file)
-    pool = aiohttp.TCPConnector(ssl=trust, limit=0)
+    ssl_context = ssl.create_default_context(cafile=plane.ca_file)
+    pool = aiohttp.TCPConnector(ssl=ssl_context, limit=0)
     unlimited = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(plane.url, connector=pool, timeout=unlimited, auto_decompress=False) as session:
         yield session

@@ -27,7 +27,7 @@ from kit.native_world import job, replica_set
 from kit.volcano_jobs import task, vcjob
 from kit.yaml_bombs import BOMBS, ODD, TEXTS
 from shoal.apiserver import discovery
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.cli.main import shoal
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.dialects import dialects
@@ -84,61 +84,57 @@ def objects_of(kind: Kind) -> list[Obj]:
     return [{**obj, "apiVersion": kind.api_version, "kind": kind.kind} for obj in (full, small)]
 
 
-def requests(
-    kinds: list[Kind], chance: random.Random, rounds: int
-) -> Iterator[tuple[str, str, Any, dict[str, str], Any]]:
+def requests(kinds: list[Kind], rng: random.Random, rounds: int) -> Iterator[tuple[str, str, Any, dict[str, str], Any]]:
     """Method, path, body, headers, query."""
     ready = {kind: objects_of(kind) for kind in kinds}
     for _ in range(rounds):
-        kind = chance.choice(kinds)
-        folder, obj = collection(kind), chance.choice(ready[kind])
+        kind = rng.choice(kinds)
+        folder, obj = collection(kind), rng.choice(ready[kind])
         name = obj["metadata"]["name"]
-        part = chance.choice(["", "", "/status", "/scale", "/binding", "/eviction"])
-        ((path, value, wrong),) = mutated(obj, chance, 1)
+        part = rng.choice(["", "", "/status", "/scale", "/binding", "/eviction"])
+        ((path, value, wrong),) = mutated(obj, rng, 1)
         nested = value
         for step in reversed(path):
             nested = {step: nested} if isinstance(step, str) else [nested]
-        query = {
-            chance.choice(PARAMETERS): str(chance.choice(["", "x", "-1", "9" * 5000, "a in (", "e30", "\0", "True"]))
-        }
+        query = {rng.choice(PARAMETERS): str(rng.choice(["", "x", "-1", "9" * 5000, "a in (", "e30", "\0", "True"]))}
         pointers = ["/" + "/".join(map(str, each)) for each in places(obj)]
         operations = [
-            {"op": op, "path": chance.choice(pointers), "from": chance.choice(pointers), "value": chance.choice(WRONG)}
-            for op in chance.choices(["add", "remove", "replace", "move", "copy", "test"], k=3)
+            {"op": op, "path": rng.choice(pointers), "from": rng.choice(pointers), "value": rng.choice(WRONG)}
+            for op in rng.choices(["add", "remove", "replace", "move", "copy", "test"], k=3)
         ]
-        ((_, _, options),) = mutated(OPTIONS, chance, 1)
-        steps, (step, times) = folder.split("/"), chance.choice(STEPS)
-        at = chance.randrange(1, len(steps) + 1)
+        ((_, _, options),) = mutated(OPTIONS, rng, 1)
+        steps, (step, times) = folder.split("/"), rng.choice(STEPS)
+        at = rng.randrange(1, len(steps) + 1)
         odd = "/".join([*steps[:at], *[step] * times, *steps[at:]])
-        form = {"accept": chance.choice(FORMS)}
-        yield chance.choice([
+        form = {"accept": rng.choice(FORMS)}
+        yield rng.choice([
             ("POST", folder, wrong, {}, {"dryRun": "All"}),
             ("POST", f"{folder}/{name}{part}", wrong, {}, {"dryRun": "All"}),
             ("PUT", f"{folder}/{name}{part}", wrong, {}, {"dryRun": "All"}),
-            ("PATCH", f"{folder}/{name}{part}", nested, {"content-type": chance.choice(PATCHES)},
+            ("PATCH", f"{folder}/{name}{part}", nested, {"content-type": rng.choice(PATCHES)},
              {"fieldManager": "f", "force": "true"}),
             ("PATCH", f"{folder}/{name}", operations, {"content-type": "application/json-patch+json"}, {}),
             ("DELETE", f"{folder}/{name}", options, {}, {"dryRun": "All"}),
             ("GET", folder, b"", TABLE, {}),
             ("GET", folder, b"", {}, query),
             ("POST", folder, obj, {}, query),
-            (chance.choice(["GET", "HEAD", "OPTIONS"]), chance.choice([odd, f"{folder}/{name}"]), b"", form, query),
+            (rng.choice(["GET", "HEAD", "OPTIONS"]), rng.choice([odd, f"{folder}/{name}"]), b"", form, query),
         ])  # fmt: skip
 
 
-async def ask(chance: random.Random, rounds: int, failures: Failures) -> tuple[list[str], Counter[str]]:
+async def ask(rng: random.Random, rounds: int, failures: Failures) -> tuple[list[str], Counter[str]]:
     cluster = await EmbeddedCluster.open(":memory:")
     spoken = list(dialects())
     for dialect in spoken:
         await install(cluster, definitions_of(dialect))
     admit(cluster.machinery, spoken)
     admit_groups(cluster.machinery)
-    http = Asgi(build(cluster, token="t"), "t")
+    http = Asgi(build_application(cluster, token="t"), "t")
     kinds = [*cluster.machinery.kinds(), *discovery.REVIEW_KINDS]
     for kind in kinds:
         for obj in objects_of(kind):
             await http("POST", collection(kind), obj)
-    wanted = list(requests(kinds, chance, rounds))
+    wanted = list(requests(kinds, rng, rounds))
     wanted += [("POST", "/api/v1/namespaces/default/pods", data, {"content-type": "application/yaml"}, {})
                for data in {**BOMBS, **ODD, **TEXTS}.values()]  # fmt: skip
     refused, answers = [], Counter[str]()
@@ -152,12 +148,12 @@ async def ask(chance: random.Random, rounds: int, failures: Failures) -> tuple[l
     return refused, answers
 
 
-def mangled(data: bytes, chance: random.Random) -> bytes:
+def mangled(data: bytes, rng: random.Random) -> bytes:
     """The manifest with a few lines or bytes gone, doubled, swapped or replaced."""
     lines = data.splitlines(keepends=True)
-    for _ in range(chance.randint(1, 4)):
-        at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
-        choice = chance.randrange(5)
+    for _ in range(rng.randint(1, 4)):
+        at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
+        choice = rng.randrange(5)
         if choice == 0:
             del lines[at]
             lines = lines or [b""]
@@ -167,21 +163,21 @@ def mangled(data: bytes, chance: random.Random) -> bytes:
             lines[at], lines[other] = lines[other], lines[at]
         elif choice == 3:
             name = lines[at].partition(b":")[0]
-            lines[at] = name + b": " + repr(chance.choice(WRONG)).encode("ascii", "replace")[:200] + b"\n"
+            lines[at] = name + b": " + repr(rng.choice(WRONG)).encode("ascii", "replace")[:200] + b"\n"
         else:
-            cut = chance.randrange(len(lines[at]) + 1)
+            cut = rng.randrange(len(lines[at]) + 1)
             lines[at] = (
                 lines[at][:cut]
-                + chance.choice([b"\0", b"\xff", b"[", b"{", b"&a ", b"*a", b"!!x ", b"'", b"\t"])
+                + rng.choice([b"\0", b"\xff", b"[", b"{", b"&a ", b"*a", b"!!x ", b"'", b"\t"])
                 + lines[at][cut:]
             )
     return b"".join(lines)
 
 
-def validate(chance: random.Random, rounds: int, failures: Failures) -> int:
+def validate(rng: random.Random, rounds: int, failures: Failures) -> int:
     """How many manifests were read."""
     sources = [path.read_bytes() for path in sorted(EXAMPLES.glob("*/*.yaml")) if path.name != "shoal.yaml"]
-    mutants = [mangled(chance.choice(sources), chance) for _ in range(rounds)]
+    mutants = [mangled(rng.choice(sources), rng) for _ in range(rounds)]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "job.yaml"
         wrong = [*mutants, *BOMBS.values(), *ODD.values()]
@@ -203,9 +199,9 @@ def peak_mib() -> int:
 def main(seed: int, rounds: int) -> None:
     failures = Failures()
     logging.getLogger().addHandler(failures)
-    chance = random.Random(seed)
-    refused, answers = asyncio.run(ask(chance, rounds, failures))
-    validated = validate(chance, rounds // 20, failures)
+    rng = random.Random(seed)
+    refused, answers = asyncio.run(ask(rng, rounds, failures))
+    validated = validate(rng, rounds // 20, failures)
     memory = peak_mib()
     found = {"refused": refused, "tracebacks": failures.found, "memory": memory}
     json.dump({**found, "answers": answers, "validated": validated}, sys.stdout)

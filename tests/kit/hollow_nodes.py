@@ -17,10 +17,10 @@ from typing import Any
 
 from kit.pod_behavior import fate_of
 from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD
-from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, is_terminating, name_of, namespace_of, uid_of
 from shoal.kube.times import rfc3339
 
 ROOM = {"cpu": "10k", "memory": "100Ti", "pods": "100k", "nvidia.com/gpu": "10k"}
@@ -51,7 +51,7 @@ class HollowNodes:
         self._addresses = itertools.count(1)
         self._at_once = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
-        self._copy = Reflector(cluster, POD, namespace, on_change=self._changed)
+        self._copy = Informer(cluster, POD, namespace, on_change=self._changed)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[HollowNodes]:
@@ -86,11 +86,11 @@ class HollowNodes:
         if pod is None:
             return
         node = pod["spec"].get("nodeName")
-        if node is None and self._places and not is_leaving(pod):
+        if node is None and self._places and not is_terminating(pod):
             self._once("place", pod, self._place)
         elif node in self.names:
             self._once("live", pod, self._live)
-            if is_leaving(pod):
+            if is_terminating(pod):
                 self._once("leave", pod, self._leave)
 
     def _once(self, what: str, pod: Obj, work: Callable[[Obj], Awaitable[None]]) -> None:

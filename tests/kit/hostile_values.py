@@ -69,9 +69,9 @@ def replaced(obj: Any, path: Path, value: Any) -> Any:
     return changed
 
 
-def mutated(obj: Obj, chance: random.Random, times: int) -> Iterator[tuple[Path, Any, Obj]]:
+def mutated(obj: Obj, rng: random.Random, times: int) -> Iterator[tuple[Path, Any, Obj]]:
     """So many copies, each wrong in one place."""
     where = list(places(obj))
     for _ in range(times):
-        path, value = chance.choice(where), chance.choice(WRONG)
+        path, value = rng.choice(where), rng.choice(WRONG)
         yield path, value, replaced(obj, path, value)

@@ -13,7 +13,7 @@ from kit.control_plane_with_node import NodeProcess
 from kit.node_credentials import node_kubeconfig
 from shoal.cluster.client import EventType, LogOptions
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube import kinds
 from shoal.kube.kinds import POD, SERVICE_ACCOUNT, Kind
 from shoal.kube.objects import Obj, name_of
@@ -24,7 +24,7 @@ KEEP_AWAY = "shore.example.com/mine"
 @asynccontextmanager
 async def reached(plane: ControlPlane) -> AsyncIterator[tuple[KubernetesCluster, str]]:
     """The cluster, and a new namespace in it whose pods may be made."""
-    async with opened(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
+    async with open_client(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
         namespace = f"t-{secrets.token_hex(5)}"
         await cluster.create(kinds.NAMESPACE, {"metadata": {"name": namespace}})
         async for event in cluster.watch(SERVICE_ACCOUNT, namespace, initial_events=True):

@@ -20,16 +20,16 @@ from kit.control_plane import ControlPlane
 from kit.quiescence import rested
 from kit.scenario import FRAMEWORK, NAMESPACE, World
 from shoal.cluster.client import DeleteOptions as Deletion
-from shoal.cluster.client import EventType, LogOptions, Propagation
+from shoal.cluster.client import DeletionPropagation, EventType, LogOptions
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.framework import settings
 from shoal.kube import kinds
 from shoal.kube.kinds import CONFIG_MAP, POD, SERVICE_ACCOUNT, Kind
-from shoal.kube.objects import Obj, is_leaving, name_of
+from shoal.kube.objects import Obj, is_terminating, name_of
 from shoal.operator.embedded import JobLoop
 from shoal.operator.setup import install
 
@@ -64,7 +64,7 @@ class Moved:
 
     async def delete(self, kind: Kind, name: str, namespace: str = "", options: Deletion | None = None) -> Obj:
         left = await self._cluster.delete(kind, name, self._home(namespace), options)
-        return await self._heard(kind, left) if is_leaving(left) else left
+        return await self._heard(kind, left) if is_terminating(left) else left
 
     def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
         return self._cluster.logs(pod, self._home(namespace), options)
@@ -110,7 +110,7 @@ class KubernetesWorld(World):
 
     async def __aenter__(self) -> Self:
         connection = from_kubeconfig(self.kubeconfig)
-        self.cluster = await self._stack.enter_async_context(opened(connection))
+        self.cluster = await self._stack.enter_async_context(open_client(connection))
         self.user = Moved(self.cluster, self.namespace, self._own_words)  # type: ignore[assignment]
         await install(self.cluster, definitions_of(self.dialect))
         await self.cluster.create(kinds.NAMESPACE, {"metadata": {"name": self.namespace}})
@@ -126,7 +126,7 @@ class KubernetesWorld(World):
                 await self._hear_all()
                 self._retell()
             await self.cluster.delete(
-                kinds.NAMESPACE, self.namespace, options=Deletion(propagation=Propagation.BACKGROUND)
+                kinds.NAMESPACE, self.namespace, options=Deletion(propagation=DeletionPropagation.BACKGROUND)
             )
         finally:
             for task in self._tasks:

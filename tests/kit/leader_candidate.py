@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from shoal.cluster.fencing import Fenced
+from shoal.cluster.fencing import FencedCluster
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.controller_runtime.leader_election import Leadership
+from shoal.controller_runtime.leader_election import LeaderElector
 
 
 class Candidate:
@@ -14,10 +14,10 @@ class Candidate:
 
     def __init__(self, cluster: SimulatedCluster, name: str, namespace: str, identity: str) -> None:
         self.cluster = cluster
-        self.leadership = Leadership(
+        self.leadership = LeaderElector(
             cluster, name, namespace, identity=identity, clock=cluster.clock, seconds=self.seconds
         )
-        self.fenced = Fenced(cluster, lambda: self.leadership.is_held)
+        self.fenced = FencedCluster(cluster, lambda: self.leadership.is_held)
         self.works = False
         self._task = asyncio.create_task(self.leadership.run(self._work))
 

@@ -21,7 +21,7 @@ from shoal.dialects.native.pod_builder import SLOT
 from shoal.dialects.native.settings import settings
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Obj, is_leaving, name_of, uid_of
+from shoal.kube.objects import Obj, is_terminating, name_of, uid_of
 from shoal.kube.owners import controller_of
 
 
@@ -93,7 +93,9 @@ class NativeWorld(World):
         return [pod for _, pod in sorted(self.pods.items()) if (controller_of(pod) or {}).get("name") == name]
 
     def living(self, name: str) -> list[Obj]:
-        return [pod for pod in self.pods_of(name) if not is_leaving(pod) and _phase(pod) not in ("Succeeded", "Failed")]
+        return [
+            pod for pod in self.pods_of(name) if not is_terminating(pod) and _phase(pod) not in ("Succeeded", "Failed")
+        ]
 
     async def ended(self, name: str) -> list[str]:
         job = self.frameworks

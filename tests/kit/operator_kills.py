@@ -27,7 +27,7 @@ from kit.framework_notation import fw, role
 from kit.operator_forkserver import Child, Nursery, nursery
 from kit.operator_namespace import Ground
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube.objects import Obj
 
 PACE = 0.02  # real seconds in a second of a scenario
@@ -51,7 +51,7 @@ class Stage:
 @asynccontextmanager
 async def stage(plane: ControlPlane, folder: Path) -> AsyncIterator[Stage]:
     async with (
-        opened(from_kubeconfig(Path(plane.kubeconfig))) as cluster,
+        open_client(from_kubeconfig(Path(plane.kubeconfig))) as cluster,
         to_server(plane) as server,
         nursery() as children,
     ):

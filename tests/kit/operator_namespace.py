@@ -15,9 +15,9 @@ from kit.control_plane import ControlPlane
 from kit.operator_process import kubeconfig_of
 from shoal.cluster.client import EventType, WatchEvent
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.controller_runtime.preflight import NotFit, check_rights
-from shoal.controller_runtime.rights import Right, lease_rights
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
+from shoal.controller_runtime.preflight import PreflightError, check_permissions
+from shoal.controller_runtime.rights import Permission, lease_permissions
 from shoal.dialects.framework import DIALECT
 from shoal.install.apply import Applied, install
 from shoal.install.manifests import Options
@@ -60,21 +60,21 @@ class Ground:
     async def are_granted(self, options: Options) -> None:
         """The server learns of roles a moment after they are written, and tells nobody when."""
         wanted = [(self.jobs, right) for right in job_rights([DIALECT])]
-        wanted += [(self.own, right) for right in lease_rights([f"{options.name}-0"])]
-        async with opened(from_kubeconfig(self.kubeconfig())) as account:
+        wanted += [(self.own, right) for right in lease_permissions([f"{options.name}-0"])]
+        async with open_client(from_kubeconfig(self.kubeconfig())) as account:
             while True:
-                with suppress(NotFit):
-                    return await check_rights(account, wanted)
+                with suppress(PreflightError):
+                    return await check_permissions(account, wanted)
 
-    async def is_denied(self, right: Right) -> None:
+    async def is_denied(self, right: Permission) -> None:
         """The same the other way round."""
         place = self.own if right.resource == "leases" else self.jobs
         right = replace(right, names=(f"{self.options.name}-0",) if right.names else ())
-        async with opened(from_kubeconfig(self.kubeconfig())) as account:
+        async with open_client(from_kubeconfig(self.kubeconfig())) as account:
             while True:
                 try:
-                    await check_rights(account, [(place, right)])
-                except NotFit:
+                    await check_permissions(account, [(place, right)])
+                except PreflightError:
                     return
 
     def kubeconfig(self) -> Path:

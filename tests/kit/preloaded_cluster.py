@@ -47,7 +47,7 @@ class Kept(MemoryJournal):
 def founded(seed: int, dialect: Dialect = DIALECT) -> SimulatedCluster:
     """A cluster of its own with the kind of Frameworks, or of another language, defined and guarded."""
     clock = VirtualClock()
-    machinery = Machinery(Preloaded(_rows(dialect.kind.resource)), clock=clock, chance=random.Random(seed))
+    machinery = Machinery(Preloaded(_rows(dialect.kind.resource)), clock=clock, rng=random.Random(seed))
     admit(machinery, [dialect])
     return SimulatedCluster(seed, base=EmbeddedCluster(machinery), clock=clock)
 
@@ -56,7 +56,7 @@ def founded(seed: int, dialect: Dialect = DIALECT) -> SimulatedCluster:
 def _rows(resource: str) -> list[Row]:
     dialect = next(each for each in dialects() if each.kind.resource == resource)
     journal = Kept()
-    machinery = Machinery(journal, clock=VirtualClock(), chance=random.Random(0))
+    machinery = Machinery(journal, clock=VirtualClock(), rng=random.Random(0))
     for definition in definitions_of(dialect):
         machinery.create(CUSTOM_RESOURCE_DEFINITION, "", definition)
     machinery.settle()

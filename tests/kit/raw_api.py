@@ -134,9 +134,9 @@ class Api:
         assert parts.hostname is not None
         if parts.scheme == "http":
             return http.client.HTTPConnection(parts.hostname, parts.port, timeout=DEADLINE_SECONDS)
-        trust = ssl.create_default_context(cafile=self.ca_file)
-        trust.check_hostname = False  # the certificate is for the address the server chose to announce
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=DEADLINE_SECONDS, context=trust)
+        ssl_context = ssl.create_default_context(cafile=self.ca_file)
+        ssl_context.check_hostname = False  # the certificate is for the address the server chose to announce
+        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=DEADLINE_SECONDS, context=ssl_context)
 
     def _headers(
         self, body: Any, content_type: str, accept: str, more: Mapping[str, str | None] | None

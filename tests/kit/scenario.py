@@ -22,8 +22,8 @@ from kit.preloaded_cluster import founded
 from kit.scenario_invariants import Promises
 from kit.virtual_time import rested, turn
 from shoal.cluster.apimachinery import Machinery
-from shoal.cluster.client import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
-from shoal.cluster.fault_injection import Call, Disturbance, Faults, ProgramKilled, RequestFault, When
+from shoal.cluster.client import Cluster, DeleteOptions, DeletionPropagation, PatchType, Preconditions
+from shoal.cluster.fault_injection import Call, Faults, FaultTiming, ProgramKilled, RequestFault, WatchDisruption
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.store import Table
 from shoal.cluster.types import Stored
@@ -103,7 +103,7 @@ class World(ABC):
                 )
         await self.patch(name, *operations)
 
-    async def delete(self, name: str, propagation: Propagation = Propagation.FOREGROUND) -> None:
+    async def delete(self, name: str, propagation: DeletionPropagation = DeletionPropagation.FOREGROUND) -> None:
         await self.user.delete(self.dialect.kind, name, NAMESPACE, DeleteOptions(propagation=propagation))
 
     async def delete_pod(self, name: str) -> str:
@@ -232,12 +232,12 @@ class SimulatedWorld(World):
         self._plan = plan or (lambda _: Faults())
         self._chance = random.Random(seed)
         self.config = self.settings(config)
-        self.gathering_seconds = 0.0  # of every life that starts from here on
+        self.coalesce_seconds = 0.0  # of every life that starts from here on
         self.pod_refusal: ApiError | None = None  # how the API answers every creation of a pod, while it is set
         self.hidden: set[str] = set()  # uids of pods the operator's watches never show
         self.outage_seconds = 0.0  # between the death of an operator by its faults and the start of the next
         self.lives: list[SimulatedCluster] = []
-        self.kubelet = FakeKubelet(self.cluster.another(), self.cluster.clock)
+        self.kubelet = FakeKubelet(self.cluster.new_client(), self.cluster.clock)
         self._tasks: list[asyncio.Task[None]] = []
         self._operator: asyncio.Task[None] | None = None
 
@@ -260,15 +260,15 @@ class SimulatedWorld(World):
 
     def start_operator(self, **config: Any) -> None:
         """Another life, on what the last one left; `config` changes settings."""
-        life = self.cluster.another(self._with_refusals(self._plan(len(self.lives))))
+        life = self.cluster.new_client(self._with_refusals(self._plan(len(self.lives))))
         self.lives.append(life)
         if config:
             self.config = self.config.model_copy(update=config)
         self.metrics = Metrics(CollectorRegistry())
         loop = self.loop = JobLoop(
             life, self.dialect, settings=self.config, clock=self.cluster.clock, metrics=self.metrics,
-            chance=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
-            gathering_seconds=self.gathering_seconds,
+            rng=random.Random(self._chance.getrandbits(32)), history=self.snapshots.append,
+            coalesce_seconds=self.coalesce_seconds,
         )  # fmt: skip
         self.promises.watch_steps(loop)
         self._operator = asyncio.create_task(loop.run())
@@ -279,8 +279,10 @@ class SimulatedWorld(World):
         def refused(call: Call) -> bool:
             return self.pod_refusal is not None and (call.verb, call.kind) == ("create", POD)
 
-        faults.requests.append(RequestFault(refused, lambda: self.pod_refusal or AssertionError(), When.BEFORE, None))
-        return faults.disturb(Disturbance.DROP, lambda _, event: uid_of(event.object) in self.hidden, POD)
+        faults.requests.append(
+            RequestFault(refused, lambda: self.pod_refusal or AssertionError(), FaultTiming.BEFORE, None)
+        )
+        return faults.disturb(WatchDisruption.DROP, lambda _, event: uid_of(event.object) in self.hidden, POD)
 
     async def kill_operator(self) -> None:
         if self._operator is not None:

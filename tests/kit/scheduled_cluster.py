@@ -16,15 +16,15 @@ from prometheus_client import CollectorRegistry
 from kit.preloaded_cluster import founded
 from kit.virtual_time import rested, settled
 from shoal.cluster.client import DeleteOptions, PatchType
-from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.fault_injection import Call, Faults
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import EVENT, NODE, POD, REPLICA_SET, SERVICE_ACCOUNT
-from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of
+from shoal.kube.objects import Obj, annotations_of, at_path, is_terminating, name_of
 from shoal.kube.owners import owner_reference
 from shoal.scheduler.api.pod_groups import COMMAND, GROUP_NAME, POD_GROUP, QUEUE
 from shoal.scheduler.metrics import SchedulerMetrics
@@ -68,14 +68,14 @@ class Scheduled:
         await self.rest()
 
     def begin(self, faults: Faults | None) -> None:
-        program = self._founded.another(faults)
+        program = self._founded.new_client(faults)
         self.lives.append(program)
-        nodes = Reflector(program, NODE, clock=self.clock)
-        pods = Reflector(program, POD, trim=lambda event: slim_pod(event.object), clock=self.clock)
+        nodes = Informer(program, NODE, clock=self.clock)
+        pods = Informer(program, POD, trim=lambda event: slim_pod(event.object), clock=self.clock)
         self.scheduler = Scheduler(
             program, nodes, pods,
             scope=self.scope, settings=self.settings, clock=self.clock,
-            recorder=Recorder(program, "scheduler", clock=self.clock), metrics=self._metrics,
+            recorder=EventRecorder(program, "scheduler", clock=self.clock), metrics=self._metrics,
             quiet_seconds=self._quiet_seconds,
         )  # fmt: skip
         self._tasks = [asyncio.create_task(part.run()) for part in (nodes, pods, self.scheduler)]
@@ -216,7 +216,7 @@ class Scheduled:
         if pod is None or not pod["spec"].get("nodeName"):
             return
         phase = at_path(pod, "status", "phase")
-        if is_leaving(pod):
+        if is_terminating(pod):
             if self.pods_leave:
                 self._play(self._leave(pod))
         elif phase == "Pending" and self.pods_run:
@@ -242,7 +242,7 @@ class Scheduled:
         spec = {"replicas": 0, "selector": selector, "template": template}
         controller = await self.cluster.create(REPLICA_SET, {"metadata": {"name": "rs"}, "spec": spec}, NS)
         self._controllers = [owner_reference(controller)]
-        watching = Reflector(self._founded.another(), POD, on_change=self._pod_changed, clock=self.clock)
+        watching = Informer(self._founded.new_client(), POD, on_change=self._pod_changed, clock=self.clock)
         self._play(watching.run())
         await self.start(self._faults)
 

@@ -64,7 +64,7 @@ async def _read(reader: asyncio.StreamReader) -> Received:
 
 
 @asynccontextmanager
-async def scripted(*steps: Step, trust: ssl.SSLContext | None = None) -> AsyncGenerator[ScriptedServer, None]:
+async def scripted(*steps: Step, ssl_context: ssl.SSLContext | None = None) -> AsyncGenerator[ScriptedServer, None]:
     made = ScriptedServer()
     made.plays(*steps)
     conversations: set[asyncio.Task[None]] = set()
@@ -77,8 +77,8 @@ async def scripted(*steps: Step, trust: ssl.SSLContext | None = None) -> AsyncGe
             await made._converse(reader, writer)
         writer.close()
 
-    server = await asyncio.start_server(converse, "127.0.0.1", 0, ssl=trust, limit=2**24)
-    made.url = f"{'https' if trust else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(converse, "127.0.0.1", 0, ssl=ssl_context, limit=2**24)
+    made.url = f"{'https' if ssl_context else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield made
     finally:

@@ -7,9 +7,9 @@ and missed.
 from __future__ import annotations
 
 from shoal.cluster.client import Cluster, PatchType
-from shoal.controller_runtime.crd_installer import established
+from shoal.controller_runtime.crd_installer import wait_established
 from shoal.dialects.gang_backends import coscheduling, kueue, native
-from shoal.kube.crd_schema import definition
+from shoal.kube.crd_schema import crd_manifest
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, Kind
 from shoal.kube.objects import Obj, name_of
 
@@ -99,7 +99,7 @@ SCHEMAS: dict[Kind, Obj] = {
 
 
 def defined(kind: Kind) -> Obj:
-    made = definition(
+    made = crd_manifest(
         SCHEMAS[kind],
         group=kind.group,
         version=kind.version,
@@ -122,4 +122,4 @@ async def define(cluster: Cluster, *kinds: Kind) -> None:
             CUSTOM_RESOURCE_DEFINITION, name_of(made),
             patch=made, patch_type=PatchType.APPLY, field_manager="test", force=True,
         )  # fmt: skip
-        await established(cluster, name_of(made))
+        await wait_established(cluster, name_of(made))

@@ -14,11 +14,11 @@ from typing import Self
 
 from shoal.cluster.client import Cluster, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.dialects.gang_backends.backend import Backend
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, is_terminating, name_of, namespace_of, uid_of
 from shoal.kube.times import rfc3339
 
 FULL = "needs 4 cpu at once, 3 are free"
@@ -29,7 +29,7 @@ class Copies:
 
     def __init__(self, cluster: Cluster, namespace: str, *kinds: Kind, clock: Clock | None = None) -> None:
         self._copies = {
-            kind: Reflector(cluster, kind, namespace, on_change=self._changed, clock=clock) for kind in kinds
+            kind: Informer(cluster, kind, namespace, on_change=self._changed, clock=clock) for kind in kinds
         }
         self._news = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -88,7 +88,7 @@ class Admitter:
         self._copies.look_again()
 
     def _unanswered(self, kind: Kind) -> list[Obj]:
-        groups = [group for group in self._copies.of(kind) if not is_leaving(group)]
+        groups = [group for group in self._copies.of(kind) if not is_terminating(group)]
         return [
             group
             for group in groups

@@ -21,9 +21,9 @@ from kit.kubernetes_world import KubernetesWorld, Retold
 from kit.scenario import NAMESPACE, SimulatedWorld, World, plain
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.event_recorder import Recorder
+from shoal.cluster.event_recorder import EventRecorder
 from shoal.cluster.fault_injection import Faults
-from shoal.cluster.informer import Reflector
+from shoal.cluster.informer import Informer
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.dialects.volcano import DIALECT, settings
 from shoal.dialects.volcano.commands import order
@@ -41,8 +41,8 @@ ROOM = {"cpu": "64", "memory": "256Gi", "pods": "200"}
 
 def door(
     cluster: Cluster,
-    nodes: Reflector,
-    pods: Reflector,
+    nodes: Informer,
+    pods: Informer,
     clock: Clock,
     namespace: str | None = None,
     *,
@@ -53,7 +53,7 @@ def door(
     return Scheduler(
         cluster, nodes, pods,
         scope=Scope(schedulers=None if places else frozenset(), namespace=namespace), clock=clock,
-        recorder=Recorder(cluster, "scheduler", clock=clock), metrics=SchedulerMetrics(CollectorRegistry()),
+        recorder=EventRecorder(cluster, "scheduler", clock=clock), metrics=SchedulerMetrics(CollectorRegistry()),
     )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
         self, seed: int = 0, *, plan: Callable[[int], Faults] | None = None, config: Obj | None = None
     ) -> None:
         super().__init__(seed, plan=plan, config=config)
-        self.gate = self.cluster.another()
+        self.gate = self.cluster.new_client()
         self.schedulers: list[SimulatedCluster] = []  # the lives of ours
         self.kubelet.places = not self.is_crowded
 
@@ -223,8 +223,8 @@ class SimulatedVolcano(VolcanoWorld, SimulatedWorld):
         return self
 
     def start_scheduler(self, faults: Faults | None = None) -> None:
-        life, clock = self.cluster.another(faults), self.cluster.clock
-        nodes, pods = Reflector(life, NODE, clock=clock), Reflector(life, POD, clock=clock)
+        life, clock = self.cluster.new_client(faults), self.cluster.clock
+        nodes, pods = Informer(life, NODE, clock=clock), Informer(life, POD, clock=clock)
         gangs = door(life, nodes, pods, clock, places=self.is_crowded)
         self.schedulers.append(life)
         self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
@@ -265,9 +265,9 @@ class KubernetesVolcano(VolcanoWorld, KubernetesWorld):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         clock = SystemClock()
-        nodes = Reflector(self.cluster, NODE, clock=clock)
+        nodes = Informer(self.cluster, NODE, clock=clock)
         # Other scenarios play beside this one: their groups have a program of their own, and their pods go soon.
-        pods = Reflector(self.cluster, POD, self.namespace, clock=clock)
+        pods = Informer(self.cluster, POD, self.namespace, clock=clock)
         gangs = door(self.cluster, nodes, pods, clock, self.namespace)
         self._tasks += [asyncio.create_task(part.run()) for part in (nodes, pods, gangs)]
         return self

@@ -78,11 +78,11 @@ GOOD = {"n": 3, "when": NOW, "how": "one", "is": True, "set": ["a"], "all": [{"x
 CUSTOM = schema_below(LISTED)
 
 
-def is_sure(quick: fast_validation.Swift, value: Any) -> bool:
-    return any(quick.is_sure(value) for _ in range(fast_validation.BUSY))
+def is_sure(quick: fast_validation.FastValidator, value: Any) -> bool:
+    return any(quick.accepts(value) for _ in range(fast_validation.COMPILE_AFTER))
 
 
-POD_TYPE, CUSTOM_TYPE = fast_validation.decoding(POD_SCHEMA), fast_validation.fitting(CUSTOM)
+POD_TYPE, CUSTOM_TYPE = fast_validation.decode_validator(POD_SCHEMA), fast_validation.schema_validator(CUSTOM)
 assert is_sure(POD_TYPE, POD), "from here on its types are asked"
 assert is_sure(CUSTOM_TYPE, GOOD)
 
@@ -94,7 +94,7 @@ def test_what_decodes_quickly_decodes(data: st.DataObject) -> None:
     value = changed(POD, place, data.draw(scalars))
     if data.draw(st.booleans()) and isinstance(value, dict):
         value = {**value, data.draw(st.sampled_from(["spek", "metadata", "spec"])): data.draw(scalars)}
-    if POD_TYPE.is_sure(value):
+    if POD_TYPE.accepts(value):
         assert _is_clean(POD_SCHEMA, value)
 
 
@@ -104,7 +104,7 @@ def test_what_fits_quickly_fits(data: st.DataObject) -> None:
     value = changed(GOOD, data.draw(st.sampled_from(places(GOOD))), data.draw(scalars))
     if isinstance(value, dict):
         value = {name: child for name, child in value.items() if data.draw(st.integers(0, 9))}
-    if CUSTOM_TYPE.is_sure(value):
+    if CUSTOM_TYPE.accepts(value):
         assert _fits(CUSTOM, value)
         assert not validate(CUSTOM, value)
 
@@ -112,7 +112,7 @@ def test_what_fits_quickly_fits(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("quick", "value"), [(POD_TYPE, POD), (CUSTOM_TYPE, GOOD), (CUSTOM_TYPE, {**GOOD, "when": None})]
 )
-def test_the_usual_is_sure_once_its_schema_is_busy(quick: fast_validation.Swift, value: Any) -> None:
+def test_the_usual_is_sure_once_its_schema_is_busy(quick: fast_validation.FastValidator, value: Any) -> None:
     assert is_sure(quick, value)
 
 
@@ -125,9 +125,9 @@ BAD = [
 @pytest.mark.parametrize("part", BAD, ids=str)
 def test_what_is_wrong_is_never_sure(part: Any) -> None:
     assert is_sure(CUSTOM_TYPE, GOOD)
-    assert not CUSTOM_TYPE.is_sure({**GOOD, **part})
+    assert not CUSTOM_TYPE.accepts({**GOOD, **part})
 
 
 def test_a_schema_that_contains_itself_is_left_to_the_slow_walk() -> None:
-    quick = fast_validation.decoding(schema_of(kinds.CUSTOM_RESOURCE_DEFINITION))
+    quick = fast_validation.decode_validator(schema_of(kinds.CUSTOM_RESOURCE_DEFINITION))
     assert not is_sure(quick, {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"})

@@ -24,16 +24,16 @@ def number(kind: str = "integer", **more: Any) -> Obj:
     return {"type": kind, **more}
 
 
-def told(place: Obj, value: Any) -> list[str]:
+def result(place: Obj, value: Any) -> list[str]:
     return [str(cause) for cause in validate(custom(a=place), {"spec": {"a": value}})]
 
 
-def wrong(value: str, words: str, path: str = "spec.a") -> str:
-    return f"{path}: Invalid value: {value}: {path} in body {words}"
+def wrong(value: str, message: str, path: str = "spec.a") -> str:
+    return f"{path}: Invalid value: {value}: {path} in body {message}"
 
 
-def nowhere(words: str) -> str:
-    return f'<nil>: Invalid value: "": {words}'
+def nowhere(message: str) -> str:
+    return f'<nil>: Invalid value: "": {message}'
 
 
 def condition(name: str, *parts: Obj) -> Obj:
@@ -210,8 +210,8 @@ CASES: list[tuple[str, Obj, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("place", "value", "causes"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_a_value_is_judged(place: Obj, value: Any, causes: list[str]) -> None:
-    assert told(place, value) == causes
+def test_a_value_is_validated(place: Obj, value: Any, causes: list[str]) -> None:
+    assert result(place, value) == causes
 
 
 def test_a_wrong_type_has_a_reason_of_its_own() -> None:
@@ -230,7 +230,7 @@ def test_a_definition_may_restrict_names() -> None:
     ]
 
 
-def test_what_did_not_change_is_not_judged_again() -> None:
+def test_what_did_not_change_is_not_validated_again() -> None:
     schema = custom(a=number(maximum=3), b=number(maximum=3), c=items(TEXT, **{"x-kubernetes-list-type": "set"}))
     old = {"spec": {"a": 5, "b": 1, "c": ["x", "x"]}}
     assert validate(schema, {"spec": {"a": 5, "b": 2, "c": ["x", "x"]}}, old) == []
@@ -259,8 +259,8 @@ FORMATS = [
 
 @pytest.mark.parametrize(("form", "good", "bad"), FORMATS, ids=[f"{case[0]} {case[1]}" for case in FORMATS])
 def test_formats_are_enforced(form: str, good: str, bad: str) -> None:
-    assert told(text(format=form), good) == []
-    assert told(text(format=form), bad) == [wrong(f'"{bad}"', f'must be of type {form}: "{bad}"')]
+    assert result(text(format=form), good) == []
+    assert result(text(format=form), bad) == [wrong(f'"{bad}"', f'must be of type {form}: "{bad}"')]
 
 
 @pytest.mark.parametrize(

@@ -41,19 +41,19 @@ LABEL = (
 )
 
 
-def required(path: str, words: str = "") -> str:
-    return f"{path}: Required value" + (f": {words}" if words else "")
+def required(path: str, message: str = "") -> str:
+    return f"{path}: Required value" + (f": {message}" if message else "")
 
 
-def forbidden(path: str, words: str) -> str:
-    return f"{path}: Forbidden: {words}"
+def forbidden(path: str, message: str) -> str:
+    return f"{path}: Forbidden: {message}"
 
 
-def invalid(path: str, value: str, words: str) -> str:
-    return f"{path}: Invalid value: {value}: {words}"
+def invalid(path: str, value: str, message: str) -> str:
+    return f"{path}: Invalid value: {value}: {message}"
 
 
-def told(crd: Obj, old: Obj | None = None) -> list[str]:
+def result(crd: Obj, old: Obj | None = None) -> list[str]:
     return [str(cause) for cause in crd_problems(crd, old)]
 
 
@@ -157,7 +157,7 @@ AROUND = [
 
 @pytest.mark.parametrize(("crd", "causes"), [case[1:] for case in AROUND], ids=[case[0] for case in AROUND])
 def test_what_stands_around_the_schema(crd: Obj, causes: list[str]) -> None:
-    assert told(crd) == causes
+    assert result(crd) == causes
 
 
 def text(**more: Any) -> Obj:
@@ -316,7 +316,7 @@ PLACES: list[tuple[str, Obj, list[str]]] = [
 
 @pytest.mark.parametrize(("place", "causes"), [case[1:] for case in PLACES], ids=[case[0] for case in PLACES])
 def test_one_place_of_the_schema(place: Obj, causes: list[str]) -> None:
-    assert told(definition(version(spec_schema(fields(a=place))))) == causes
+    assert result(definition(version(spec_schema(fields(a=place))))) == causes
 
 
 ROOTS: list[tuple[str, Obj, list[str]]] = [
@@ -358,12 +358,12 @@ ROOTS: list[tuple[str, Obj, list[str]]] = [
 
 @pytest.mark.parametrize(("schema", "causes"), [case[1:] for case in ROOTS], ids=[case[0] for case in ROOTS])
 def test_the_root_of_the_schema(schema: Obj, causes: list[str]) -> None:
-    assert told(definition(version(schema))) == causes
+    assert result(definition(version(schema))) == causes
 
 
 def test_versions_that_differ_are_named_one_by_one() -> None:
     crd = definition(version(spec_schema({})), version(name="v2", storage=False))
-    assert told(crd) == [
+    assert result(crd) == [
         required(
             "spec.versions[0].schema.openAPIV3Schema.properties[spec].type",
             "must not be empty for specified object fields",
@@ -372,7 +372,7 @@ def test_versions_that_differ_are_named_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("versions", "words"),
+    ("versions", "message"),
     [
         ([version(), version(name="v2")], "must have exactly one version marked as storage version"),
         ([version(storage=False)], "must have exactly one version marked as storage version"),
@@ -380,10 +380,10 @@ def test_versions_that_differ_are_named_one_by_one() -> None:
     ],
     ids=["two stored", "none stored", "same name"],
 )
-def test_versions_among_each_other(versions: list[Obj], words: str) -> None:
+def test_versions_among_each_other(versions: list[Obj], message: str) -> None:
     (cause,) = crd_problems(definition(*versions))
     assert (cause.reason, cause.field) == ("FieldValueInvalid", "spec.versions")
-    assert cause.message.endswith(f": {words}")
+    assert cause.message.endswith(f": {message}")
 
 
 def test_a_condition_at_the_root_would_be_lost_next_to_a_status() -> None:

@@ -13,7 +13,7 @@ def text(**more: Any) -> Obj:
     return {"type": "string", **more}
 
 
-def test_what_is_kept_but_not_enforced_is_said() -> None:
+def test_what_is_stored_but_not_enforced_is_a_warning() -> None:
     ruled = fields(a=text())
     ruled["x-kubernetes-validations"] = [{"rule": "self.a != ''"}, {"rule": "true"}]
     crd = definition(version(spec_schema(ruled)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.kube.errors import ApiError
 from shoal.kube.patching import json_patch
-from shoal.kube.patching.json_values import same
+from shoal.kube.patching.json_values import json_equal
 
 Case = tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]
 
@@ -64,9 +64,9 @@ APPLIES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize(("obj", "patch", "expected"), APPLIES.values(), ids=APPLIES)
-def test_operations_do_what_they_say(obj: Any, patch: Any, expected: Any) -> None:
+def test_each_operation_is_applied(obj: Any, patch: Any, expected: Any) -> None:
     before = copy.deepcopy((obj, patch))
-    assert same(json_patch(obj, patch), expected)
+    assert json_equal(json_patch(obj, patch), expected)
     assert (obj, patch) == before
 
 
@@ -200,7 +200,7 @@ def difference(source: Any, target: Any, path: str = "") -> list[dict[str, Any]]
         found = [{"op": "remove", "path": f"{path}/{common}"}] * (len(source) - common)
         found += [op for i in range(common) for op in difference(source[i], target[i], f"{path}/{i}")]
         return found + [{"op": "add", "path": f"{path}/-", "value": value} for value in target[common:]]
-    return [] if same(source, target) else [{"op": "replace", "path": path, "value": target}]
+    return [] if json_equal(source, target) else [{"op": "replace", "path": path, "value": target}]
 
 
 def step(key: str) -> str:
@@ -211,7 +211,7 @@ def step(key: str) -> str:
 def test_a_patch_made_from_two_objects_turns_the_first_into_the_second(source: Any, target: Any) -> None:
     patch = difference(source, target)
     before = copy.deepcopy((source, patch))
-    assert same(json_patch(source, patch), target)
+    assert json_equal(json_patch(source, patch), target)
     assert (source, patch) == before
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.kube.errors import ApiError
 from shoal.kube.patching import merge_patch
-from shoal.kube.patching.json_values import same, without_nulls
+from shoal.kube.patching.json_values import json_equal, without_nulls
 from shoal.kube.patching.merge_patch import merged
 
 TABLE: list[tuple[Any, Any, Any]] = [
@@ -35,7 +35,7 @@ TABLE: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize(("target", "patch", "result"), TABLE, ids=[f"{t}+{p}" for t, p, _ in TABLE])
 def test_the_table_of_the_rfc(target: Any, patch: Any, result: Any) -> None:
-    assert same(merged(target, patch), result)
+    assert json_equal(merged(target, patch), result)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ objects = st.dictionaries(st.sampled_from("abcd"), values, max_size=4)
 def test_laying_a_patch_over_twice_is_laying_it_over_once(obj: Any, patch: Any) -> None:
     before = copy.deepcopy((obj, patch))
     once = merge_patch(obj, patch)
-    assert same(merge_patch(once, patch), once)
+    assert json_equal(merge_patch(once, patch), once)
     assert (obj, patch) == before
 
 
@@ -92,10 +92,12 @@ def scribble(value: Any) -> None:
 def difference(source: Any, target: Any) -> Any:
     if not isinstance(source, dict) or not isinstance(target, dict):
         return target
-    changed = {k: difference(source.get(k), v) for k, v in target.items() if k not in source or not same(source[k], v)}
+    changed = {
+        k: difference(source.get(k), v) for k, v in target.items() if k not in source or not json_equal(source[k], v)
+    }
     return {**changed, **{k: None for k in source if k not in target}}
 
 
 @given(objects.map(without_nulls), objects.map(without_nulls))
 def test_a_patch_made_from_two_objects_turns_the_first_into_the_second(source: Any, target: Any) -> None:
-    assert same(merge_patch(source, difference(source, target)), target)
+    assert json_equal(merge_patch(source, difference(source, target)), target)

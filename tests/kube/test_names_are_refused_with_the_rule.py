@@ -65,7 +65,7 @@ CASES: list[tuple[names.Rule, str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("rule", "value", "problems"), CASES, ids=[f"{r.__name__}-{v[:20]!r}" for r, v, _ in CASES])
-def test_a_name_is_judged_by_its_rule(rule: names.Rule, value: str, problems: list[str]) -> None:
+def test_a_name_is_validated_by_its_rule(rule: names.Rule, value: str, problems: list[str]) -> None:
     assert rule(value) == problems
 
 

@@ -96,7 +96,7 @@ def test_a_kind_is_found_by_its_path_and_by_its_component(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_patch_says_what_it_takes(kind: Kind) -> None:
+def test_patch_lists_its_media_types(kind: Kind) -> None:
     patch = document(KINDS, kind.group, kind.version)["paths"][f"{collection(kind)}/{{name}}"]["patch"]
     taken = {"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
     strategic = set() if kind.custom else {"application/strategic-merge-patch+json"}
@@ -147,9 +147,9 @@ EXPLAINED = [
 ]
 
 
-@pytest.mark.parametrize(("where", "words"), EXPLAINED, ids=[".".join([str(w[0]), *w[1:]]) for w, _ in EXPLAINED])
-def test_fields_are_explained_at_every_level(where: tuple[Any, ...], words: str) -> None:
-    assert explained(*where)["description"] == words
+@pytest.mark.parametrize(("where", "message"), EXPLAINED, ids=[".".join([str(w[0]), *w[1:]]) for w, _ in EXPLAINED])
+def test_fields_are_explained_at_every_level(where: tuple[Any, ...], message: str) -> None:
+    assert explained(*where)["description"] == message
 
 
 def test_lists_and_choices_are_described_for_merging_and_choosing() -> None:
@@ -176,7 +176,7 @@ def test_scale_is_described_as_the_kind_it_is() -> None:
     assert patch["x-kubernetes-group-version-kind"] == {"group": "autoscaling", "kind": "Scale", "version": "v1"}
 
 
-def test_the_older_form_has_the_same_kinds_and_no_newer_words() -> None:
+def test_openapi_v2_has_the_same_kinds_and_no_v3_keywords() -> None:
     found = v2(KINDS)
     marks = "x-kubernetes-group-version-kind"
     described = [mark for d in found["definitions"].values() for mark in d.get(marks, ())]

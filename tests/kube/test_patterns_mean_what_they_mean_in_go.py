@@ -56,11 +56,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "words"), REFUSED, ids=[case[0] for case in REFUSED])
-def test_what_go_refuses_is_refused_in_its_words(pattern: str, words: str) -> None:
+@pytest.mark.parametrize(("pattern", "message"), REFUSED, ids=[case[0] for case in REFUSED])
+def test_what_go_rejects_is_rejected_with_its_message(pattern: str, message: str) -> None:
     with pytest.raises(BadPattern) as refused:
         compiled(pattern)
-    assert str(refused.value) == f"error parsing regexp: {words}"
+    assert str(refused.value) == f"error parsing regexp: {message}"
 
 
 def test_what_matched_is_returned() -> None:

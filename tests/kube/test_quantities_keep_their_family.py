@@ -34,7 +34,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("written", "why"), REFUSED.items(), ids=REFUSED)
-def test_text_that_is_no_quantity_is_refused_in_the_words_of_kubernetes(written: str, why: str) -> None:
+def test_an_invalid_quantity_is_rejected_with_the_message_of_kubernetes(written: str, why: str) -> None:
     with pytest.raises(BadQuantity) as refused:
         Quantity.parse(written)
     assert str(refused.value) == why

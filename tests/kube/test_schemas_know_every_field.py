@@ -70,7 +70,7 @@ MERGING = [
     MERGING,
     ids=lambda v: v if isinstance(v, str) else "",
 )
-def test_lists_say_how_they_merge(
+def test_lists_declare_how_they_merge(
     owner: str, field: str, list_type: str, keys: tuple[str, ...], merge_key: str, strategy: set[str]
 ) -> None:
     schema = named(owner).fields[field]
@@ -79,7 +79,7 @@ def test_lists_say_how_they_merge(
     )  # fmt: skip
 
 
-def test_maps_and_references_say_whether_they_are_owned_whole() -> None:
+def test_maps_and_references_declare_whether_they_are_atomic() -> None:
     found = {
         "selector": schema_of(SERVICE).fields["spec"].fields["selector"].map_type,
         "labels": named("ObjectMeta", "meta").fields["labels"].map_type,
@@ -102,11 +102,11 @@ def test_a_schema_of_schemas_refers_back_to_itself() -> None:
 
 def test_importing_builds_nothing() -> None:
     program = "import sys, shoal.kube.schemas; print(*(name for name in sys.modules if 'schemas.' in name))"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["shoal.kube.schemas.schema_dsl"]
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["shoal.kube.schemas.schema_dsl"]
 
 
-def test_the_notation_says_all_there_is_to_say() -> None:
+def test_the_schema_dsl_declares_every_attribute() -> None:
     types = Package(
         "io.example",
         "v1",

@@ -82,7 +82,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "why"), REFUSED.items(), ids=REFUSED)
-def test_a_bad_label_selector_is_refused_in_the_words_of_kubernetes(text: str, why: str) -> None:
+def test_a_bad_label_selector_is_rejected_with_the_message_of_kubernetes(text: str, why: str) -> None:
     with pytest.raises(ApiError) as refused:
         parse_labels(text)
     assert (refused.value.code, refused.value.reason, refused.value.message) == (400, "BadRequest", why)
@@ -229,7 +229,7 @@ BAD_TERMS = {
 
 
 @pytest.mark.parametrize(("text", "why"), BAD_TERMS.items(), ids=BAD_TERMS)
-def test_a_bad_field_selector_is_refused_in_the_words_of_kubernetes(text: str, why: str) -> None:
+def test_a_bad_field_selector_is_rejected_with_the_message_of_kubernetes(text: str, why: str) -> None:
     with pytest.raises(ApiError) as refused:
         parse_fields(text)
     assert (refused.value.code, refused.value.message) == (400, why)

@@ -46,7 +46,7 @@ def bare(obj: Obj) -> Obj:
     return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
 
 
-def test_the_first_apply_creates_the_object_and_owns_what_it_said() -> None:
+def test_the_first_apply_creates_the_object_and_owns_the_applied_fields() -> None:
     config = pod({"containers": [container(image="a", ports=[{"containerPort": 80}])]}, labels={"app": "web"})
     result = applied(None, config)
     assert bare(result) == config
@@ -88,7 +88,7 @@ def test_inputs_are_left_alone() -> None:
     assert (live, config) == before
 
 
-def test_a_field_somebody_else_applied_is_a_conflict() -> None:
+def test_a_field_of_another_manager_is_a_conflict() -> None:
     live = applied(None, pod({"containers": [container(image="a")]}), by="one")
     with pytest.raises(ApiError) as refused:
         applied(live, pod({"containers": [container(image="b")]}), by="two")
@@ -148,7 +148,7 @@ def test_what_its_only_applier_no_longer_mentions_is_removed_with_all_it_holds()
     assert result["spec"] == {"containers": [container("a", image="1")]}
 
 
-def test_what_nobody_owns_stays() -> None:
+def test_unowned_fields_are_kept() -> None:
     live = applied(None, pod({"containers": [container(image="1")], "terminationGracePeriodSeconds": 5}))
     live["spec"]["restartPolicy"] = "Always"
     result = applied(live, pod({"containers": [container(image="1")]}), now=T1)
@@ -181,7 +181,7 @@ MERGES: dict[str, tuple[Obj, Obj, Obj]] = {
 
 
 @pytest.mark.parametrize(("live", "config", "expected"), MERGES.values(), ids=MERGES)
-def test_values_are_joined_as_the_schema_says(live: Obj, config: Obj, expected: Obj) -> None:
+def test_values_are_merged_by_the_schema(live: Obj, config: Obj, expected: Obj) -> None:
     first = track(POD, None, pod(live), manager="edit", now=T0)
     assert applied(first, pod(config), force=True, now=T1)["spec"] == expected
 
@@ -196,7 +196,7 @@ def test_sets_join_by_value() -> None:
     }
 
 
-def test_an_object_nobody_kept_count_of_belongs_to_those_before() -> None:
+def test_an_object_without_managed_fields_belongs_to_before_first_apply() -> None:
     live = pod({"containers": [container(image="1")]}, uid="u")
     with pytest.raises(ApiError) as refused:
         applied(live, pod({"containers": [container(image="2")]}))

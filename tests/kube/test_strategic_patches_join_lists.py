@@ -117,7 +117,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("obj", "patch", "expected"), CASES.values(), ids=CASES)
-def test_a_patch_does_what_its_name_says(obj: Any, patch: Any, expected: Any) -> None:
+def test_each_directive_of_a_patch_is_applied(obj: Any, patch: Any, expected: Any) -> None:
     before = copy.deepcopy((obj, patch))
     assert strategic_merge(SHAPE, obj, patch) == expected
     assert (obj, patch) == before

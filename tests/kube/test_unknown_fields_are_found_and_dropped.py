@@ -109,7 +109,7 @@ def test_what_was_dropped_from_has_no_unknown_fields(kind, obj) -> None:
 
 
 @given(st.sampled_from([POD, SERVICE, CONFIG_MAP]), podlike)
-def test_clean_means_that_there_is_nothing_to_say(kind, obj) -> None:
+def test_a_clean_object_has_no_type_problem_and_no_unknown_field(kind, obj) -> None:
     schema = schema_of(kind)
     if is_clean(schema, obj):
         assert type_problem(schema, obj) is None

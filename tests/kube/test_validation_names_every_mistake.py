@@ -53,7 +53,7 @@ LOOPBACK = {
 
 
 @pytest.mark.parametrize(("kind", "obj"), LOOPBACK.values(), ids=LOOPBACK)
-def test_loopback_endpoints_are_allowed_where_the_caller_says_so(kind: Kind, obj: Obj) -> None:
+def test_loopback_endpoints_are_allowed_with_allow_loopback(kind: Kind, obj: Obj) -> None:
     assert len(causes(kind, obj)) == 1
     assert causes(kind, obj, allow_loopback=True) == []
 
@@ -63,7 +63,7 @@ def test_an_endpoint_has_at_most_a_hundred_addresses() -> None:
     assert causes(kinds.ENDPOINT_SLICE, many) == ["endpoints[0].addresses: Too many: 101: must have at most 100 items"]
 
 
-def test_a_generated_name_is_judged_with_its_prefix() -> None:
+def test_a_generated_name_is_validated_with_its_prefix() -> None:
     meta = {"generateName": "A_", "name": "A_x2k4z", "namespace": "default"}
     found = validate_create(kinds.SERVICE_ACCOUNT, {"metadata": meta})
     assert [cause.field for cause in found] == ["metadata.generateName", "metadata.name"]

@@ -58,7 +58,7 @@ CAUSES = {
 
 
 @pytest.mark.parametrize(("made", "expected"), CAUSES.values(), ids=CAUSES)
-def test_each_kind_of_mistake_has_its_words(made: Cause, expected: Cause) -> None:
+def test_each_kind_of_mistake_has_its_message(made: Cause, expected: Cause) -> None:
     assert made == expected
 
 

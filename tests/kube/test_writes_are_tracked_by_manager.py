@@ -100,7 +100,7 @@ def test_a_changed_value_changes_hands() -> None:
     ]
 
 
-def test_a_removed_value_is_owned_by_nobody_and_moves_no_time() -> None:
+def test_a_removed_value_has_no_owner_and_changes_no_timestamp() -> None:
     live = write(None, settings({"a": "1", "b": "1"}), "one")
     assert entries(write(live, {**live, "data": {"a": "1"}}, "two", T1)) == [
         entry("one", {"f:data": {**HERE, "f:a": LEAF}})
@@ -112,7 +112,7 @@ def test_a_write_that_changes_nothing_keeps_everything() -> None:
     assert write(live, copy.deepcopy(live), "two", T1) == live
 
 
-def test_a_write_that_forgets_the_entries_does_not_lose_them() -> None:
+def test_a_write_without_managed_fields_keeps_them() -> None:
     live = write(None, settings({"a": "1"}), "one")
     assert write(live, settings({"a": "1"}), "two", T1) == live
 
@@ -123,7 +123,7 @@ def test_entries_that_make_no_sense_are_ignored() -> None:
         assert write(live, settings({"a": "1"}, managedFields=nonsense), "two", T1) == live
 
 
-def test_somebody_may_give_a_field_away_by_writing_the_entries() -> None:
+def test_a_write_of_managed_fields_can_give_a_field_away() -> None:
     live = write(None, settings({"a": "1"}), "one")
     given = [entry("heir", {"f:data": {**HERE, "f:a": LEAF}})]
     assert entries(write(live, settings({"a": "1"}, managedFields=given), "two", T1)) == given

@@ -35,8 +35,8 @@ def struct(found: str, where: str, wanted: str) -> str:
     return f"json: cannot unmarshal {found} into Go struct field {where} of type {wanted}"
 
 
-def time(text: str, words: str) -> str:
-    return f'parsing time "{text}"{words}'
+def time(text: str, message: str) -> str:
+    return f'parsing time "{text}"{message}'
 
 
 MICRO = ' as "2006-01-02T15:04:05.000000Z07:00": cannot parse'
@@ -100,11 +100,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "value", "words"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+    ("kind", "path", "value", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_a_wrong_type_is_named(kind: Kind, path: str, value: object, words: str) -> None:
+def test_a_wrong_type_is_named(kind: Kind, path: str, value: object, message: str) -> None:
     schema, obj = schema_of(kind), changed(OBJECTS[kind], {path: value})
-    assert type_problem(schema, obj) == words
+    assert type_problem(schema, obj) == message
     assert not is_clean(schema, obj)
 
 

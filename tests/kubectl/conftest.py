@@ -41,29 +41,29 @@ class Kubectl:
     namespace: str
     environment: dict[str, str]
 
-    def command(self, *words: str) -> list[str]:
-        return [str(self.program), f"--namespace={self.namespace}", *words]
+    def command(self, *arguments: str) -> list[str]:
+        return [str(self.program), f"--namespace={self.namespace}", *arguments]
 
-    def __call__(self, *words: str, given: Any = None, ok: bool = True, **environment: str) -> Outcome:
+    def __call__(self, *arguments: str, given: Any = None, ok: bool = True, **environment: str) -> Outcome:
         documents = given if isinstance(given, list) else [given]
         text = "\n---\n".join(map(json.dumps, documents)) if given is not None else None
         done = subprocess.run(
-            self.command(*words), input=text, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+            self.command(*arguments), input=text, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
             env={**self.environment, **environment}, stdin=subprocess.DEVNULL if text is None else None, check=False,
         )  # fmt: skip
         if ok:
-            assert done.returncode == 0, f"kubectl {' '.join(words)}\n{done.stdout}\n{done.stderr}"
+            assert done.returncode == 0, f"kubectl {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
         return Outcome(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            self.command(*words), stdout=pipe, stderr=pipe, text=True, env=self.environment, **options
+            self.command(*arguments), stdout=pipe, stderr=pipe, text=True, env=self.environment, **options
         )
 
-    def read(self, *words: str) -> Any:
+    def read(self, *arguments: str) -> Any:
         """An object or a list as data."""
-        return yaml.safe_load(self(*words, "-o", "yaml").out)
+        return yaml.safe_load(self(*arguments, "-o", "yaml").out)
 
 
 @pytest.fixture(scope="session")

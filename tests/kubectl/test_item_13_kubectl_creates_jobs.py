@@ -15,8 +15,8 @@ def test_kubectl_create_job_makes_a_job(kubectl: Any) -> None:
 
 
 def test_kubectl_create_deployment_makes_a_deployment(kubectl: Any) -> None:
-    words = ("create", "deployment", "web", "--image=busybox", "--replicas=0", "--", "sleep", "1")
-    assert kubectl(*words).out == "deployment.apps/web created\n"
+    arguments = ("create", "deployment", "web", "--image=busybox", "--replicas=0", "--", "sleep", "1")
+    assert kubectl(*arguments).out == "deployment.apps/web created\n"
     spec = kubectl.read("get", "deployment", "web")["spec"]
     (container,) = spec["template"]["spec"]["containers"]
     assert (spec["replicas"], container["image"], container["command"]) == (0, "busybox", ["sleep", "1"])

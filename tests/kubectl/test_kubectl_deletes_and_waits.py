@@ -48,7 +48,7 @@ def test_delete_by_label_and_all(kubectl: Any) -> None:
     assert kubectl("get", "cm", "-o", "name").out == ""
 
 
-def test_delete_of_what_is_not_there_says_so(kubectl: Any) -> None:
+def test_delete_of_a_missing_object_is_an_error(kubectl: Any) -> None:
     refused = kubectl("delete", "cm", "ghost", ok=False)
     assert refused.err == 'Error from server (NotFound): configmaps "ghost" not found\n'
     assert kubectl("delete", "cm", "ghost", "--ignore-not-found").out == ""

@@ -19,7 +19,7 @@ def event(kubectl: Any, obj: dict[str, Any], reason: str, message: str, *, type:
     })  # fmt: skip
 
 
-def test_describe_of_a_pod_tells_its_containers_and_events(kubectl: Any, pod: Any) -> None:
+def test_describe_of_a_pod_prints_its_containers_and_events(kubectl: Any, pod: Any) -> None:
     event(kubectl, pod("p", "one", "two"), "Started", "off we go")
     out = kubectl("describe", "pod", "p").out
     assert re.search(r"^Name:\s+p$", out, re.MULTILINE)
@@ -110,8 +110,8 @@ def test_events_lists_what_happened_and_filters(kubectl: Any, pod: Any) -> None:
     event(kubectl, pod("b"), "Failed", "no luck", type="Warning")
     rows = kubectl("events").rows
     assert rows[0] == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
-    told = {" ".join(row[row.index("Pod/" + name) :]) for row, name in zip(rows[1:], "ab", strict=True)}
-    assert told == {"Pod/a off we go", "Pod/b no luck"}
+    output = {" ".join(row[row.index("Pod/" + name) :]) for row, name in zip(rows[1:], "ab", strict=True)}
+    assert output == {"Pod/a off we go", "Pod/b no luck"}
     assert [row[-2:] for row in kubectl("events", "--types=Warning", "--no-headers").rows] == [["no", "luck"]]
     assert [row[-3:] for row in kubectl("events", "--for=pod/a", "--no-headers").rows] == [["off", "we", "go"]]
     assert {row[3] for row in kubectl("get", "events", "--no-headers").rows} == {"pod/a", "pod/b"}

@@ -37,9 +37,9 @@ def test_logs_prints_all_containers(talker: Any) -> None:
     assert talker("logs", "talker", "--all-containers").out in (one + two, two + one)  # kubectl keeps no order
 
 
-@pytest.mark.parametrize(("words", "printed"), LOGS.values(), ids=LOGS)
-def test_logs_prints_what_was_asked_for(talker: Any, words: list[str], printed: str) -> None:
-    assert talker("logs", *words).out == printed
+@pytest.mark.parametrize(("arguments", "printed"), LOGS.values(), ids=LOGS)
+def test_logs_prints_the_requested_lines(talker: Any, arguments: list[str], printed: str) -> None:
+    assert talker("logs", *arguments).out == printed
 
 
 def test_logs_passes_every_limit_on(talker: Any) -> None:
@@ -51,7 +51,7 @@ def test_logs_passes_every_limit_on(talker: Any) -> None:
     ]
 
 
-def test_logs_without_a_container_takes_the_first_and_says_so(talker: Any) -> None:
+def test_logs_without_a_container_defaults_to_the_first(talker: Any) -> None:
     out = talker("logs", "talker", "--tail=1")
     assert (out.out, out.err) == ("one 2\n", 'Defaulted container "one" out of: one, two\n')
 
@@ -84,9 +84,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("words", "told"), REFUSED.values(), ids=REFUSED)
-def test_logs_of_what_is_not_there_says_why(talker: Any, words: list[str], told: str) -> None:
-    assert told in talker("logs", *words, ok=False).err
+@pytest.mark.parametrize(("arguments", "output"), REFUSED.values(), ids=REFUSED)
+def test_logs_of_a_missing_pod_is_an_error(talker: Any, arguments: list[str], output: str) -> None:
+    assert output in talker("logs", *arguments, ok=False).err
 
 
 def test_exec_prints_the_output_and_passes_the_exit_code(talker: Any) -> None:
@@ -103,7 +103,7 @@ def test_exec_feeds_stdin_to_its_end(talker: Any) -> None:
     assert (running.returncode, out == text, err) == (0, True, "")
 
 
-def test_exec_in_what_is_not_there_says_why(talker: Any) -> None:
+def test_exec_in_a_missing_pod_is_an_error(talker: Any) -> None:
     assert "container three is not valid" in talker("exec", "talker", "-c", "three", "--", "echo", ok=False).err
     assert 'pods "ghost" not found' in talker("exec", "ghost", "--", "echo", ok=False).err
 
@@ -136,7 +136,7 @@ def test_top_shows_what_nodes_and_pods_use(kubectl: Any, pod: Any) -> None:
     kubectl("delete", "node", "node-1")
 
 
-def test_auth_can_i_says_yes_and_lists_everything(kubectl: Any) -> None:
+def test_auth_can_i_prints_yes_and_lists_everything(kubectl: Any) -> None:
     assert kubectl("auth", "can-i", "create", "pods").out == "yes\n"
     assert kubectl("auth", "can-i", "get", "/livez").out == "yes\n"
     assert kubectl("auth", "can-i", "--list", "--no-headers").rows[0] == ["*.*", "[]", "[]", "[*]"]

@@ -49,7 +49,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize(("form", "printed"), OUTPUTS.values(), ids=OUTPUTS)
-def test_get_prints_what_the_output_form_asks_for(maps: Any, form: str, printed: str) -> None:
+def test_get_prints_the_output_format(maps: Any, form: str, printed: str) -> None:
     assert maps("get", "cm", "-o", form).out == printed
 
 
@@ -62,9 +62,9 @@ SELECTIONS = {
 }
 
 
-@pytest.mark.parametrize(("words", "names"), SELECTIONS.values(), ids=SELECTIONS)
-def test_get_selects(maps: Any, words: list[str], names: str) -> None:
-    assert maps("get", "cm", *words, "-o", "jsonpath={.items[*].metadata.name}").out == names
+@pytest.mark.parametrize(("arguments", "names"), SELECTIONS.values(), ids=SELECTIONS)
+def test_get_selects(maps: Any, arguments: list[str], names: str) -> None:
+    assert maps("get", "cm", *arguments, "-o", "jsonpath={.items[*].metadata.name}").out == names
 
 
 def test_get_sorts_by_a_path(maps: Any) -> None:
@@ -104,7 +104,7 @@ def test_get_watch_prints_changes_until_it_is_stopped(maps: Any) -> None:
         watching.communicate()
 
 
-def test_get_watch_with_events_tells_what_happened(maps: Any) -> None:
+def test_get_watch_prints_the_event_types(maps: Any) -> None:
     form = "jsonpath={.type}:{.object.data.k};"
     watching = maps.start("get", "cm", "a", "-w", "--output-watch-events", "-o", form)
     try:
@@ -118,7 +118,7 @@ def test_get_watch_with_events_tells_what_happened(maps: Any) -> None:
         watching.communicate()
 
 
-def test_get_of_what_is_not_there_says_so(kubectl: Any) -> None:
+def test_get_of_a_missing_object_is_an_error(kubectl: Any) -> None:
     assert kubectl("get", "cm", "ghost", ok=False).err == 'Error from server (NotFound): configmaps "ghost" not found\n'
     assert kubectl("get", "cm", "ghost", "--ignore-not-found").out == ""
     assert (

@@ -45,10 +45,10 @@ class Shell:
     program: Path
     env: dict[str, str]
 
-    def __call__(self, *words: str, given: str | None = None, code: int = 0) -> str:
+    def __call__(self, *arguments: str, given: str | None = None, code: int = 0) -> str:
         both = subprocess.STDOUT
         done = subprocess.run(
-            [self.program, *words], env=self.env, input=given, stdout=subprocess.PIPE, stderr=both, text=True
+            [self.program, *arguments], env=self.env, input=given, stdout=subprocess.PIPE, stderr=both, text=True
         )
         assert done.returncode == code, done.stdout
         return done.stdout
@@ -59,8 +59,8 @@ class Shell:
 
     def until(self, *wanted: str) -> None:
         """Watch the Framework until its tasks and itself are in these states."""
-        words = [self.program, "get", "framework", "pet", "--watch", "-o", "json"]
-        with subprocess.Popen(words, env=self.env, stdout=subprocess.PIPE, text=True) as watching:
+        arguments = [self.program, "get", "framework", "pet", "--watch", "-o", "json"]
+        with subprocess.Popen(arguments, env=self.env, stdout=subprocess.PIPE, text=True) as watching:
             assert watching.stdout is not None
             seen = next((each for each in documents(watching.stdout) if states(each) == list(wanted)), None)
             watching.terminate()
@@ -85,8 +85,8 @@ def running(workers: int) -> list[str]:
 
 def scaled(kubectl: Shell, workers: int) -> None:
     """The patch, and the wait for what it asks for."""
-    told = kubectl("patch", "framework", "pet", "--type=json", "-p", json.dumps(patch_to(workers)))
-    assert told == "framework.frameworkcontroller.microsoft.com/pet patched\n"
+    output = kubectl("patch", "framework", "pet", "--type=json", "-p", json.dumps(patch_to(workers)))
+    assert output == "framework.frameworkcontroller.microsoft.com/pet patched\n"
     kubectl.until(*running(workers))
 
 
@@ -140,6 +140,6 @@ def test_a_patch_of_another_role_is_refused_whole(kubectl: Shell, tmp_path: Path
         _, framework = light(Pipes(tmp_path, stack).command)
         kubectl("create", "-f", "-", given=yaml.safe_dump(framework))
         wrong = [{"op": "test", "path": "/spec/taskRoles/0/name", "value": "worker"}, *patch_to(2)[1:]]
-        told = kubectl("patch", "framework", "pet", "--type=json", "-p", json.dumps(wrong), code=1)
-    assert "testing value /spec/taskRoles/0/name failed" in told
+        output = kubectl("patch", "framework", "pet", "--type=json", "-p", json.dumps(wrong), code=1)
+    assert "testing value /spec/taskRoles/0/name failed" in output
     assert kubectl.framework()["spec"]["taskRoles"][1]["taskNumber"] == 4

@@ -47,15 +47,15 @@ class Kubectl:
             "KUBECONFIG": str(home / "data" / "kubeconfig"), "HOME": str(home), "PATH": os.environ["PATH"],
         }  # fmt: skip
 
-    def __call__(self, *words: str, given: str | None = None) -> str:
-        done = subprocess.run([self._program, *words], env=self._env, input=given, capture_output=True, text=True)
+    def __call__(self, *arguments: str, given: str | None = None) -> str:
+        done = subprocess.run([self._program, *arguments], env=self._env, input=given, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         return done.stdout
 
     def first_line(self, pod: str) -> str:
         """Of its log, as soon as there is one: who runs may not have spoken yet."""
-        words = [self._program, "logs", "--follow", pod]
-        with subprocess.Popen(words, env=self._env, stdout=subprocess.PIPE, text=True) as following:
+        arguments = [self._program, "logs", "--follow", pod]
+        with subprocess.Popen(arguments, env=self._env, stdout=subprocess.PIPE, text=True) as following:
             assert following.stdout is not None
             line = following.stdout.readline()
             following.terminate()
@@ -94,9 +94,9 @@ def test_servers_and_work_by_kubectl(kubectl: Kubectl) -> None:
 
     assert kubectl("scale", "rs/servers", "--replicas=1") == "replicaset.apps/servers scaled\n"
     kubectl("wait", "rs/servers", "--for=jsonpath={.status.replicas}=1", "--timeout=240s")
-    told = [" ".join(kubectl("describe", each).split()) for each in ("rs/servers", "job/work")]
-    assert "Replicas: 1 current / 1 desired" in told[0]
-    assert "Pods Statuses: 0 Active (0 Ready) / 2 Succeeded / 0 Failed" in told[1]
+    output = [" ".join(kubectl("describe", each).split()) for each in ("rs/servers", "job/work")]
+    assert "Replicas: 1 current / 1 desired" in output[0]
+    assert "Pods Statuses: 0 Active (0 Ready) / 2 Succeeded / 0 Failed" in output[1]
 
     assert kubectl("delete", "job/work", "rs/servers").splitlines() == [
         'job.batch "work" deleted from default namespace',

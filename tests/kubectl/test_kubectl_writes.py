@@ -29,10 +29,10 @@ CREATED = {
 }
 
 
-@pytest.mark.parametrize(("words", "printed"), CREATED.values(), ids=CREATED)
-def test_create_makes_objects_from_words(kubectl: Any, words: list[str], printed: str) -> None:
-    assert kubectl("create", *words).out == printed
-    kind = words[0]
+@pytest.mark.parametrize(("arguments", "printed"), CREATED.values(), ids=CREATED)
+def test_create_makes_objects_from_arguments(kubectl: Any, arguments: list[str], printed: str) -> None:
+    assert kubectl("create", *arguments).out == printed
+    kind = arguments[0]
     assert kubectl("get", kind, "x", "-o", "name").out == f"{kind}/x\n"
 
 
@@ -47,7 +47,7 @@ def test_what_create_sends_as_protobuf_is_what_was_meant(kubectl: Any) -> None:
     assert (made["value"], made["description"], made["preemptionPolicy"]) == (-7, "low", "PreemptLowerPriority")
 
 
-def test_create_again_says_it_exists(kubectl: Any) -> None:
+def test_create_again_prints_already_exists(kubectl: Any) -> None:
     kubectl("create", "-f", "-", given=config())
     refused = kubectl("create", "-f", "-", given=config(), ok=False)
     assert (
@@ -187,7 +187,7 @@ def test_patch_of_each_type(kubectl: Any, kind: str, patch: str, ports: list[tup
     assert sorted(found) == ports
 
 
-def test_patch_that_changes_nothing_says_so(kubectl: Any) -> None:
+def test_patch_without_a_change_prints_no_change(kubectl: Any) -> None:
     kubectl("create", "-f", "-", given=config(a="1"))
     assert kubectl("patch", "cm", "c", "-p", '{"data":{"a":"1"}}').out == "configmap/c patched (no change)\n"
 

@@ -12,7 +12,7 @@ from kit.control_plane import ControlPlane
 from kit.operator_namespace import Ground
 from kit.run_folder import folder_of_the_run, needs_a_control_plane
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def littered_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control
 async def admin(operated_plane: ControlPlane) -> AsyncIterator[KubernetesCluster]:
     from pathlib import Path
 
-    async with opened(from_kubeconfig(Path(operated_plane.kubeconfig))) as cluster:
+    async with open_client(from_kubeconfig(Path(operated_plane.kubeconfig))) as cluster:
         yield cluster
 
 

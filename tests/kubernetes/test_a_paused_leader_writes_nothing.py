@@ -19,7 +19,7 @@ from kit.operator_process import operator, user_of
 from kit.pod_behavior import runs
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
+from shoal.cluster.kubernetes import open_client
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj
 
@@ -87,7 +87,7 @@ async def resize(ground: Ground, number: int) -> None:
 
 
 async def credential(kubeconfig: Path) -> str:
-    async with opened(from_kubeconfig(kubeconfig)) as cluster:
+    async with open_client(from_kubeconfig(kubeconfig)) as cluster:
         told = await cluster.create(SELF_REVIEW, {"metadata": {}})
     return str(told["status"]["userInfo"]["extra"][CREDENTIAL][0])
 

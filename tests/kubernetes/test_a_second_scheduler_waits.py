@@ -11,9 +11,9 @@ import pytest
 from kit.operator_namespace import Ground, until
 from kit.operator_process import OperatorProcess, kubeconfig_of, operator
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
-from shoal.controller_runtime.preflight import NotFit, check_rights
-from shoal.controller_runtime.rights import lease_rights
+from shoal.cluster.kubernetes import open_client
+from shoal.controller_runtime.preflight import PreflightError, check_permissions
+from shoal.controller_runtime.rights import lease_permissions
 from shoal.install.apply import install
 from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import LEASE, NAMESPACE
@@ -32,12 +32,12 @@ async def installed(ground: Ground, word: str) -> Path:
     await install(ground.admin, options, lambda _: None)
     known = kubeconfig_of(ground.plane, ground.folder, f"{options.name}-scheduler", place)
     wanted = [("", right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *rival_rights([SCHEDULER_LEASE]))]
-    wanted += [(place, right) for right in lease_rights([SCHEDULER_LEASE])]
-    async with opened(from_kubeconfig(known)) as account:
+    wanted += [(place, right) for right in lease_permissions([SCHEDULER_LEASE])]
+    async with open_client(from_kubeconfig(known)) as account:
         while True:  # the server learns of roles a moment after they are written, and tells nobody when
             try:
-                await check_rights(account, wanted)
-            except NotFit:
+                await check_permissions(account, wanted)
+            except PreflightError:
                 continue
             return known
 

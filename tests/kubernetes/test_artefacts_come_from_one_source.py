@@ -15,7 +15,7 @@ import yaml
 from kit.control_plane import ROOT, binaries
 from kit.operator_namespace import Ground
 from shoal.cluster.client import PatchType
-from shoal.controller_runtime.crd_installer import established
+from shoal.controller_runtime.crd_installer import wait_established
 from shoal.dialects import NAMES, UNASKED
 from shoal.install.manifests import Options, definitions, render
 from shoal.kube.errors import ApiError
@@ -143,4 +143,4 @@ async def define_service_monitors(ground: Ground) -> None:
     await ground.admin.patch(
         CUSTOM_RESOURCE_DEFINITION, name, patch=whole, patch_type=PatchType.APPLY, field_manager="test", force=True
     )
-    await established(ground.admin, name)
+    await wait_established(ground.admin, name)

@@ -33,7 +33,7 @@ from shoal.cli.describe_page import story
 from shoal.cli.job_lookup import job_named
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.dialects.gang_backends import NAMES, backend, coscheduling, kueue
 from shoal.dialects.gang_backends.backend import Backend
 from shoal.dialects.gang_backends.delegate import handed
@@ -41,7 +41,7 @@ from shoal.dialects.volcano import DIALECT, settings
 from shoal.engine.policies import GroupGate, Opens
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import NODE, POD, PRIORITY_CLASS
-from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, uid_of
+from shoal.kube.objects import Obj, annotations_of, is_terminating, name_of, uid_of
 
 pytestmark = pytest.mark.kubernetes
 
@@ -63,7 +63,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 async def admin(plane: ControlPlane) -> AsyncIterator[KubernetesCluster]:
-    async with opened(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
+    async with open_client(from_kubeconfig(Path(plane.kubeconfig))) as cluster:
         yield cluster
 
 
@@ -92,13 +92,13 @@ class Play:
 
     def pods(self) -> dict[str, str]:
         """Names and phases of those that stay."""
-        there = [pod for pod in self.copies.of(POD) if not is_leaving(pod)]
+        there = [pod for pod in self.copies.of(POD) if not is_terminating(pod)]
         return {name_of(pod): str((pod.get("status") or {}).get("phase") or "Pending") for pod in there}
 
     def groups(self) -> list[Obj]:
         if self.placer.kind is None:
             return []
-        return [group for group in self.copies.of(self.placer.kind) if not is_leaving(group)]
+        return [group for group in self.copies.of(self.placer.kind) if not is_terminating(group)]
 
     def job(self) -> Obj:
         return self.copies.of(JOB)[0]
@@ -144,7 +144,7 @@ class Play:
 
     def is_told(self) -> bool:
         """Whether the gang's object, and no other, shows what the job asks for now."""
-        if self.placer.kind is None or not self.placer.follows:
+        if self.placer.kind is None or not self.placer.has_seen_lease:
             return True
         job = handed(DIALECT, self.placer).read(self.job(), settings())
         assert job is not None
@@ -274,7 +274,7 @@ async def test_29_one_job_starts_whole_scales_and_finishes_with_each_scheduler(g
             await play.copies.until(play.is_told)
             seen.append(play.picture())
         assert seen == recorded
-        assert {name_of(pod): uid_of(pod) for pod in play.copies.of(POD) if not is_leaving(pod)} == before
+        assert {name_of(pod): uid_of(pod) for pod in play.copies.of(POD) if not is_terminating(pod)} == before
         await play.trainers_end()
         await play.copies.until(lambda: play.phase() == "Completed" and not play.groups())
         ended = {"ctr-trainer-0": "Succeeded", "ctr-trainer-1": "Succeeded"}

@@ -12,7 +12,7 @@ from kit.operator_namespace import FRAMEWORK, Ground, until
 from kit.pod_behavior import runs
 from kit.shoal_command import shoal
 from shoal.cluster.client import PatchType
-from shoal.controller_runtime.crd_installer import Unserved, ensure
+from shoal.controller_runtime.crd_installer import CrdUnusable, apply_crd
 from shoal.install.apply import Applied, install, uninstall
 from shoal.install.manifests import definitions
 from shoal.kube.errors import ApiError
@@ -139,7 +139,7 @@ async def test_a_definition_of_others_is_used_as_it_is(ground: Ground) -> None:
     theirs["spec"]["versions"][0].pop("additionalPrinterColumns")
     before = await ground.admin.create(CUSTOM_RESOURCE_DEFINITION, theirs)
     try:
-        standing = await ensure(ground.admin, ours)
+        standing = await apply_crd(ground.admin, ours)
         after = await ground.admin.get(CUSTOM_RESOURCE_DEFINITION, name)
     finally:
         await ground.admin.delete(CUSTOM_RESOURCE_DEFINITION, name)
@@ -160,11 +160,11 @@ async def test_a_missing_definition_is_made_and_later_renewed(ground: Ground) ->
     ours = renamed(ours, f"{ground.jobs}.example.com")
     name = ours["metadata"]["name"]
     try:
-        first = (await ensure(ground.admin, ours)).action
-        second = (await ensure(ground.admin, ours)).action
+        first = (await apply_crd(ground.admin, ours)).action
+        second = (await apply_crd(ground.admin, ours)).action
         older = [{"op": "replace", "path": "/spec/names/shortNames", "value": ["old"]}]
         await ground.admin.patch(CUSTOM_RESOURCE_DEFINITION, name, patch=older, patch_type=PatchType.JSON)
-        third = (await ensure(ground.admin, ours)).action
+        third = (await apply_crd(ground.admin, ours)).action
     finally:
         await ground.admin.delete(CUSTOM_RESOURCE_DEFINITION, name)
     assert [first, second, third] == ["created", "unchanged", "configured"]
@@ -179,8 +179,8 @@ async def test_a_definition_without_our_version_is_refused_in_a_sentence(ground:
     other["spec"] = {**ours["spec"], "versions": [{**version, "name": "v9"}]}
     await ground.admin.create(CUSTOM_RESOURCE_DEFINITION, other)
     try:
-        with pytest.raises(Unserved) as refused:
-            await ensure(ground.admin, ours)
+        with pytest.raises(CrdUnusable) as refused:
+            await apply_crd(ground.admin, ours)
     finally:
         await ground.admin.delete(CUSTOM_RESOURCE_DEFINITION, name)
     assert str(refused.value) == (

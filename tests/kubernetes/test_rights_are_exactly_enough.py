@@ -20,10 +20,10 @@ from kit.pod_behavior import exits, runs
 from kit.recording_cluster import Call, Noting, first
 from shoal.cluster.client import PatchType
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
-from shoal.controller_runtime.identity import Identity
+from shoal.cluster.kubernetes import open_client
+from shoal.controller_runtime.identity import ProcessIdentity
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.rights import Right, lease_rights
+from shoal.controller_runtime.rights import Permission, lease_permissions
 from shoal.dialects.framework import DIALECT, settings
 from shoal.install.manifests import render
 from shoal.kube.kinds import EVENT, POD, Kind
@@ -33,14 +33,14 @@ from shoal.operator.rbac import job_rights
 
 pytestmark = pytest.mark.kubernetes
 
-RIGHTS = [*job_rights([DIALECT]), *lease_rights(["shoal-0"])]
+RIGHTS = [*job_rights([DIALECT]), *lease_permissions(["shoal-0"])]
 ROLES = {
     kind: Kind("rbac.authorization.k8s.io", "v1", kind, plural, kind == "Role")
     for kind, plural in (("Role", "roles"), ("ClusterRole", "clusterroles"))
 }
 
 
-def call_of(right: Right) -> Call:
+def call_of(right: Permission) -> Call:
     return right.verb, right.resource
 
 
@@ -58,7 +58,7 @@ class Play:
         self.operator = Operator(
             cluster,
             duties,
-            Identity("player", ground.own),
+            ProcessIdentity("player", ground.own),
             metrics=Metrics(CollectorRegistry()),
             history=lambda _: None,
         )  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def _runs(pod: Obj | None) -> bool:
 
 @asynccontextmanager
 async def account(ground: Ground) -> AsyncIterator[Noting]:
-    async with opened(from_kubeconfig(ground.kubeconfig())) as cluster:
+    async with open_client(from_kubeconfig(ground.kubeconfig())) as cluster:
         yield Noting(cluster)
 
 
@@ -164,7 +164,7 @@ def _call(entry: Obj) -> Call:
 
 
 @pytest.mark.parametrize("right", RIGHTS, ids=str)
-async def test_the_operator_misses_each_right_that_is_taken_away(ground: Ground, right: Right) -> None:
+async def test_the_operator_misses_each_right_that_is_taken_away(ground: Ground, right: Permission) -> None:
     await ground.install()
     await take_away(ground, right)
     missed = asyncio.Event()
@@ -174,7 +174,7 @@ async def test_the_operator_misses_each_right_that_is_taken_away(ground: Ground,
         assert call_of(right) in [call for call, _ in cluster.refused]
 
 
-async def take_away(ground: Ground, right: Right) -> None:
+async def take_away(ground: Ground, right: Permission) -> None:
     wanted = (right.group, right.resource, right.verb)
     objects = rights_without(render(ground.options), lambda *found: found == wanted)
     for obj in objects:

@@ -23,7 +23,7 @@ from kit.operator_process import OperatorProcess, operator
 from kit.pod_behavior import exits, runs
 from kit.run_folder import needs_a_control_plane
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
+from shoal.cluster.kubernetes import open_client
 from shoal.kube.objects import uid_of
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
@@ -79,7 +79,7 @@ async def in_the_middle(keeper: DefinedKeeper) -> AsyncIterator[tuple[OutsideWor
     """One job has been retried twice and is about to be again, another runs."""
     kubeconfig = Path(keeper.plane.kubeconfig)
     async with (
-        opened(from_kubeconfig(kubeconfig)) as cluster,
+        open_client(from_kubeconfig(kubeconfig)) as cluster,
         OutsideWorld(keeper.plane, cluster, pace=0.1) as world,
         operator(kubeconfig, "--namespace", world.namespace, "--dialects", "framework") as running,
     ):

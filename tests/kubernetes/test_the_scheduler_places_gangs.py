@@ -24,10 +24,10 @@ from kit.pod_behavior import runs
 from kit.volcano_jobs import task, vcjob
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
+from shoal.cluster.kubernetes import open_client
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.preflight import NotFit, check_rights
-from shoal.controller_runtime.rights import Right, lease_rights
+from shoal.controller_runtime.preflight import PreflightError, check_permissions
+from shoal.controller_runtime.rights import Permission, lease_permissions
 from shoal.dialects.volcano import DIALECT as VOLCANO
 from shoal.install.manifests import SCHEDULER_LEASE
 from shoal.kube.kinds import (
@@ -136,13 +136,13 @@ async def place(ground: Ground) -> Place:
 async def granted(place: Place) -> None:
     """The server learns of roles a moment after they are written, and tells nobody when."""
     wanted = [("", right) for right in scheduler_rights(POD_GROUP, QUEUE)]
-    wanted += [(place.ground.own, right) for right in lease_rights([SCHEDULER_LEASE])]
+    wanted += [(place.ground.own, right) for right in lease_permissions([SCHEDULER_LEASE])]
     known = kubeconfig_of(place.ground.plane, place.ground.folder, place.account, place.ground.own)
-    async with opened(from_kubeconfig(known)) as account:
+    async with open_client(from_kubeconfig(known)) as account:
         while True:
             try:
-                return await check_rights(account, wanted)
-            except NotFit:
+                return await check_permissions(account, wanted)
+            except PreflightError:
                 continue
 
 
@@ -324,7 +324,7 @@ async def test_it_uses_no_right_but_those_it_was_given(place: Place) -> None:
     user = user_of(place.account, place.ground.own)
     asked = audited_control_plane.requests(place.ground.plane, user)
     forbidden = [entry["requestURI"] for entry in asked if entry["responseStatus"]["code"] == 403]
-    allowed = {_right(right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *lease_rights([SCHEDULER_LEASE]))}
+    allowed = {_right(right) for right in (*scheduler_rights(POD_GROUP, QUEUE), *lease_permissions([SCHEDULER_LEASE]))}
     used = {_call(entry["verb"], entry["objectRef"]) for entry in asked if "objectRef" in entry}
     assert [uri for uri in forbidden if "customresourcedefinitions" not in uri] == []
     assert {call for call in used if call[1] not in REVIEWS} <= allowed
@@ -333,7 +333,7 @@ async def test_it_uses_no_right_but_those_it_was_given(place: Place) -> None:
 REVIEWS = ("selfsubjectaccessreviews", "customresourcedefinitions")
 
 
-def _right(right: Right) -> tuple[str, str]:
+def _right(right: Permission) -> tuple[str, str]:
     return right.verb, right.resource
 
 

@@ -16,9 +16,9 @@ from kit.operator_process import rights_without, user_of
 from kit.recording_cluster import Call, Noting, first
 from kit.webhook_operator import impossible, is_trusted, webhook
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
-from shoal.controller_runtime.preflight import NotFit, check_rights
-from shoal.controller_runtime.rights import Right
+from shoal.cluster.kubernetes import open_client
+from shoal.controller_runtime.preflight import PreflightError, check_permissions
+from shoal.controller_runtime.rights import Permission
 from shoal.dialects.framework import DIALECT
 from shoal.install.manifests import render
 from shoal.kube.errors import ApiError
@@ -58,7 +58,7 @@ async def test_the_certificate_is_for_the_names_it_is_called_by_and_trusted(grou
 # --- its rights ----------------------------------------------------------------------------------------------------
 
 
-def call_of(right: Right) -> Call:
+def call_of(right: Permission) -> Call:
     return right.verb, right.resource
 
 
@@ -77,7 +77,7 @@ async def certifies(ground: Ground, cluster: Noting) -> None:
 async def test_the_webhook_uses_every_right_it_has(ground: Ground) -> None:
     await ground.install(webhook=True)
     await settles(ground, RIGHTS, granted=True)
-    async with opened(from_kubeconfig(ground.kubeconfig())) as account:
+    async with open_client(from_kubeconfig(ground.kubeconfig())) as account:
         cluster = Noting(account)
         await certifies(ground, cluster)
     needed = {call_of(right) for right in RIGHTS}
@@ -94,7 +94,7 @@ async def test_the_webhook_uses_every_right_it_has(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("right", RIGHTS, ids=str)
-async def test_the_webhook_misses_each_right_that_is_taken_away(ground: Ground, right: Right) -> None:
+async def test_the_webhook_misses_each_right_that_is_taken_away(ground: Ground, right: Permission) -> None:
     await ground.install(webhook=True)
     wanted = (right.group, right.resource, right.verb)
     for obj in rights_without(render(ground.options), lambda *found: found == wanted):
@@ -103,7 +103,7 @@ async def test_the_webhook_misses_each_right_that_is_taken_away(ground: Ground, 
             await ground.admin.patch(kind, obj["metadata"]["name"], place, patch={"rules": deepcopy(obj["rules"])})
     await settles(ground, [right], granted=False)
     missed = asyncio.Event()
-    async with opened(from_kubeconfig(ground.kubeconfig())) as account:
+    async with open_client(from_kubeconfig(ground.kubeconfig())) as account:
         cluster = Noting(account, on_refusal=lambda call: missed.set() if call == call_of(right) else None)
         await first(certifies(ground, cluster), missed.wait())
         assert call_of(right) in [call for call, _ in cluster.refused]
@@ -115,7 +115,7 @@ ROLES = {
 }
 
 
-async def settles(ground: Ground, rights: list[Right], *, granted: bool) -> None:
+async def settles(ground: Ground, rights: list[Permission], *, granted: bool) -> None:
     """The server learns of roles a moment after they are written, and tells nobody when."""
     name = ground.options.name
     wanted = [
@@ -124,11 +124,11 @@ async def settles(ground: Ground, rights: list[Right], *, granted: bool) -> None
         else ("", replace(right, names=(name,)))
         for right in rights
     ]
-    async with opened(from_kubeconfig(ground.kubeconfig())) as account:
+    async with open_client(from_kubeconfig(ground.kubeconfig())) as account:
         while True:
             try:
-                await check_rights(account, wanted)
-            except NotFit:
+                await check_permissions(account, wanted)
+            except PreflightError:
                 if not granted:
                     return
             else:

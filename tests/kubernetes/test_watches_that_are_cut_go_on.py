@@ -18,7 +18,7 @@ from kit.framework_notation import fw, role
 from kit.operator_process import operator
 from kit.pod_behavior import exits, runs
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import opened
+from shoal.cluster.kubernetes import open_client
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
 
@@ -31,7 +31,7 @@ async def test_watches_cut_every_second_for_a_minute_list_nothing_again(
 ) -> None:
     plane, file = littered_plane, tmp_path / "kubeconfig"
     async with (
-        opened(from_kubeconfig(Path(plane.kubeconfig))) as cluster,
+        open_client(from_kubeconfig(Path(plane.kubeconfig))) as cluster,
         to_server(plane) as server,
         between(server) as way,
         OutsideWorld(plane, cluster, pace=0.02) as world,

@@ -18,7 +18,7 @@ from kit.kubernetes_node import KEEP_AWAY, ended, log_of, pod, reached, token_of
 from kit.node_credentials import docs_block, node_kubeconfig, roles_shown
 from kit.pods import is_gone, phase_is, wait_for_pod
 from shoal.cluster.kubeconfig import from_kubeconfig
-from shoal.cluster.kubernetes import KubernetesCluster, opened
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
 from shoal.kube.kinds import CONFIG_MAP, EVENT, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, SECRET
 from shoal.node.identity import review_self
 from shoal.node.rbac import NEEDS
@@ -53,7 +53,7 @@ def test_the_commands_shown_make_credentials_of_a_node(kubernetes_plane: Control
 
 
 async def node_of(kubeconfig: Path) -> str:
-    async with opened(from_kubeconfig(kubeconfig)) as cluster:
+    async with open_client(from_kubeconfig(kubeconfig)) as cluster:
         return (await review_self(cluster)).node
 
 
@@ -93,7 +93,9 @@ async def is_granted(cluster: KubernetesCluster) -> None:
 
     async def lacking() -> list[str]:
         found = [
-            (await cluster.may(verb, need.kind, need.namespace, need.name)) for need in NEEDS for verb in need.verbs
+            (await cluster.check_access(verb, need.kind, need.namespace, need.name))
+            for need in NEEDS
+            for verb in need.verbs
         ]
         return [access.reason for access in found if not access.is_allowed]
 
@@ -112,7 +114,7 @@ async def test_a_node_with_the_rights_shown_runs_pods(kubernetes_plane: ControlP
     async with reached(kubernetes_plane) as (cluster, namespace):
         name = f"n-{namespace}"
         own = node_kubeconfig(kubernetes_plane, name, tmp_path)
-        async with opened(from_kubeconfig(own)) as node:
+        async with open_client(from_kubeconfig(own)) as node:
             await is_granted(node)
         process = NodeProcess(own, tmp_path / "n", "--taint", f"{KEEP_AWAY}=yes:NoSchedule")
         process.start()

@@ -25,7 +25,7 @@ from kit.raw_api import JSON_PATCH, Api
 from shoal.dialects.framework import DIALECT
 from shoal.kube.objects import Obj
 from shoal.launch.framework_barrier import connection
-from shoal.launch.framework_barrier.connection import Connection, NoConnection
+from shoal.launch.framework_barrier.connection import ConnectionConfig, ConnectionConfigError
 from shoal.launch.framework_barrier.environment import Environment, EnvironmentInvalid, read
 from shoal.launch.framework_barrier.framework_client import FrameworkReader, ReadFailed
 
@@ -89,7 +89,7 @@ def kubeconfig(folder: Path, cluster: Obj, user: Obj) -> str:
     return str(path)
 
 
-def found(folder: Path, user: Obj, *, server: str = "") -> Connection:
+def found(folder: Path, user: Obj, *, server: str = "") -> ConnectionConfig:
     path = kubeconfig(folder, {"server": "http://10.0.0.1:8001/"}, user)
     return connection.find(Environment("default", "gang", server=server, kubeconfig=path), {})
 
@@ -97,20 +97,22 @@ def found(folder: Path, user: Obj, *, server: str = "") -> Connection:
 def test_a_kubeconfig_shows_its_token(tmp_path: Path):
     (tmp_path / "token").write_text("from a file\n")
 
-    assert found(tmp_path, {"token": "t"}) == Connection("http://10.0.0.1:8001", {"Authorization": "Bearer t"})
-    assert found(tmp_path, {"tokenFile": "token"}).shown().headers == {"Authorization": "Bearer from a file"}
-    assert found(tmp_path, {}).shown().headers == {}
+    assert found(tmp_path, {"token": "t"}) == ConnectionConfig("http://10.0.0.1:8001", {"Authorization": "Bearer t"})
+    assert found(tmp_path, {"tokenFile": "token"}).request_credentials().headers == {
+        "Authorization": "Bearer from a file"
+    }
+    assert found(tmp_path, {}).request_credentials().headers == {}
 
 
 def test_an_address_wins_over_the_kubeconfigs(tmp_path: Path):
-    assert found(tmp_path, {"token": "t"}, server="http://10.0.0.9") == Connection(
+    assert found(tmp_path, {"token": "t"}, server="http://10.0.0.9") == ConnectionConfig(
         "http://10.0.0.9", {"Authorization": "Bearer t"}
     )
 
 
 def test_an_address_alone_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert connection.find(Environment("default", "gang", server="127.0.0.1:8080"), {}) == Connection(
+    assert connection.find(Environment("default", "gang", server="127.0.0.1:8080"), {}) == ConnectionConfig(
         "http://127.0.0.1:8080"
     )
 
@@ -121,7 +123,7 @@ def test_item_18_the_service_account_wins_over_the_kubeconfig_of_the_home_folder
     (tmp_path / ".kube").mkdir()
     path = kubeconfig(tmp_path / ".kube", {"server": "http://10.0.0.1:8001/"}, {"token": "t"})
     monkeypatch.setenv("HOME", str(tmp_path))
-    of_pod = Connection("https://10.96.0.1:443")
+    of_pod = ConnectionConfig("https://10.96.0.1:443")
     monkeypatch.setattr("shoal.launch.framework_barrier.connection.in_cluster", lambda _: of_pod)
 
     assert connection.find(Environment("default", "gang"), {}) == of_pod
@@ -132,7 +134,7 @@ def test_item_18_the_service_account_wins_over_the_kubeconfig_of_the_home_folder
 def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str):
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(NoConnection, match="kubeconfig"):
+    with pytest.raises(ConnectionConfigError, match="kubeconfig"):
         connection.from_kubeconfig(path)
 
 
@@ -145,14 +147,14 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str):
     ],
 )
 def test_an_address_that_is_none_is_said(server: str, why: str) -> None:
-    with pytest.raises(NoConnection) as refused:
+    with pytest.raises(ConnectionConfigError) as refused:
         connection.find(Environment("default", "gang", server=server), {})
     assert str(refused.value) == f"KUBE_APISERVER_ADDRESS {why}"
 
 
 def test_no_way_at_all_says_what_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(NoConnection, match=re.escape("KUBECONFIG and ~/.kube/config name no file")):
+    with pytest.raises(ConnectionConfigError, match=re.escape("KUBECONFIG and ~/.kube/config name no file")):
         connection.find(Environment("default", "gang"), {})
 
 
@@ -285,7 +287,7 @@ def playing(*reads: tuple[int, Obj]) -> Iterator[FrameworkReader]:
     with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield FrameworkReader(Connection(f"http://127.0.0.1:{server.server_port}"), "default", "gang")
+        yield FrameworkReader(ConnectionConfig(f"http://127.0.0.1:{server.server_port}"), "default", "gang")
         server.shutdown()
         thread.join()
 
@@ -313,6 +315,6 @@ def test_where_nobody_may_watch_the_interval_decides():
 
 def test_a_server_that_says_nothing_is_not_heard_for_longer_than_asked():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        reader = FrameworkReader(Connection(f"http://127.0.0.1:{silent.getsockname()[1]}"), "default", "gang")
+        reader = FrameworkReader(ConnectionConfig(f"http://127.0.0.1:{silent.getsockname()[1]}"), "default", "gang")
         with pytest.raises(ReadFailed, match="timed out"):
             reader.read(0.05)

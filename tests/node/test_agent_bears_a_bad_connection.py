@@ -14,7 +14,7 @@ from kit.fake_sandbox import FakeSandboxes
 from kit.node_workload import PODS, begin, check, the_day
 from kit.pods import config, is_gone, phase_is, running_agent, wait_for_pod
 from shoal.cluster.client import WatchEvent
-from shoal.cluster.fault_injection import Disturbance, Faults, now_and_then, some_changes
+from shoal.cluster.fault_injection import Faults, WatchDisruption, events_with_probability, with_probability
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.errors import expired
 from shoal.kube.kinds import POD, Kind
@@ -22,12 +22,12 @@ from shoal.kube.kinds import POD, Kind
 RATE = 0.05
 
 
-def trouble(chance: random.Random) -> Faults:
+def trouble(rng: random.Random) -> Faults:
     faults = Faults()
-    faults.fail(now_and_then(RATE, chance), times=None)
-    faults.lose_answer(now_and_then(RATE, chance, lambda call: call.is_write), times=None)
-    faults.disturb(Disturbance.CUT, some_changes(RATE, chance))
-    faults.disturb(Disturbance.DUPLICATE, some_changes(RATE, chance))
+    faults.fail(with_probability(RATE, rng), times=None)
+    faults.lose_response(with_probability(RATE, rng, lambda call: call.is_write), times=None)
+    faults.disturb(WatchDisruption.CUT, events_with_probability(RATE, rng))
+    faults.disturb(WatchDisruption.DUPLICATE, events_with_probability(RATE, rng))
     return faults
 
 
@@ -36,7 +36,7 @@ async def test_the_day_ends_as_ever(seed: int, tmp_path: Path) -> None:
     store = SimulatedCluster(seed)
     sandboxes = FakeSandboxes()
     names = await begin(store.embedded)
-    connection = store.another(trouble(random.Random(seed)))
+    connection = store.new_client(trouble(random.Random(seed)))
     async with running_agent(connection, sandboxes, config(tmp_path)):
         await the_day(store.embedded)
     await check(store.embedded, sandboxes, tmp_path, names, f"seed {seed}")

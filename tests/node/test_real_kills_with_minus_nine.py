@@ -52,9 +52,9 @@ def restarts(obj: Obj) -> int:
 async def test_nothing_is_lost_and_nothing_is_doubled(data: Path) -> None:
     seed = random.randrange(10**6)
     print("seed", seed)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(KILLS):
-        await one_life(data, chance.uniform(0.0, 0.25))
+        await one_life(data, rng.uniform(0.0, 0.25))
     cluster = await EmbeddedCluster.open(data / "state.db")
     sandboxes = await Keepers.open(data / "sandboxes")
     async with running_agent(cluster, sandboxes, node_process.settings(data)):

@@ -25,7 +25,7 @@ async def operated(labels: str) -> AsyncIterator[tuple[SimulatedWorld, list[Snap
     async with SimulatedWorld(0) as world:
         await world.kill_operator()
         loop = JobLoop(
-            world.cluster.another(), DIALECT,
+            world.cluster.new_client(), DIALECT,
             settings=world.config, clock=world.cluster.clock, metrics=Metrics(CollectorRegistry()),
             history=history.append, labels=labels,
         )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.client import WatchEvent
-from shoal.cluster.fault_injection import Disturbance, Faults, When
+from shoal.cluster.fault_injection import Faults, FaultTiming, WatchDisruption
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 
 
@@ -51,8 +51,8 @@ async def played(faults: Faults) -> tuple[dict[str, object], int, bool]:
         return await ending(it), len(it.written), len(it.lives) > lives
 
 
-@pytest.mark.parametrize("when", list(When), ids=str)
-async def test_at_every_write(when: When) -> None:
+@pytest.mark.parametrize("when", list(FaultTiming), ids=str)
+async def test_at_every_write(when: FaultTiming) -> None:
     whole, writes, _ = await played(Faults())
     assert whole["placed"] == ["great-0", "great-1", "great-2", "little-0", "little-1", "little-2"]
     for number in range(1, writes + 1):
@@ -66,8 +66,8 @@ def every_third(number: int, _: WatchEvent) -> bool:
 
 DISTURBED = [
     pytest.param(lambda: Faults().fail(lambda call: call.is_write, times=5), id="writes refused"),
-    pytest.param(lambda: Faults().lose_answer(lambda call: call.is_write, times=5), id="answers lost"),
-    pytest.param(lambda: Faults().disturb(Disturbance.DUPLICATE, every_third), id="events twice"),
+    pytest.param(lambda: Faults().lose_response(lambda call: call.is_write, times=5), id="answers lost"),
+    pytest.param(lambda: Faults().disturb(WatchDisruption.DUPLICATE, every_third), id="events twice"),
 ]
 
 

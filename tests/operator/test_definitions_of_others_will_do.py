@@ -12,8 +12,8 @@ from kit.hollow_nodes import HollowNodes
 from kit.pod_behavior import exits
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.controller_runtime.crd_installer import Standing, ensure, established, judge
-from shoal.controller_runtime.labels import marked
+from shoal.controller_runtime.crd_installer import CrdState, apply_crd, check_foreign_crd, wait_established
+from shoal.controller_runtime.labels import with_install_labels
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT, crd
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, SERVICE_ACCOUNT
@@ -27,9 +27,9 @@ async def test_a_framework_runs_where_the_status_is_a_plain_field() -> None:
     theirs = DIALECT.crd()
     del theirs["spec"]["versions"][0]["subresources"]
     await cluster.create(CUSTOM_RESOURCE_DEFINITION, theirs)
-    await established(cluster, theirs["metadata"]["name"])
-    standing = await ensure(cluster, marked(DIALECT.crd()))
-    assert standing == Standing(
+    await wait_established(cluster, theirs["metadata"]["name"])
+    standing = await apply_crd(cluster, with_install_labels(DIALECT.crd()))
+    assert standing == CrdState(
         theirs["metadata"]["name"], "left alone", has_status=False,
         remark="it was made by somebody else and stays as it is; "
         "it has no status subresource, so the status is written with the job",
@@ -71,4 +71,4 @@ def test_a_status_that_loses_fields_is_told() -> None:
 def _remark(status: Obj) -> str:
     theirs = DIALECT.crd()
     theirs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = status
-    return judge(theirs, DIALECT.crd(), status_model_of(DIALECT, DIALECT.crd())).remark
+    return check_foreign_crd(theirs, DIALECT.crd(), status_model_of(DIALECT, DIALECT.crd())).remark

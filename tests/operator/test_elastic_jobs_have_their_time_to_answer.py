@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.scheduled_cluster import NS, Scheduled, scheduled
-from shoal.cluster.fault_injection import Call, Faults, When
+from shoal.cluster.fault_injection import Call, Faults, FaultTiming
 from shoal.kube.errors import forbidden, not_found
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK, POD_GROUP
@@ -38,8 +38,8 @@ async def evicted(it: Scheduled) -> int:
 @pytest.mark.parametrize(
     "faults",
     [
-        pytest.param(Faults().lose_answer(is_note, when=When.BEFORE), id="the-request-got-lost"),
-        pytest.param(Faults().lose_answer(is_note, when=When.AFTER), id="the-answer-got-lost"),
+        pytest.param(Faults().lose_response(is_note, when=FaultTiming.BEFORE), id="the-request-got-lost"),
+        pytest.param(Faults().lose_response(is_note, when=FaultTiming.AFTER), id="the-answer-got-lost"),
         pytest.param(Faults().fail(is_note, times=3), id="the-server-is-in-trouble"),
     ],
 )

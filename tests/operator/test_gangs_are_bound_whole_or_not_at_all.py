@@ -85,7 +85,7 @@ async def test_24_a_gang_that_stays_half_bound_is_undone() -> None:
 
 
 async def test_an_answer_that_was_lost_binds_nobody_twice() -> None:
-    async with scheduled(Faults().lose_answer(calls("bind", POD), times=2)) as it:
+    async with scheduled(Faults().lose_response(calls("bind", POD), times=2)) as it:
         await it.node("a", cpu=4)
         await it.gang("three", 3)
         await it.rest(10)

@@ -9,10 +9,10 @@ from kit.third_party_gang_crds import NUMA, define
 from shoal.cli.commands.operator import GANG_SCHEDULERS
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.controller_runtime.crd_installer import Unserved
-from shoal.controller_runtime.identity import Identity
+from shoal.controller_runtime.crd_installer import CrdUnusable
+from shoal.controller_runtime.identity import ProcessIdentity
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.rights import Right
+from shoal.controller_runtime.rights import Permission
 from shoal.dialects import load
 from shoal.dialects.gang_backends import coscheduling, kueue, native
 from shoal.dialects.gang_backends.delegate import handed
@@ -78,7 +78,7 @@ async def test_those_that_need_no_api_of_others_are_always_there(name: str) -> N
 
 
 async def test_what_is_not_there_is_told_with_the_way_out() -> None:
-    with pytest.raises(Unserved) as refused:
+    with pytest.raises(CrdUnusable) as refused:
         await choose(SimulatedCluster().embedded, "native")
     assert str(refused.value) == (
         "gangs cannot go to the cluster's own scheduler, which knows PodGroups: this cluster does not serve "
@@ -120,19 +120,19 @@ async def test_a_language_without_gangs_asks_for_nothing_of_it() -> None:
 
 
 async def test_an_operator_hands_over_what_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Right] = []
+    asked: list[Permission] = []
 
-    async def allowed(_: object, wanted: list[tuple[str, Right]]) -> None:
+    async def allowed(_: object, wanted: list[tuple[str, Permission]]) -> None:
         asked.extend(right for _, right in wanted)
 
     async def young_enough(_: object) -> None: ...
 
-    monkeypatch.setattr("shoal.operator.manager.check_rights", allowed)
+    monkeypatch.setattr("shoal.operator.manager.check_permissions", allowed)
     monkeypatch.setattr(EmbeddedCluster, "require_unserved", young_enough, raising=False)
     cluster = SimulatedCluster().embedded
     await define(cluster, NEWEST)
     duties = Duties({"volcano": load("volcano")})
-    operator = Operator(cluster, duties, Identity("one", "own"), metrics=Metrics(CollectorRegistry()))  # type: ignore[arg-type]
+    operator = Operator(cluster, duties, ProcessIdentity("one", "own"), metrics=Metrics(CollectorRegistry()))  # type: ignore[arg-type]
     await operator.prepare()
     groups = {str(right) for right in asked if right.resource in ("podgroups", "workloads")}
     assert groups == {f"{verb} workloads.kueue.x-k8s.io" for verb in VERBS}

@@ -8,7 +8,7 @@ from kit.asgi_client import Asgi
 from kit.framework_notation import fw, role
 from kit.pod_behavior import exits, runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.controller_runtime.metrics import Metrics
 from shoal.kube.kinds import EVENT
 
@@ -88,7 +88,7 @@ async def test_a_refusal_that_comes_back_is_one_event_with_a_count() -> None:
 
 async def test_metrics_are_for_whoever_holds_the_token() -> None:
     async with SimulatedWorld(0) as world:
-        app = build(world.cluster.embedded, token="secret", metrics=world.metrics.exposition)
+        app = build_application(world.cluster.embedded, token="secret", metrics=world.metrics.exposition)
         answer = await Asgi(app, "secret")("GET", "/metrics")
         assert (answer.status, b"shoal_queue_depth" in answer.body) == (200, True)
         assert (await Asgi(app, "wrong")("GET", "/metrics")).status == 401
@@ -100,8 +100,8 @@ def test_the_depth_of_loops_of_one_kind_adds_up_while_they_run() -> None:
     def depth() -> float | None:
         return metrics.registry.get_sample_value("shoal_queue_depth", {"kind": "Framework"})
 
-    with metrics.watching_depth(FRAMEWORK, lambda: 5):
-        with metrics.watching_depth(FRAMEWORK, lambda: 2):
+    with metrics.observe_depth(FRAMEWORK, lambda: 5):
+        with metrics.observe_depth(FRAMEWORK, lambda: 2):
             assert depth() == 7
         assert depth() == 5
     assert depth() == 0

@@ -7,7 +7,7 @@ import pytest
 from shoal.cluster.client import Cluster
 from shoal.cluster.fault_injection import Faults, calls
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.controller_runtime.crd_installer import Unserved, established
+from shoal.controller_runtime.crd_installer import CrdUnusable, wait_established
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.errors import forbidden
@@ -35,20 +35,20 @@ async def define(cluster: Cluster, *names: str) -> None:
         name = definition["metadata"]["name"]
         if not names or name in names:
             await cluster.create(CUSTOM_RESOURCE_DEFINITION, definition)
-            await established(cluster, name)
+            await wait_established(cluster, name)
 
 
 async def test_a_missing_kind_is_told_where_nobody_may_look_at_definitions() -> None:
     cluster = Narrow(faults=Faults().fail(calls(kind=CUSTOM_RESOURCE_DEFINITION), NO, times=None))
     await define(cluster.embedded, "jobs.batch.volcano.sh")
-    with pytest.raises(Unserved) as refused:
+    with pytest.raises(CrdUnusable) as refused:
         await served(cluster, DIALECT)
     assert str(refused.value) == MISSING
 
 
 async def test_a_kind_that_may_not_be_defined_is_told() -> None:
     cluster = Narrow(faults=Faults().fail(calls("patch", CUSTOM_RESOURCE_DEFINITION, GROUPS), NO, times=None))
-    with pytest.raises(Unserved) as refused:
+    with pytest.raises(CrdUnusable) as refused:
         await served(cluster, DIALECT)
     assert str(refused.value) == MISSING
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shoal.cluster.client import PatchType, WatchEvent
-from shoal.cluster.fault_injection import Call, Disturbance, Faults, calls
+from shoal.cluster.fault_injection import Call, Faults, WatchDisruption, calls
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.cluster.types import ListOptions
 from shoal.controller_runtime.runnables import run_all
@@ -123,9 +123,9 @@ def told(pod: Obj | None) -> tuple[str, str, str]:
 FAULTS = [
     pytest.param(Faults, id="all well"),
     pytest.param(lambda: Faults().fail(writes, times=3), id="writes refused"),
-    pytest.param(lambda: Faults().lose_answer(writes, times=3), id="answers lost"),
-    pytest.param(lambda: Faults().disturb(Disturbance.DUPLICATE, every_third), id="events twice"),
-    pytest.param(lambda: Faults().disturb(Disturbance.CUT, third_of_twenty_streams()), id="watches cut"),
+    pytest.param(lambda: Faults().lose_response(writes, times=3), id="answers lost"),
+    pytest.param(lambda: Faults().disturb(WatchDisruption.DUPLICATE, every_third), id="events twice"),
+    pytest.param(lambda: Faults().disturb(WatchDisruption.CUT, third_of_twenty_streams()), id="watches cut"),
 ]
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kit.leader_candidate import Candidate
 from kit.virtual_time import rested, settled
 from shoal.cluster.client import DeleteOptions
-from shoal.cluster.fault_injection import Faults, When, calls
-from shoal.cluster.fencing import Deposed, Fenced, check_fence
+from shoal.cluster.fault_injection import Faults, FaultTiming, calls
+from shoal.cluster.fencing import FencedCluster, LeadershipLost, check_fence
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.controller_runtime.leader_election import Leadership
+from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.kube.kinds import CONFIG_MAP, LEASE, Kind
 from shoal.kube.objects import Obj
 
@@ -31,7 +31,7 @@ class Race:
         self.candidates: list[Candidate] = []
 
     def enter(self, identity: str, faults: Faults | None = None) -> Candidate:
-        self.candidates.append(Candidate(self.cluster.another(faults), NAME, NAMESPACE, identity))
+        self.candidates.append(Candidate(self.cluster.new_client(faults), NAME, NAMESPACE, identity))
         return self.candidates[-1]
 
     async def settle(self) -> None:
@@ -98,13 +98,13 @@ async def test_one_that_slept_past_its_term_writes_nothing() -> None:
         await race.settle()
         await first.fenced.create(CONFIG_MAP, {"metadata": {"name": "in-time"}}, NAMESPACE)
         race.cluster.clock._now += timedelta(seconds=60)  # nothing of the process ran meanwhile
-        with pytest.raises(Deposed, match="create of ConfigMap late not sent: this process no longer leads"):
+        with pytest.raises(LeadershipLost, match="create of ConfigMap late not sent: this process no longer leads"):
             await first.fenced.create(CONFIG_MAP, {"metadata": {"name": "late"}}, NAMESPACE)
-        with pytest.raises(Deposed):
+        with pytest.raises(LeadershipLost):
             await first.fenced.patch(CONFIG_MAP, "in-time", NAMESPACE, patch={"data": {"a": "b"}})
-        with pytest.raises(Deposed):
+        with pytest.raises(LeadershipLost):
             await first.fenced.delete(CONFIG_MAP, "in-time", NAMESPACE)
-        with pytest.raises(Deposed):
+        with pytest.raises(LeadershipLost):
             await first.fenced.bind("pod", NAMESPACE, node="n")
         assert (await first.fenced.get(CONFIG_MAP, "in-time", NAMESPACE)).get("data") is None
         await race.rest(3)
@@ -125,15 +125,15 @@ async def test_a_write_that_waits_for_its_turn_is_asked_again_when_it_leaves() -
             return await super().delete(kind, name, namespace, options)
 
     cluster = InLine()
-    with pytest.raises(Deposed, match="delete of ConfigMap one not sent"):
-        await Fenced(cluster, lambda: leads).delete(CONFIG_MAP, "one", NAMESPACE)
+    with pytest.raises(LeadershipLost, match="delete of ConfigMap one not sent"):
+        await FencedCluster(cluster, lambda: leads).delete(CONFIG_MAP, "one", NAMESPACE)
     assert left == []
     check_fence()  # what is not fenced passes
 
 
 async def test_a_lost_answer_does_not_lose_the_lead() -> None:
     async with a_race() as race:
-        race.enter("a", Faults().lose_answer(calls("create", LEASE), when=When.AFTER))
+        race.enter("a", Faults().lose_response(calls("create", LEASE), when=FaultTiming.AFTER))
         await race.rest(5)
         race.enter("b")
         await race.rest(60)
@@ -156,7 +156,7 @@ async def test_an_answer_that_comes_too_late_is_no_lead() -> None:
         raise ValueError("seen enough")
 
     cluster = Slow()
-    leadership = Leadership(
+    leadership = LeaderElector(
         cluster, NAME, NAMESPACE, identity="a", clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp()
     )
     with pytest.raises(ValueError, match="seen enough"):
@@ -179,7 +179,7 @@ async def test_work_that_fails_ends_the_candidate() -> None:
     async def broken() -> None:
         raise ValueError("wrong")
 
-    leadership = Leadership(
+    leadership = LeaderElector(
         cluster, NAME, NAMESPACE, identity="a", clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp()
     )
     with pytest.raises(ValueError, match="wrong"):
@@ -201,7 +201,7 @@ def test_never_two_at_once_whatever_happens(story: list[tuple[str, int]]) -> Non
                 if step == "refuse":
                     plans[who].fail(calls("patch", LEASE), times=4)
                 elif step == "lose":
-                    plans[who].lose_answer(calls("patch", LEASE), times=2)
+                    plans[who].lose_response(calls("patch", LEASE), times=2)
                 elif step == "end":
                     await race.candidates[who].end()
                 elif step == "enter":

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from kit.native_world import job, replica_set
 from kit.preloaded_cluster import founded
 from kit.virtual_time import rested, settled, turn
-from shoal.cluster.client import DeleteOptions, PatchType, Propagation
-from shoal.cluster.informer import Reflector
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, PatchType
+from shoal.cluster.informer import Informer
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controllers.orphan_adoption import AdoptingLoop
@@ -121,7 +121,7 @@ async def a_land(
 ) -> AsyncIterator[Land]:
     """Whoever is given a cluster starts again where somebody else was stopped."""
     cluster = cluster or await a_cluster(dialect)
-    pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=cluster.clock)
+    pods = Informer(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=cluster.clock)
     adopting = AdoptingLoop(cluster, pods, clock=cluster.clock)
     running = JobLoop(cluster, dialect, clock=cluster.clock, metrics=Metrics(CollectorRegistry()))
     parts = (pods, adopting, running) if is_adopting else (running,)
@@ -205,7 +205,7 @@ async def test_those_a_set_left_behind_are_the_next_ones() -> None:
         await land.cluster.create(REPLICA_SET, replica_set("a", 2), NS)
         await land.rest()
         before = await land.owners()
-        await land.cluster.delete(REPLICA_SET, "a", NS, DeleteOptions(propagation=Propagation.ORPHAN))
+        await land.cluster.delete(REPLICA_SET, "a", NS, DeleteOptions(propagation=DeletionPropagation.ORPHAN))
         await land.rest()
         assert await land.owners() == dict.fromkeys(before, "")
         again = replica_set("b", 2)

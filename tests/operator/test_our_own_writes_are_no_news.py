@@ -14,7 +14,7 @@ from shoal.kube.objects import Key
 
 def count_passes(world: SimulatedWorld) -> list[str]:
     passes: list[str] = []
-    timed = world.metrics.timed
+    timed = world.metrics.time_reconcile
 
     @contextmanager
     def counted(kind: Kind) -> Iterator[None]:
@@ -22,7 +22,7 @@ def count_passes(world: SimulatedWorld) -> list[str]:
         with timed(kind):
             yield
 
-    world.metrics.timed = counted  # type: ignore[method-assign]
+    world.metrics.time_reconcile = counted  # type: ignore[method-assign]
     return passes
 
 

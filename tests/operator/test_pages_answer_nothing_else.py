@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from kit.framework_notation import fw, role
 from kit.pod_behavior import exits
 from kit.scenario import SimulatedWorld
-from shoal.controller_runtime.health import Address, Handler, answering, health_pages, metrics_pages, serving
+from shoal.controller_runtime.health import Address, Handler, health_pages, metrics_pages, page_handler, serve_http
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.framework import DIALECT
 from shoal.operator.webhook import handlers
@@ -29,7 +29,7 @@ KIND = {"group": DIALECT.kind.group, "version": "v1", "kind": "Framework"}
 @asynccontextmanager
 async def asking(**served: Mapping[str, Handler]) -> AsyncIterator[Any]:
     """A function that asks what is served and gives the code and the text of the answer."""
-    async with serving("test", HERE, **served) as port, aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+    async with serve_http("test", HERE, **served) as port, aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
 
         async def ask(method: str, path: str, body: bytes | None = None) -> tuple[int, str]:
             async with session.request(method, path, data=body) as answer:
@@ -45,7 +45,7 @@ REFUSED = [("POST", "/metrics", 405), ("DELETE", "/healthz", 405), ("GET", "/", 
 @pytest.mark.parametrize(("method", "path", "code"), REFUSED)
 async def test_pages_can_be_read_and_nothing_else(method: str, path: str, code: int) -> None:
     pages = {**metrics_pages(Metrics(CollectorRegistry())), **health_pages(list)}
-    async with asking(reads={name: answering(page) for name, page in pages.items()}) as ask:
+    async with asking(get={name: page_handler(page) for name, page in pages.items()}) as ask:
         assert (await ask(method, path))[0] == code
 
 
@@ -69,7 +69,7 @@ ODD = {
 @pytest.mark.parametrize("path", ["/validate", "/mutate"])
 @pytest.mark.parametrize(("body", "code"), ODD.values(), ids=list(ODD))
 async def test_what_is_no_review_is_the_senders_mistake(path: str, body: bytes, code: int) -> None:
-    async with asking(takes=handlers([DIALECT])) as ask:
+    async with asking(post=handlers([DIALECT])) as ask:
         assert (await ask("POST", path, body))[0] == code
         assert (await ask("GET", path))[0] == 405
 
@@ -77,14 +77,14 @@ async def test_what_is_no_review_is_the_senders_mistake(path: str, body: bytes, 
 @pytest.mark.parametrize("path", ["/validate", "/mutate"])
 async def test_kinds_nobody_here_knows_are_let_through(path: str) -> None:
     foreign = review(kind={"group": "", "version": "v1", "kind": "Secret"}, object={"data": {"a": "c2VjcmV0"}})
-    async with asking(takes=handlers([DIALECT])) as ask:
+    async with asking(post=handlers([DIALECT])) as ask:
         code, said = await ask("POST", path, foreign)
     assert (code, json.loads(said)["response"]) == (200, {"uid": "u", "allowed": True})
 
 
 async def test_a_change_is_judged_by_what_was_stored() -> None:
     old, new = fw("a", role(), start="Stop"), fw("a", role(), start="Start")
-    async with asking(takes=handlers([DIALECT])) as ask:
+    async with asking(post=handlers([DIALECT])) as ask:
         _, said = await ask("POST", "/validate", review(object=new, oldObject=old))
     response = json.loads(said)["response"]
     assert response["allowed"] is False

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.controller_runtime.health import Address, Page, Readiness, health_pages
+from shoal.controller_runtime.health import Address, ComponentReadiness, HttpPage, health_pages
 
-READY, LATE = Readiness("shard 0", True, "leads"), Readiness("shard 1", False, "reads Framework jobs")
+READY, LATE = ComponentReadiness("shard 0", True, "leads"), ComponentReadiness("shard 1", False, "reads Framework jobs")
 CASES = {
-    "before the start": ([], Page("not started: the cluster is being looked at\n", 503)),
-    "all ready": ([READY], Page("shard 0: leads\n", 200)),
-    "one is late": ([READY, LATE], Page("shard 0: leads\nshard 1: reads Framework jobs\n", 503)),
+    "before the start": ([], HttpPage("not started: the cluster is being looked at\n", 503)),
+    "all ready": ([READY], HttpPage("shard 0: leads\n", 200)),
+    "one is late": ([READY, LATE], HttpPage("shard 0: leads\nshard 1: reads Framework jobs\n", 503)),
 }
 
 
 @pytest.mark.parametrize(("parts", "page"), CASES.values(), ids=CASES)
-def test_it_is_ready_when_every_part_is(parts: list[Readiness], page: Page) -> None:
+def test_it_is_ready_when_every_part_is(parts: list[ComponentReadiness], page: HttpPage) -> None:
     pages = health_pages(lambda: parts)
     assert pages["/readyz"]() == page
-    assert pages["/healthz"]() == Page("ok\n")
+    assert pages["/healthz"]() == HttpPage("ok\n")
 
 
 @pytest.mark.parametrize(

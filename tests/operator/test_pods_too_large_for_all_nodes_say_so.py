@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.scheduled_cluster import NS, Scheduled, scheduled
-from shoal.kube.conditions import POD_TOO_LARGE, condition_of, why_too_large
+from shoal.kube.conditions import POD_TOO_LARGE, condition_of, too_large_message
 from shoal.kube.kinds import POD
 
 
@@ -13,7 +13,7 @@ async def size_of(it: Scheduled, name: str) -> tuple[str, str]:
 
 
 async def why(it: Scheduled, name: str) -> str:
-    return why_too_large(await it.cluster.get(POD, name, NS))
+    return too_large_message(await it.cluster.get(POD, name, NS))
 
 
 async def test_a_pod_and_the_pods_of_a_gang_say_that_they_are_too_large() -> None:

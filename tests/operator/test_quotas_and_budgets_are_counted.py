@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.scheduled_cluster import NS, scheduled
-from shoal.cluster.informer import Reflector
+from shoal.cluster.informer import Informer
 from shoal.controllers.quota_pdb_status import (
     GOING,
     BudgetCounts,
@@ -22,7 +22,7 @@ from shoal.kube import quotas
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
 from shoal.kube.objects import Key, Obj, name_of
 from shoal.kube.pod_resources import Amounts
-from shoal.kube.quotas import taken, usage_of
+from shoal.kube.quotas import quota_usage, usage_of
 from shoal.kube.times import rfc3339
 
 CHOSEN = {"app": "a"}
@@ -44,14 +44,14 @@ def test_a_quota_counts_what_pods_take_that_have_not_ended() -> None:
     quota = {"spec": {"hard": hard}}
     pods = [pod("a"), pod("b", phase="Pending"), pod("over", phase="Succeeded"), pod("lost", phase="Failed")]
     used = {"cpu": "1", "limits.cpu": "2", "requests.memory": "2Gi", "pods": "2", "count/pods": "2"}
-    assert quota_status(quota, taken(quota, pods)) == {"hard": hard, "used": used}
+    assert quota_status(quota, quota_usage(quota, pods)) == {"hard": hard, "used": used}
 
 
 def test_a_quota_keeps_the_words_of_an_amount_that_is_the_same() -> None:
     """A server may store `1073741824` as `1Gi`: to write it again would change nothing."""
     said = {"memory": "1048576Ki", "cpu": "0.7"}
     quota = {"spec": {"hard": {"memory": "2Gi", "cpu": "4"}}, "status": {"used": said}}
-    assert quota_status(quota, taken(quota, [pod("a")]))["used"] == {"memory": "1048576Ki", "cpu": "500m"}
+    assert quota_status(quota, quota_usage(quota, [pod("a")]))["used"] == {"memory": "1048576Ki", "cpu": "500m"}
 
 
 def of_class(operator: str, *values: str) -> Obj:
@@ -76,7 +76,7 @@ SCOPES: dict[str, tuple[Obj, str]] = {
 def test_a_quota_counts_the_pods_it_is_for(spec: Obj, used: str) -> None:
     pods = [pod("plain"), pod("ends", activeDeadlineSeconds=5), pod("high", priorityClassName="high")]
     quota = {"spec": {"hard": {"pods": "9"}, **spec}}
-    assert quota_status(quota, taken(quota, pods))["used"] == {"pods": used}
+    assert quota_status(quota, quota_usage(quota, pods))["used"] == {"pods": used}
 
 
 def test_what_is_counted_one_by_one_is_what_there_is() -> None:
@@ -144,7 +144,7 @@ def test_a_pod_that_was_evicted_is_counted_as_gone_until_it_is() -> None:
 
 async def test_a_pod_that_stays_after_all_counts_again_when_its_time_is_over() -> None:
     async with scheduled() as it:
-        pods = Reflector(it.cluster, POD, clock=it.clock)
+        pods = Informer(it.cluster, POD, clock=it.clock)
         loop = CountingLoop(it.cluster, POD_DISRUPTION_BUDGET, pods, BudgetCounts(), clock=it.clock)
         running = [asyncio.create_task(part.run()) for part in (pods, loop)]
         budget = {"minAvailable": 0, "selector": {}}
@@ -167,7 +167,7 @@ async def test_a_pod_that_stays_after_all_counts_again_when_its_time_is_over() -
 async def test_in_a_cluster_of_our_own_one_goes_after_the_other() -> None:
     """Whoever is evicted counts at once, so that the next has to wait until another is there."""
     async with scheduled() as it:
-        pods = Reflector(it.cluster, POD)
+        pods = Informer(it.cluster, POD)
         parts = [
             pods,
             CountingLoop(it.cluster, RESOURCE_QUOTA, pods, QuotaCounts(), clock=it.clock),

@@ -8,7 +8,7 @@ import pytest
 
 from kit.scheduled_cluster import NS, Scheduled, scheduled
 from shoal.cluster.client import EventType
-from shoal.cluster.fault_injection import Delay, Faults, When, calls
+from shoal.cluster.fault_injection import Delay, Faults, FaultTiming, calls
 from shoal.kube.conditions import condition_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD, POD_DISRUPTION_BUDGET, PRIORITY_CLASS, RESOURCE_QUOTA
@@ -114,7 +114,7 @@ async def test_a_pod_whose_budget_keeps_it_is_left_alone_until_the_budget_allows
 
 TROUBLE = {
     "nobody answers": (Faults.fail, None, ["little-3", "little-3"]),
-    "the request is lost": (Faults.lose_answer, None, ["little-3", "little-3"]),
+    "the request is lost": (Faults.lose_response, None, ["little-3", "little-3"]),
     "the server is in trouble": (Faults.fail, ApiError(500, "InternalError", "no leader"), ["little-3", "little-2"]),
 }
 
@@ -124,7 +124,7 @@ async def test_an_eviction_that_came_to_nothing_gives_its_share_of_the_budget_ba
     """Nobody went, so the budget's figure stays as it is, and no news of it comes."""
     disturb, error, asked = TROUBLE[trouble]
     which = calls("evict", POD)
-    faults = disturb(Faults(), which, when=When.BEFORE, **({"error": error} if error else {}))
+    faults = disturb(Faults(), which, when=FaultTiming.BEFORE, **({"error": error} if error else {}))
     async with scheduled(faults) as it:
         await budgeted(it, allowed=1)
         await it.rest(1)

@@ -9,8 +9,8 @@ import pytest
 from kit.framework_notation import fw, role
 from kit.pod_behavior import runs
 from kit.scenario import NAMESPACE, SimulatedWorld
-from shoal.cluster.client import DeleteOptions, PatchType, Propagation
-from shoal.cluster.fault_injection import When, calls
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, PatchType
+from shoal.cluster.fault_injection import FaultTiming, calls
 from shoal.engine import Step
 from shoal.kube.errors import ApiError, forbidden
 from shoal.kube.kinds import CONFIG_MAP, EVENT, POD
@@ -93,11 +93,11 @@ async def test_what_became_of_an_attempt_is_nothing_to_the_next_one_though_an_an
                 is_taken, anchor = True, Key(NAMESPACE, "one-attempt")
                 bare = [{"op": "replace", "path": "/metadata/finalizers", "value": []}]
                 world.machinery.patch(CONFIG_MAP, anchor, bare, PatchType.JSON)
-                world.machinery.delete(CONFIG_MAP, anchor, DeleteOptions(propagation=Propagation.BACKGROUND))
-                faults.lose_answer(lambda later: later.kind.kind == "Framework" and later.is_write)
+                world.machinery.delete(CONFIG_MAP, anchor, DeleteOptions(propagation=DeletionPropagation.BACKGROUND))
+                faults.lose_response(lambda later: later.kind.kind == "Framework" and later.is_write)
             return False
 
-        faults.fail(take_the_anchor_away, when=When.AFTER, times=None)
+        faults.fail(take_the_anchor_away, when=FaultTiming.AFTER, times=None)
         await world.set("one", executionType="Start")
         await world.until(lambda: world.are_running("one", 8))
         assert world.attempt("one")["id"] == 1

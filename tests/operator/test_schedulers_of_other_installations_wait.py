@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kit.leader_candidate import Candidate
 from kit.virtual_time import rested, settled
-from shoal.cluster.fault_injection import Delay, Faults, calls, now_and_then, some_changes
+from shoal.cluster.fault_injection import Delay, Faults, calls, events_with_probability, with_probability
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.kube.kinds import LEASE, NAMESPACE
 from shoal.kube.objects import Key, annotations_of
@@ -57,7 +57,7 @@ class Land:
     def install(
         self, namespace: str, claim: Claim = OURS, *, identity: str = "", faults: Faults | None = None
     ) -> Installation:
-        made = Installation(self.cluster.another(faults), namespace, claim, identity or f"of-{namespace}")
+        made = Installation(self.cluster.new_client(faults), namespace, claim, identity or f"of-{namespace}")
         self.all.append(made)
         return made
 
@@ -164,10 +164,10 @@ def test_never_two_work_and_always_somebody_does_in_the_end(seed: int, deaths: l
 async def _disturbed(seed: int, deaths: list[int]) -> None:
     namespaces = ("one", "two", "three")
     async with a_land(*namespaces) as land:
-        chance = random.Random(seed)
-        broken = Faults().lose_answer(now_and_then(0.1, chance, calls("patch")), times=None)
-        broken.fail(now_and_then(0.1, chance, calls("list")), times=None)
-        broken.disturb(Delay(1.5), some_changes(0.3, chance), LEASE)
+        rng = random.Random(seed)
+        broken = Faults().lose_response(with_probability(0.1, rng, calls("patch")), times=None)
+        broken.fail(with_probability(0.1, rng, calls("list")), times=None)
+        broken.disturb(Delay(1.5), events_with_probability(0.3, rng), LEASE)
         living = {name: land.install(name, identity=f"{name}-0", faults=broken) for name in namespaces}
         for number, place in enumerate(deaths, start=1):
             await land.rest(number)

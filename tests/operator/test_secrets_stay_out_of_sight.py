@@ -89,7 +89,7 @@ async def test_through_refusals_and_answers_that_get_lost(heard: Heard) -> None:
         return (call.verb, call.kind) == ("create", POD)
 
     def plan(life: int) -> Faults:
-        return Faults() if life else Faults().lose_answer(creates_a_pod, times=2).fail(creates_a_pod)
+        return Faults() if life else Faults().lose_response(creates_a_pod, times=2).fail(creates_a_pod)
 
     async with SimulatedWorld(1, plan=plan) as world:
         await world.submit(careless("careless"))

@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 
 from shoal.cluster.simulated import SimulatedCluster
-from shoal.controller_runtime.leader_election import Leadership
+from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.kube.objects import Key
 from shoal.operator.sharding import PATIENCE_SECONDS, Turn, served_by, shard_of
 
@@ -23,11 +23,11 @@ class Replica:
         self.leaderships = turn.leaderships = [self._leadership(cluster, identity, turn, n) for n in range(SHARDS)]
         self._tasks = [asyncio.create_task(each.run(_work)) for each in self.leaderships]
 
-    def _leadership(self, cluster: SimulatedCluster, identity: str, turn: Turn, shard: int) -> Leadership:
-        return Leadership(
+    def _leadership(self, cluster: SimulatedCluster, identity: str, turn: Turn, shard: int) -> LeaderElector:
+        return LeaderElector(
             cluster, f"shoal-{shard}", "default",
             identity=identity, clock=cluster.clock, seconds=lambda: cluster.clock.now().timestamp(),
-            patience=lambda: turn.patience(shard), on_leader=turn.reconsider,
+            patience=lambda: turn.patience(shard), on_leader=turn.recheck,
         )  # fmt: skip
 
     @property
@@ -80,7 +80,7 @@ def test_every_job_belongs_to_one_shard() -> None:
 @pytest.mark.parametrize("names", list(combinations("abcde", 2)), ids="".join)
 async def test_replicas_that_start_together_share_the_shards(names: tuple[str, str]) -> None:
     cluster = SimulatedCluster()
-    one, other = (Replica(cluster.another(), name) for name in names)
+    one, other = (Replica(cluster.new_client(), name) for name in names)
     await rest(cluster, PATIENCE_SECONDS * SHARDS)
     assert sorted(one.held + other.held) == [0, 1, 2, 3]
     assert (len(one.held), len(other.held)) == (2, 2)
@@ -92,9 +92,9 @@ async def test_replicas_that_start_together_share_the_shards(names: tuple[str, s
 
 async def test_one_that_has_none_goes_before_one_that_has_some() -> None:
     cluster = SimulatedCluster()
-    busy = Replica(cluster.another(), "busy")
+    busy = Replica(cluster.new_client(), "busy")
     await rest(cluster, PATIENCE_SECONDS * SHARDS)
-    idle = Replica(cluster.another(), "idle")
+    idle = Replica(cluster.new_client(), "idle")
     await rest(cluster, 5)
     assert (busy.held, idle.held) == ([0, 1, 2, 3], [])
     leaving = busy.leaderships[2]

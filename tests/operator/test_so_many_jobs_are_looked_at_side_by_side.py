@@ -17,7 +17,7 @@ from shoal.kube.kinds import Kind
 async def test_no_more_passes_run_at_once_than_there_are_workers(workers: int) -> None:
     most = running = 0
     async with SimulatedWorld(0, config={"workerNumber": workers}) as world:
-        timed = world.metrics.timed
+        timed = world.metrics.time_reconcile
 
         @contextmanager
         def counted(kind: Kind) -> Iterator[None]:
@@ -28,7 +28,7 @@ async def test_no_more_passes_run_at_once_than_there_are_workers(workers: int) -
                 yield
             running -= 1
 
-        world.metrics.timed = counted  # type: ignore[method-assign]
+        world.metrics.time_reconcile = counted  # type: ignore[method-assign]
         for number in range(6):
             await world.submit(fw(f"job{number}", role("worker", fate=exits(0))))
         for number in range(6):

@@ -64,7 +64,7 @@ async def test_a_pod_whose_record_waits_is_never_given_to_the_next_attempt() -> 
     async with SimulatedWorld(0) as world:
         await world.submit(fw("one", role("worker", 1, retry=(True, 0), fate=runs())))
         await world.until(lambda: "one-worker-0" in world.pods)
-        world.lives[-1].faults.lose_answer(calls("patch", FRAMEWORK))
+        world.lives[-1].faults.lose_response(calls("patch", FRAMEWORK))
         await world.user.delete(POD, "one-worker-0", NAMESPACE, DeleteOptions(grace_seconds=0))
         await world.running("one", 1)
         task = world.task("one")
@@ -133,10 +133,10 @@ async def test_each_pod_that_is_made_makes_room_for_one_more() -> None:
                 flying -= 1
             return False
 
-        from shoal.cluster.fault_injection import When
+        from shoal.cluster.fault_injection import FaultTiming
 
         world.lives[-1].faults.fail(count, times=None)
-        world.lives[-1].faults.fail(landed, when=When.AFTER, times=None)
+        world.lives[-1].faults.fail(landed, when=FaultTiming.AFTER, times=None)
         await world.submit(fw("many", role("worker", 15, fate=runs())))
         await world.running("many", 15)
         assert at_once == [1, 2, 2, 4, 4, 4, 7, 7, 7, 6, 5, 4, 3, 2, 1]
@@ -147,7 +147,7 @@ async def test_a_create_whose_fate_is_unknown_is_never_doubled(how: str) -> None
     async with SimulatedWorld(0) as world:
         which = calls("create", POD)
         faults = world.lives[-1].faults
-        faults.lose_answer(which) if how == "lost" else faults.fail(which)
+        faults.lose_response(which) if how == "lost" else faults.fail(which)
         await world.submit(fw("one", role("worker", fate=runs())))
         await world.running("one", 1)
         assert list(world.pods) == ["one-worker-0"]

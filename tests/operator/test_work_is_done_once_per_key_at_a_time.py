@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from shoal.cluster.clock import VirtualClock
-from shoal.controller_runtime.workqueue import BACKLOG, TURNS_OF_BEGUN, KeyedWork
+from shoal.controller_runtime.workqueue import BACKLOG, PRIORITY_TURNS, WorkQueue
 from shoal.kube.errors import unavailable
 from shoal.kube.objects import Key
 
@@ -21,7 +21,7 @@ async def test_what_arrives_during_a_pass_becomes_one_more_pass() -> None:
         passes.append(key)
         await gate.wait()
 
-    queue = KeyedWork("test", work)
+    queue = WorkQueue("test", work)
     queue.add(A)
     await asyncio.sleep(0)
     for _ in range(5):
@@ -41,7 +41,7 @@ async def test_keys_do_not_wait_for_each_other() -> None:
         finished.append(key)
         blocked.set()
 
-    queue = KeyedWork("test", work)
+    queue = WorkQueue("test", work)
     queue.add(A)
     queue.add(B)
     await queue.idle()
@@ -55,7 +55,7 @@ class Refusing:
         self.clock = VirtualClock()
         self.tries = 0
         self._failures = failures
-        self.queue = KeyedWork("test", self._work, clock=self.clock, jitter=random.Random(1))
+        self.queue = WorkQueue("test", self._work, clock=self.clock, jitter=random.Random(1))
 
     async def _work(self, _: Key) -> None:
         self.tries += 1
@@ -109,7 +109,7 @@ async def test_a_mistake_in_one_pass_leaves_the_other_keys_alone() -> None:
             raise KeyError("a mistake of ours")
         finished.set()
 
-    queue = KeyedWork("test", work)
+    queue = WorkQueue("test", work)
     queue.add(A)
     queue.add(B)
     await asyncio.wait_for(finished.wait(), 30)
@@ -118,10 +118,10 @@ async def test_a_mistake_in_one_pass_leaves_the_other_keys_alone() -> None:
 
 async def test_after_close_nothing_starts() -> None:
     work = Gathering()
-    work.queue.add_soon(B)
+    work.queue.add_after_delay(B)
     await work.queue.close()
     work.queue.add(A)
-    work.queue.add_soon(A)
+    work.queue.add_after_delay(A)
     assert (await work.after(999), work.clock.next_due()) == ([], None)
 
 
@@ -132,7 +132,7 @@ class Gathering:
         self.clock = VirtualClock()
         self.gate = asyncio.Event()
         self.gate.set()
-        self.queue = KeyedWork("test", self._work, clock=self.clock, gathering_seconds=10)
+        self.queue = WorkQueue("test", self._work, clock=self.clock, coalesce_seconds=10)
         self._passes: list[Key] = []
 
     async def _work(self, key: Key) -> None:
@@ -149,10 +149,10 @@ class Gathering:
 
 async def test_what_may_wait_waits_for_company() -> None:
     work = Gathering()
-    work.queue.add_soon(A)
+    work.queue.add_after_delay(A)
     assert (await work.after(9), work.queue.depth) == ([], 1)
-    work.queue.add_soon(A)
-    work.queue.add_soon(B)
+    work.queue.add_after_delay(A)
+    work.queue.add_after_delay(B)
     assert await work.after(1) == [A]
     assert await work.after(9) == [B]
     assert work.queue.depth == 0
@@ -160,7 +160,7 @@ async def test_what_may_wait_waits_for_company() -> None:
 
 async def test_what_may_not_wait_takes_the_others_along() -> None:
     work = Gathering()
-    work.queue.add_soon(A)
+    work.queue.add_after_delay(A)
     work.queue.add(A)
     assert await work.after(0) == [A]
     assert await work.after(999) == []
@@ -171,7 +171,7 @@ async def test_what_may_wait_waits_also_after_a_pass_that_was_running() -> None:
     work.gate.clear()
     work.queue.add(A)
     await asyncio.sleep(0)
-    work.queue.add_soon(A)
+    work.queue.add_after_delay(A)
     work.gate.set()
     assert await work.after(0) == [A]
     assert await work.after(10) == [A]
@@ -185,7 +185,7 @@ async def test_news_for_a_key_that_waits_for_its_turn_cost_nothing() -> None:
         passes.append(key)
         await gate.wait()
 
-    queue = KeyedWork("test", work, at_once=1)
+    queue = WorkQueue("test", work, workers=1)
     for key in (A, B, B, A, B):
         queue.add(key)
     assert queue.depth == 2
@@ -206,7 +206,7 @@ async def test_no_more_keys_are_worked_on_than_there_are_hands() -> None:
         await asyncio.sleep(0)
         running -= 1
 
-    queue = KeyedWork("test", work, at_once=3)
+    queue = WorkQueue("test", work, workers=3)
     for number in range(10):
         queue.add(Key("ns", str(number)))
     await queue.idle()
@@ -221,7 +221,7 @@ async def test_what_comes_as_the_last_hand_rests_is_worked_on() -> None:
         if key == A:  # the very last thing the only hand does
             asyncio.get_running_loop().call_soon(queue.add, B)
 
-    queue = KeyedWork("test", work, at_once=1)
+    queue = WorkQueue("test", work, workers=1)
     queue.add(A)
     await queue.idle()
     await queue.idle()
@@ -238,7 +238,7 @@ async def order_of(queue_of: list[Key], *, begun: set[Key]) -> list[Key]:
     async def work(key: Key) -> None:
         passes.append(key)
 
-    queue = KeyedWork("test", work, at_once=1, is_begun=begun.__contains__)
+    queue = WorkQueue("test", work, workers=1, in_progress=begun.__contains__)
     for key in queue_of:
         queue.add(key)
     await queue.idle()
@@ -251,6 +251,6 @@ async def test_while_few_begun_keys_wait_everybody_comes_in_order() -> None:
 
 
 async def test_a_long_line_of_begun_keys_goes_before_most_new_ones() -> None:
-    new, begun, few = numbered("new", 3), numbered("begun", BACKLOG + TURNS_OF_BEGUN + 2), TURNS_OF_BEGUN
+    new, begun, few = numbered("new", 3), numbered("begun", BACKLOG + PRIORITY_TURNS + 2), PRIORITY_TURNS
     expected = [*begun[:few], new[0], *begun[few : few + 2], *new[1:], *begun[few + 2 :]]
     assert await order_of(new + begun, begun=set(begun)) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.native_world import JobWorld, SimulatedJobs, job, job_scenario
 from kit.pod_behavior import exits, runs
-from shoal.cluster.client import Propagation
+from shoal.cluster.client import DeletionPropagation
 from shoal.kube.objects import name_of, uid_of
 
 COMPLETE = ["SuccessCriteriaMet: CompletionsReached", "Complete: CompletionsReached"]
@@ -96,7 +96,7 @@ async def test_one_success_is_enough_and_the_others_run_on(world: JobWorld) -> N
 async def test_a_job_that_is_deleted_leaves_nothing(world: JobWorld) -> None:
     await world.submit(job("a", runs(), parallelism=2, completions=2))
     await world.ready("a", 2)
-    await world.delete("a", Propagation.BACKGROUND)
+    await world.delete("a", DeletionPropagation.BACKGROUND)
     await world.until(lambda: "a" not in world.frameworks and not world.pods)
     await world.submit(job("b", runs()))
     await world.ready("b", 1)

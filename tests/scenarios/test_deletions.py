@@ -8,7 +8,7 @@ from kit.fault_matrix import scenario
 from kit.framework_notation import fw, role
 from kit.pod_behavior import holding, runs, would_take_its_time
 from kit.scenario import SimulatedWorld, World
-from shoal.cluster.client import Propagation
+from shoal.cluster.client import DeletionPropagation
 from shoal.kube.objects import uid_of
 
 GRACE = "taskRoles__0__task__podGracefulDeletionTimeoutSec"
@@ -99,7 +99,7 @@ async def test_scenario_21_foreground_delete(world: World) -> None:
         await world.running("goes", 2)
         anchors, pods = deepcopy(dict(world.anchors)), deepcopy(dict(world.uids))
         await would_take_its_time(world, *world.pods)
-        await world.delete("goes", Propagation.FOREGROUND)
+        await world.delete("goes", DeletionPropagation.FOREGROUND)
         assert world.frameworks["goes"]["metadata"]["deletionTimestamp"]
         if not world.is_disturbed:
             await world.until(lambda: "AttemptDeleting" in world.states["goes"])
@@ -120,7 +120,7 @@ async def test_scenario_22_background_delete_and_same_name_re_create(world: Worl
     await world.running("same", 2)
     old, pods = uid_of(world.frameworks["same"]), {uid_of(pod) for pod in world.pods.values()}
     anchor = uid_of(world.config_maps["same-attempt"])
-    await world.delete("same", Propagation.BACKGROUND)
+    await world.delete("same", DeletionPropagation.BACKGROUND)
     await world.until(lambda: "same" not in world.frameworks)
     await world.submit(manifest)
     new = uid_of(world.frameworks["same"])

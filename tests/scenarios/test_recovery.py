@@ -10,7 +10,7 @@ from kit.framework_notation import fw, role
 from kit.pod_behavior import exits, holding, runs
 from kit.scenario import FRAMEWORK, NAMESPACE, SimulatedWorld
 from shoal.cluster.client import DeleteOptions
-from shoal.cluster.fault_injection import Call, When
+from shoal.cluster.fault_injection import Call, FaultTiming
 from shoal.kube.kinds import POD
 from shoal.kube.objects import uid_of
 
@@ -47,7 +47,7 @@ async def test_scenario_38_crash_between_create_and_record(world: SimulatedWorld
             created.append(call.number)
         return bool(created) and (call.verb, call.kind) == ("patch", FRAMEWORK)
 
-    world.lives[-1].faults.kill(right_after_the_pod, when=When.BEFORE)
+    world.lives[-1].faults.kill(right_after_the_pod, when=FaultTiming.BEFORE)
     await world.submit(fw("crash", role("worker", fate=runs())))
     await world.running("crash", 1)
     task = world.task("crash")
@@ -73,7 +73,7 @@ async def test_scenario_39_restart_during_completion(world: SimulatedWorld) -> N
             seen.extend([state] * found)
             return found
 
-        world.lives[-1].faults.kill(reached, when=When.AFTER)
+        world.lives[-1].faults.kill(reached, when=FaultTiming.AFTER)
         await world.set(name, executionType="Stop")
         await world.completed(name)
         assert (world.code(name), world.codes(name), world.attempt(name)["id"]) == (-210, [-220, -220], 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kit.native_world import ReplicaSetWorld, replica_set, replica_set_scenario
-from shoal.cluster.client import Propagation
+from shoal.cluster.client import DeletionPropagation
 from shoal.kube.objects import name_of, uid_of
 
 
@@ -42,5 +42,5 @@ async def test_a_size_is_changed_both_ways_and_survivors_stay(world: ReplicaSetW
 async def test_its_pods_go_with_it(world: ReplicaSetWorld) -> None:
     await world.submit(replica_set("a", 2))
     await world.ready("a", 2)
-    await world.delete("a", Propagation.BACKGROUND)
+    await world.delete("a", DeletionPropagation.BACKGROUND)
     await world.until(lambda: "a" not in world.frameworks and not world.pods)

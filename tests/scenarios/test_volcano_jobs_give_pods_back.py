@@ -12,7 +12,7 @@ from kit.pod_behavior import runs
 from kit.scenario import SimulatedWorld
 from kit.volcano_jobs import policy, task, vcjob
 from kit.volcano_world import CROWDED, CrowdedSimulation, VolcanoWorld
-from shoal.cluster.fault_injection import Faults, When
+from shoal.cluster.fault_injection import Faults, FaultTiming
 from shoal.dialects.volcano import DIALECT
 from shoal.kube.kinds import POD, PRIORITY_CLASS
 from shoal.kube.objects import Obj, annotations_of, name_of
@@ -23,12 +23,14 @@ CPU = {"cpu": "1"}
 Plan = Callable[[SimulatedWorld, int], Faults]
 
 
-def dying(number: int, when: When) -> Plan:
+def dying(number: int, when: FaultTiming) -> Plan:
     return lambda _, life: Faults().kill_at_write(number, when=when) if life == 0 else Faults()
 
 
-def unheard(number: int, when: When) -> Plan:
-    return lambda _, life: Faults().lose_answer(lambda call: call.write == number, when=when) if life == 0 else Faults()
+def unheard(number: int, when: FaultTiming) -> Plan:
+    return lambda _, life: (
+        Faults().lose_response(lambda call: call.write == number, when=when) if life == 0 else Faults()
+    )
 
 
 def notes_of(world: VolcanoWorld, job: str) -> dict[str, str]:
@@ -68,12 +70,12 @@ async def test_an_elastic_job_gives_pods_back_and_gets_them_again(world: Volcano
 @pytest.mark.disturbed
 @pytest.mark.parametrize(("what", "fault"), [("killed at", dying), ("no answer to", unheard)])
 async def test_an_operator_disturbed_at_any_write_of_the_giving_gives_once(
-    what: str, fault: Callable[[int, When], Plan]
+    what: str, fault: Callable[[int, FaultTiming], Plan]
 ) -> None:
     case: Case = test_an_elastic_job_gives_pods_back_and_gets_them_again.case
     picture, world = await case.play()
     for number in writes_of_the_giving(world):
-        for when in When:
+        for when in FaultTiming:
             name = f"{what} write {number}, {when.value}"
             found, _ = await case.play(Disturbed(name, fault(number, when)))
             assert found == picture, name
@@ -97,7 +99,7 @@ async def test_a_scheduler_killed_at_any_write_around_it_asks_for_no_more() -> N
     numbers = [call.write for call in world.schedulers[0].calls if call.is_write and call.name.startswith("urgent-")]
     binds = [call.write for call in world.schedulers[0].calls if (call.verb, call.name) == ("bind", "urgent-worker-1")]
     for number in range(numbers[0], binds[0] + 3):  # from the moment it is let in until it has been placed
-        for when in When:
+        for when in FaultTiming:
             found = await played(case, Faults().kill_at_write(number, when=when))
             assert found == picture, f"the scheduler killed at write {number}, {when.value}"
 

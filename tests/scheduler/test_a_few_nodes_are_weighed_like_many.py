@@ -25,16 +25,16 @@ REQUESTS = {
 }
 
 
-def a_used_cluster(chance: random.Random, settings: Settings) -> ClusterView:
+def a_used_cluster(rng: random.Random, settings: Settings) -> ClusterView:
     view = ClusterView(settings)
     for number in range(NODES):
-        amounts = {"cpu": chance.choice((7777, 64_000)), "memory": chance.choice((31, 256)) * GI * 1000}
-        gpus = {GPU: chance.choice((1, 8)) * 1000} if chance.random() < 0.5 else {}
-        disk = chance.choice(("fast", "slow"))
+        amounts = {"cpu": rng.choice((7777, 64_000)), "memory": rng.choice((31, 256)) * GI * 1000}
+        gpus = {GPU: rng.choice((1, 8)) * 1000} if rng.random() < 0.5 else {}
+        disk = rng.choice(("fast", "slow"))
         view.set_node(Node(f"n{number:03}", amounts | gpus | {"pods": 20_000}, {"disk": disk}))
     for number in range(10 * NODES):
-        asked = {"cpu": chance.choice((100, 1234)), "memory": chance.randrange(1, 9) * GI * 999, "pods": 1000}
-        pod = Pod(Key("default", f"p{number}"), f"p{number}", asked, node=f"n{chance.randrange(NODES):03}")
+        asked = {"cpu": rng.choice((100, 1234)), "memory": rng.randrange(1, 9) * GI * 999, "pods": 1000}
+        pod = Pod(Key("default", f"p{number}"), f"p{number}", asked, node=f"n{rng.randrange(NODES):03}")
         view.set_pod(pod)
     return view
 
@@ -47,12 +47,12 @@ def weighed(shape: Shape) -> tuple[int, list[int], list[int]]:
 @pytest.mark.parametrize("requests", REQUESTS.values(), ids=REQUESTS)
 @pytest.mark.parametrize("how", [{}, {"preferred_nodes": LIKED}, {"node_selector": {"disk": "slow"}}], ids=str)
 def test_a_few_nodes_are_weighed_like_many(profile, requests, how):
-    chance = random.Random(repr((profile, requests, how)))
-    view = a_used_cluster(chance, Settings(profile=profile))
+    rng = random.Random(repr((profile, requests, how)))
+    view = a_used_cluster(rng, Settings(profile=profile))
     shape = view.shapes.of(Pod(Key("default", "new"), "new", requests, **how), view.room.vector(requests)).sync()
     for number in range(40):  # one changes at a time
         asked = {"cpu": 57, "memory": 3 * GI, "pods": 1000}
-        view.set_pod(Pod(Key("default", f"q{number}"), f"q{number}", asked, node=f"n{chance.randrange(NODES):03}"))
+        view.set_pod(Pod(Key("default", f"q{number}"), f"q{number}", asked, node=f"n{rng.randrange(NODES):03}"))
         shape.sync()
     singly = weighed(shape)
     shape._count(np.arange(len(view.room)))

@@ -39,11 +39,11 @@ def test_02_the_minimum_comes_first_and_then_as_much_surplus_as_fits() -> None:
 
 def test_03_of_two_gangs_that_want_the_same_room_one_runs_whole() -> None:
     for seed in range(1000):
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         board = Board()
         board.nodes(4)
         arrivals = [("a", number) for number in range(3)] + [("b", number) for number in range(3)]
-        chance.shuffle(arrivals)
+        rng.shuffle(arrivals)
         for name in "ab":
             board.group(name, 0, min_member=3)
         for name, number in arrivals:

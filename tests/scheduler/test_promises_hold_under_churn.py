@@ -26,22 +26,22 @@ def node(number: int) -> Node:
     return Node(f"n{number}", cores(cpu=4, memory=100, pods=110), {RACK: f"r{number // 3}"})
 
 
-def gang(chance: random.Random, name: str, now: float, *, queues: tuple[Queue, ...]) -> Arrival:
-    count = chance.randint(1, 5)
+def gang(rng: random.Random, name: str, now: float, *, queues: tuple[Queue, ...]) -> Arrival:
+    count = rng.randint(1, 5)
     group = Group(
         key(name),
         uid=name,
         created=now,
-        min_member=chance.randint(1, count),
-        queue=chance.choice(queues).name,
-        priority=chance.choice((0, 0, 0, 1, 2)),
+        min_member=rng.randint(1, count),
+        queue=rng.choice(queues).name,
+        priority=rng.choice((0, 0, 0, 1, 2)),
         phase=Phase.INQUEUE,
         inqueue_since=now,
-        elastic=chance.random() < 0.3,
-        guest=chance.random() < 0.1,
-        closeness=Closeness(hard=chance.random() < 0.5) if chance.random() < 0.3 else None,
+        elastic=rng.random() < 0.3,
+        guest=rng.random() < 0.1,
+        closeness=Closeness(hard=rng.random() < 0.5) if rng.random() < 0.3 else None,
     )
-    return group, pods(group, count, cores(cpu=chance.randint(1, 3), pods=1))
+    return group, pods(group, count, cores(cpu=rng.randint(1, 3), pods=1))
 
 
 def pods(group: Group, count: int, asked: dict[str, int], **more: Any) -> list[Pod]:
@@ -61,7 +61,7 @@ def flat(sharing: str) -> World:
     return World(
         FLAT,
         node,
-        lambda chance, name, now: gang(chance, name, now, queues=FLAT),
+        lambda rng, name, now: gang(rng, name, now, queues=FLAT),
         settings={"sharing": sharing, "tiers": (RACK,)},
     )
 
@@ -83,35 +83,35 @@ def machine(number: int) -> Node:
     return Node(f"n{number}", cores(cpu=8, memory=16, pods=6) | gpus, {RACK: f"r{number // 2}", HOST: f"n{number}"})
 
 
-def mixed_gang(chance: random.Random, name: str, now: float, *, shares: bool) -> Arrival:
-    count = chance.randint(1, 6)
-    waits_outside = chance.random() < 0.3
-    asked = cores(cpu=chance.randint(1, 4), memory=chance.randint(1, 6), pods=1)
-    part = chance.choice((300, 500, 700)) if shares and chance.random() < 0.5 else 0
-    if chance.random() < 0.5 or part:
-        asked[GPU] = part or 1000 * chance.randint(1, 2)
-    least = chance.randint(1, count)
-    labels: dict[str, Any] = {"app": name, "half": str(chance.randint(0, 1))}
+def mixed_gang(rng: random.Random, name: str, now: float, *, shares: bool) -> Arrival:
+    count = rng.randint(1, 6)
+    waits_outside = rng.random() < 0.3
+    asked = cores(cpu=rng.randint(1, 4), memory=rng.randint(1, 6), pods=1)
+    part = rng.choice((300, 500, 700)) if shares and rng.random() < 0.5 else 0
+    if rng.random() < 0.5 or part:
+        asked[GPU] = part or 1000 * rng.randint(1, 2)
+    least = rng.randint(1, count)
+    labels: dict[str, Any] = {"app": name, "half": str(rng.randint(0, 1))}
     more: dict[str, Any] = {}
-    if chance.random() < 0.2:
+    if rng.random() < 0.2:
         more["apart"] = (Neighbours(parse_labels(f"app={name}"), HOST, frozenset({"team"})),)
-    if chance.random() < 0.1:
+    if rng.random() < 0.1:
         more["ports"] = frozenset({"TCP/80"})
     group = Group(
         key(name),
         uid=name,
         created=now,
         min_member=least,
-        min_roles={"ps": 1} if least > 1 and chance.random() < 0.3 else {},
-        subgroups=(Subgroups("pair", 2, 1, label_keys=("pair",)),) if least >= 2 and chance.random() < 0.2 else (),
+        min_roles={"ps": 1} if least > 1 and rng.random() < 0.3 else {},
+        subgroups=(Subgroups("pair", 2, 1, label_keys=("pair",)),) if least >= 2 and rng.random() < 0.2 else (),
         min_resources={r: a * least for r, a in asked.items() if r != "pods"} if waits_outside else None,
-        queue=chance.choice(LEAVES).name,
-        priority=chance.choice((0, 0, 0, 1)),
+        queue=rng.choice(LEAVES).name,
+        priority=rng.choice((0, 0, 0, 1)),
         phase=Phase.PENDING if waits_outside else Phase.INQUEUE,
         inqueue_since=None if waits_outside else now,
-        elastic=chance.random() < 0.3,
-        guest=chance.random() < 0.1,
-        sla_seconds=chance.choice((None, None, 900.0)),
+        elastic=rng.random() < 0.3,
+        guest=rng.random() < 0.1,
+        sla_seconds=rng.choice((None, None, 900.0)),
     )
     made = pods(group, count, asked, gpu_milli=part, **more)
     return group, [told(pod, labels, role="ps" if i == 0 else "worker", pair=str(i // 2)) for i, pod in enumerate(made)]
@@ -125,7 +125,7 @@ def mixed(sharing: str, *, shares: bool) -> World:
     return World(
         FAMILY,
         machine,
-        lambda chance, name, now: mixed_gang(chance, name, now, shares=shares),
+        lambda rng, name, now: mixed_gang(rng, name, now, shares=shares),
         settings={"sharing": sharing, "tiers": (RACK,)},
     )
 

@@ -20,14 +20,14 @@ from shoal.scheduler.planner.snapshot_types import Neighbours, Node, Pod, State
 
 
 def told(order: int) -> Plan:
-    chance, view = random.Random(28), ClusterView()
-    nodes = [Node(f"n{number:04}", cores(cpu=chance.choice((4, 8, 16)), pods=110)) for number in range(1000)]
+    rng, view = random.Random(28), ClusterView()
+    nodes = [Node(f"n{number:04}", cores(cpu=rng.choice((4, 8, 16)), pods=110)) for number in range(1000)]
     groups = [
         Group(Key(NS, f"g{n:03}"), uid=f"{n}", created=n, min_member=100, phase=Phase.INQUEUE) for n in range(100)
     ]
     pods = []
     for group in groups:
-        asked = cores(cpu=chance.randint(1, 3), pods=1)
+        asked = cores(cpu=rng.randint(1, 3), pods=1)
         names = [f"{group.key.name}-{number:03}" for number in range(100)]
         pods += [Pod(Key(NS, name), name, asked, group=group.key, index=i) for i, name in enumerate(names)]
     tellings = [(view.set_node, node) for node in nodes] + [(view.set_group, group) for group in groups]

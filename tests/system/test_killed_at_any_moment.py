@@ -64,10 +64,10 @@ class Remembered:
     def diary(self, name: str) -> Path:
         return self.folder / name
 
-    def create(self, api: Api, chance: random.Random) -> None:
+    def create(self, api: Api, rng: random.Random) -> None:
         self.made += 1
         name = f"p{self.made}"
-        life = chance.choice([0.0, 0.05, 0.3, 1000.0])
+        life = rng.choice([0.0, 0.05, 0.3, 1000.0])
         if life > 100:
             self.stays.add(name)
         self.unsure.add(name)
@@ -75,8 +75,8 @@ class Remembered:
         self.unsure.discard(name)
         self.uids[name] = answer["metadata"]["uid"]
 
-    def delete(self, api: Api, chance: random.Random) -> None:
-        name = chance.choice(sorted(self.uids))
+    def delete(self, api: Api, rng: random.Random) -> None:
+        name = rng.choice(sorted(self.uids))
         uid = self.uids.pop(name)
         self.unsure.add(name)
         answer = api.delete(f"{PODS}/{name}", {"preconditions": {"uid": uid}})
@@ -91,15 +91,15 @@ class Remembered:
         assert set(found) <= set(self.uids) | self.going | self.unsure
 
 
-def come_and_go(api: Api, remembered: Remembered, chance: random.Random) -> None:
+def come_and_go(api: Api, remembered: Remembered, rng: random.Random) -> None:
     """Until the cluster is killed under our hands."""
     try:
         while True:
             many = len(remembered.uids) >= POD_COUNT
-            if many or (remembered.uids and chance.random() < 0.4):
-                remembered.delete(api, chance)
+            if many or (remembered.uids and rng.random() < 0.4):
+                remembered.delete(api, rng)
             else:
-                remembered.create(api, chance)
+                remembered.create(api, rng)
     except BROKEN:
         return
 
@@ -166,14 +166,14 @@ def test_nothing_is_lost_or_doubled_by_a_hundred_kills(
     seed = int(os.environ.get("SHOAL_SEED") or random.SystemRandom().randrange(1 << 32))
     record_property("seed", seed)
     print(f"replay with SHOAL_SEED={seed}")
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     (tmp_path / "diaries").mkdir()
     remembered = Remembered(tmp_path / "diaries")
     api = cluster.api()
     for _ in range(KILLS):
-        moment = threading.Timer(chance.uniform(0.0, 0.4), cluster.kill)
+        moment = threading.Timer(rng.uniform(0.0, 0.4), cluster.kill)
         moment.start()
-        come_and_go(api, remembered, chance)
+        come_and_go(api, remembered, rng)
         moment.join()
         api = cluster.start()
         remembered.compare(api)

@@ -8,7 +8,7 @@ import pytest
 
 from kit.scheduled_cluster import NS, Scheduled
 from shoal.cluster.apimachinery import MEMORY, Machinery
-from shoal.cluster.informer import Reflector
+from shoal.cluster.informer import Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD, REPLICA_SET
 from shoal.kube.objects import Obj, annotations_of, name_of, uid_of
@@ -26,8 +26,8 @@ class World(Scheduled):
 
     def begin(self, faults: Any) -> None:
         super().begin(faults)
-        program = self._founded.another()
-        pods = Reflector(program, POD, trim=lambda event: slim_pod(event.object), clock=self.clock)
+        program = self._founded.new_client()
+        pods = Informer(program, POD, trim=lambda event: slim_pod(event.object), clock=self.clock)
         loop = ImplicitGroupsLoop(program, pods, scope=self.scope, clock=self.clock)
         self._play(pods.run())
         self._play(loop.run())

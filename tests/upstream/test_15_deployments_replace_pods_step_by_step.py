@@ -19,7 +19,7 @@ from kit.native_world import replica_set
 from kit.preloaded_cluster import founded
 from kit.virtual_time import rested, settled
 from shoal.cluster.client import PatchType, WatchEvent
-from shoal.cluster.fault_injection import Disturbance, Faults, When
+from shoal.cluster.fault_injection import Faults, FaultTiming, WatchDisruption
 from shoal.cluster.simulated import SimulatedCluster
 from shoal.controller_runtime.metrics import Metrics
 from shoal.controllers.deployments import rollout
@@ -29,7 +29,7 @@ from shoal.dialects.native import replica_sets
 from shoal.kube.conditions import condition_of
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.kinds import DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE_ACCOUNT
-from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, labels_of, name_of
+from shoal.kube.objects import Obj, annotations_of, at_path, is_terminating, labels_of, name_of
 from shoal.kube.patching import merge_patch
 from shoal.operator.embedded import JobLoop
 
@@ -319,7 +319,7 @@ class Ground:
 
     def __init__(self, cluster: SimulatedCluster, faults: Faults) -> None:
         self.cluster = cluster
-        self.program = cluster.another(faults)
+        self.program = cluster.new_client(faults)
         self.deaths = 0
         self._life = self._start()
 
@@ -333,7 +333,7 @@ class Ground:
             if self.program.is_dead:
                 self.deaths += 1
                 await self.stop()
-                self.program = self.cluster.another()
+                self.program = self.cluster.new_client()
                 self._life = self._start()
 
     async def stop(self) -> None:
@@ -359,7 +359,7 @@ class Ground:
             "conditions": {each["type"]: each["reason"] for each in found["status"]["conditions"]},
             "revision": annotations_of(found)[REVISION],
             "sets": sorted((annotations_of(each)[REVISION], size_of(each)) for each in await self.sets()),
-            "pods": sorted(str(is_leaving(pod)) for pod in pods),
+            "pods": sorted(str(is_terminating(pod)) for pod in pods),
         }
 
 
@@ -414,8 +414,8 @@ async def test_15_the_story_without_faults():
         assert reasons == {"ScalingReplicaSet"}
 
 
-@pytest.mark.parametrize("when", list(When), ids=str)
-async def test_15_a_controller_may_die_at_any_write(when: When):
+@pytest.mark.parametrize("when", list(FaultTiming), ids=str)
+async def test_15_a_controller_may_die_at_any_write(when: FaultTiming):
     async with ground() as whole:
         await story(whole)
         writes = sum(call.is_write for call in whole.program.calls)
@@ -428,9 +428,9 @@ def every_third(number: int, _: WatchEvent) -> bool:
     return number % 3 == 0
 
 
-@pytest.mark.parametrize("what", [Disturbance.DUPLICATE, Disturbance.CUT], ids=str)
-async def test_15_a_disturbed_watch_ends_alike(what: Disturbance):
-    faults = Faults().lose_answer(lambda call: call.is_write, times=5).disturb(what, every_third)
+@pytest.mark.parametrize("what", [WatchDisruption.DUPLICATE, WatchDisruption.CUT], ids=str)
+async def test_15_a_disturbed_watch_ends_alike(what: WatchDisruption):
+    faults = Faults().lose_response(lambda call: call.is_write, times=5).disturb(what, every_third)
     async with ground(faults) as it:
         assert await story(it) == ENDING
 

@@ -13,39 +13,43 @@ from shoal.kube.errors import Cause, invalid
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
-_WHY_ALL = "the token of this cluster's kubeconfig may do everything"
-_WHY_SOME = (
+_ADMIN_REASON = "the token of this cluster's kubeconfig may do everything"
+_NAMESPACE_REASON = (
     "pods may read the pods, services, endpoints, configmaps and frameworks of their own namespace, nothing else"
 )
 
 
-def answer(kind: Kind, review: Obj, user: User) -> Obj:
+def respond(kind: Kind, review: Obj, user: User) -> Obj:
     """The review with its status filled in."""
     metadata = {**(review.get("metadata") or {}), "creationTimestamp": None}
-    filled = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+    response = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
     if isinstance(review.get("spec"), dict):
-        filled["spec"] = review["spec"]
-    return {**filled, "status": _STATUS[kind.kind](kind, review, user)}
+        response["spec"] = review["spec"]
+    return {**response, "status": _STATUS[kind.kind](kind, review, user)}
 
 
 def _access(kind: Kind, review: Obj, user: User) -> Obj:
     spec = review.get("spec")
-    asked = [
+    review_attributes = [
         name for name in ("resourceAttributes", "nonResourceAttributes") if isinstance(spec, dict) and spec.get(name)
     ]
-    if len(asked) != 1:
-        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise invalid(kind, "", [Cause("FieldValueInvalid", f"Invalid value: null: {why}", "spec.resourceAttributes")])
-    allowed = _may(user, asked[0], review["spec"][asked[0]])
-    return {"allowed": allowed, "reason": _WHY_ALL if user.namespace is None else _WHY_SOME}
+    if len(review_attributes) != 1:
+        reason = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise invalid(
+            kind, "", [Cause("FieldValueInvalid", f"Invalid value: null: {reason}", "spec.resourceAttributes")]
+        )
+    allowed = _may(user, review_attributes[0], review["spec"][review_attributes[0]])
+    return {"allowed": allowed, "reason": _ADMIN_REASON if user.namespace is None else _NAMESPACE_REASON}
 
 
-def _may(user: User, attributes: str, asked: Obj) -> bool:
+def _may(user: User, attributes: str, review_attributes: Obj) -> bool:
     if attributes == "nonResourceAttributes":
-        return authorization.may_use_path(user, asked.get("verb") or "", asked.get("path") or "")
-    parts = [part for part in (asked.get("resource"), asked.get("subresource")) if part]
-    group, namespace = asked.get("group") or "", asked.get("namespace") or ""
-    return authorization.may_use_resource(user, asked.get("verb") or "", group, "/".join(parts), namespace)
+        return authorization.may_use_path(
+            user, review_attributes.get("verb") or "", review_attributes.get("path") or ""
+        )
+    parts = [part for part in (review_attributes.get("resource"), review_attributes.get("subresource")) if part]
+    group, namespace = review_attributes.get("group") or "", review_attributes.get("namespace") or ""
+    return authorization.may_use_resource(user, review_attributes.get("verb") or "", group, "/".join(parts), namespace)
 
 
 def _rules(_: Kind, review: Obj, user: User) -> Obj:
@@ -53,7 +57,7 @@ def _rules(_: Kind, review: Obj, user: User) -> Obj:
         is_own = ((review.get("spec") or {}).get("namespace") or "") == user.namespace
         verbs = list(authorization.READ_VERBS)
         readable = authorization.READABLE if is_own else ()
-        paths = [*authorization.ABOUT_THE_SERVER, *(f"{path}/*" for path in authorization.ABOUT_THE_SERVER)]
+        paths = [*authorization.SERVER_RESOURCES, *(f"{path}/*" for path in authorization.SERVER_RESOURCES)]
         return {
             "resourceRules": [{"verbs": verbs, "apiGroups": [group], "resources": [name]} for group, name in readable],
             "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": paths}],

@@ -3,7 +3,7 @@
     authenticate → what place does the path name → what does the method mean there → answer
 
 Every refusal is a Kubernetes Status. An exception nobody foresaw is logged with its trace and told to the client
-without it. `build` is the way in.
+without it. `build_application` is the way in.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from shoal.apiserver import (
     query,
     responses,
 )
-from shoal.apiserver.auth import Gate, pod_tokens
-from shoal.apiserver.handlers import Verbs, key_of
-from shoal.apiserver.nonresource import Exposition, FixedPaths
-from shoal.apiserver.paths import Place
+from shoal.apiserver.auth import Authenticator, pod_token_reader
+from shoal.apiserver.handlers import ResourceHandlers, key_of
+from shoal.apiserver.nonresource import Exposition, NonResourcePaths
+from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
 from shoal.apiserver.responses import (
-    Impatience,
-    LongReply,
+    BytesResponse,
+    ListResponse,
     Receive,
-    Reply,
     Scope,
     Send,
-    ShapedList,
-    Stream,
+    SendWithTimeout,
+    SharedListResponse,
+    StreamResponse,
 )
-from shoal.apiserver.virtual_resources import Unstored
+from shoal.apiserver.virtual_resources import VirtualResources
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.kube.errors import ApiError, bad_request, method_not_allowed, no_such_path
@@ -45,11 +45,11 @@ from shoal.kube.kinds import NAMESPACE, POD, Kind
 
 log = logging.getLogger(__name__)
 
-Answer = Reply | LongReply | ShapedList | Stream
-Verb = Callable[[Request, Kind, Place], Awaitable[Answer]]
+Response = BytesResponse | SharedListResponse | ListResponse | StreamResponse
+ResourceHandler = Callable[[Request, Kind, RequestInfo], Awaitable[Response]]
 
 
-def build(
+def build_application(
     cluster: EmbeddedCluster,
     *,
     token: str | None,
@@ -58,36 +58,48 @@ def build(
 ) -> Application:
     """The API of `cluster`: for the administrator, who holds `token`, and for pods whose tokens `signer` signed.
     `metrics` is shown to the administrator at /metrics."""
-    gate = Gate(token) if signer is None else Gate(token, pod_tokens(signer, cluster.machinery))
-    return Application(cluster, gate, metrics)
+    authenticator = (
+        Authenticator(token) if signer is None else Authenticator(token, pod_token_reader(signer, cluster.machinery))
+    )
+    return Application(cluster, authenticator, metrics)
 
 
 class Application:
-    def __init__(self, cluster: EmbeddedCluster, gate: Gate, metrics: Exposition | None = None) -> None:
+    def __init__(
+        self, cluster: EmbeddedCluster, authenticator: Authenticator, metrics: Exposition | None = None
+    ) -> None:
         self._cluster = cluster
-        self._gate = gate
-        self._fixed = FixedPaths(cluster.machinery, metrics)
-        self._unstored = Unstored(cluster)
+        self._authenticator = authenticator
+        self._nonresource = NonResourcePaths(cluster.machinery, metrics)
+        self._virtual = VirtualResources(cluster)
         self._streams: set[asyncio.Task[None]] = set()
-        verbs = Verbs(cluster.machinery)
-        self._on_many: dict[str, Verb] = {"GET": verbs.read_many, "POST": verbs.create, "DELETE": verbs.delete_many}
-        self._on_one: dict[str, Verb] = {
-            "GET": verbs.read_one, "PUT": verbs.update, "PATCH": verbs.patch, "DELETE": verbs.delete,
+        handlers = ResourceHandlers(cluster.machinery)
+        self._collection_handlers: dict[str, ResourceHandler] = {
+            "GET": handlers.list_or_watch,
+            "POST": handlers.create,
+            "DELETE": handlers.delete_many,
+        }
+        self._object_handlers: dict[str, ResourceHandler] = {
+            "GET": handlers.get_or_watch, "PUT": handlers.update, "PATCH": handlers.patch, "DELETE": handlers.delete,
         }  # fmt: skip
-        data: dict[str, Verb] = {"GET": verbs.read_one, "PUT": verbs.update, "PATCH": verbs.patch}
-        self._on_part: dict[str, dict[str, Verb]] = {
+        data: dict[str, ResourceHandler] = {
+            "GET": handlers.get_or_watch,
+            "PUT": handlers.update,
+            "PATCH": handlers.patch,
+        }
+        self._subresource_handlers: dict[str, dict[str, ResourceHandler]] = {
             "status": data,
             "scale": data,
-            "finalize": {"PUT": verbs.update},
-            "binding": {"POST": self._unstored.bind},
-            "eviction": {"POST": self._unstored.evict},
+            "finalize": {"PUT": handlers.update},
+            "binding": {"POST": self._virtual.bind},
+            "eviction": {"POST": self._virtual.evict},
             "log": {"GET": self._logs},
-            "exec": {"GET": self._needs_upgrade, "POST": self._needs_upgrade},
+            "exec": {"GET": self._require_upgrade, "POST": self._require_upgrade},
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._http(Request(scope, receive), send, Impatience(send, scope))
+            await self._http(Request(scope, receive), send, SendWithTimeout(send, scope))
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
         else:
@@ -100,65 +112,69 @@ class Application:
 
     # One HTTP request
 
-    async def _http(self, request: Request, send: Send, impatient: Send) -> None:
+    async def _http(self, request: Request, send: Send, send_with_timeout: Send) -> None:
         try:
-            answer = await self.answer(request)
+            response = await self.respond(request)
         except Exception as error:
-            answer = _refusal(error, request)
-        if isinstance(answer, Stream) and request.method == "HEAD":
-            answer = await responses.head_of(answer)
-        if isinstance(answer, Stream):
-            writing = impatient if answer.must_be_read else send
-            await self._streaming(responses.write_stream(answer, request.receive, writing))
+            response = _error_response(error, request)
+        if isinstance(response, StreamResponse) and request.method == "HEAD":
+            response = await responses.head_of(response)
+        if isinstance(response, StreamResponse):
+            writer = send_with_timeout if response.has_send_timeout else send
+            await self._streaming(responses.write_stream(response, request.receive, writer))
             return
         without_body = request.method == "HEAD"
-        answer = _for_reader(answer, request)
-        if isinstance(answer, LongReply):
-            await responses.write_long(answer, impatient, request.headers, without_body=without_body)
-        elif isinstance(answer, ShapedList):
-            await responses.write_shaped(answer, impatient, request.headers, without_body=without_body)
+        response = _negotiated(response, request)
+        if isinstance(response, SharedListResponse):
+            await responses.write_long(response, send_with_timeout, request.headers, without_body=without_body)
+        elif isinstance(response, ListResponse):
+            await responses.write_shaped(response, send_with_timeout, request.headers, without_body=without_body)
         else:
-            await responses.write(answer, impatient, request.headers, without_body=without_body)
+            await responses.write(response, send_with_timeout, request.headers, without_body=without_body)
 
-    async def answer(self, request: Request) -> Answer:
-        user = self._gate.check(request.path, request.headers)
+    async def respond(self, request: Request) -> Response:
+        user = self._authenticator.check(request.path, request.headers)
         authorization.check(user, request)
-        place = paths.read(request.path)
-        if place is None or not place.plural:
-            return self._fixed.answer(request)
-        if place.group in Unstored.GROUPS:
-            return await self._unstored.answer(request, place, user)
-        kind = self._cluster.machinery.find(place.group, place.version, place.plural)
-        if kind is None or (place.namespace is not None and not kind.namespaced):
+        info = paths.read(request.path)
+        if info is None or not info.plural:
+            return self._nonresource.respond(request)
+        if info.group in VirtualResources.GROUPS:
+            return await self._virtual.respond(request, info, user)
+        kind = self._cluster.machinery.find(info.group, info.version, info.plural)
+        if kind is None or (info.namespace is not None and not kind.namespaced):
             raise no_such_path()
-        choices = self._choices(kind, place)
-        verb = choices.get("GET" if request.method == "HEAD" else request.method)
-        if verb is None:
-            return _not_allowed(request, choices)
-        return await verb(request, kind, place)
+        method_handlers = self._handlers_for(kind, info)
+        handler = method_handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            return _not_allowed(request, method_handlers)
+        return await handler(request, kind, info)
 
-    def _choices(self, kind: Kind, place: Place) -> dict[str, Verb]:
+    def _handlers_for(self, kind: Kind, info: RequestInfo) -> dict[str, ResourceHandler]:
         """What the methods mean at this place."""
-        everywhere = kind.namespaced and place.namespace is None
-        if not place.name:
-            if everywhere:
-                return {"GET": self._on_many["GET"]}
-            return self._on_many if kind != NAMESPACE else {m: v for m, v in self._on_many.items() if m != "DELETE"}
-        if everywhere:
+        all_namespaces = kind.namespaced and info.namespace is None
+        if not info.name:
+            if all_namespaces:
+                return {"GET": self._collection_handlers["GET"]}
+            return (
+                self._collection_handlers
+                if kind != NAMESPACE
+                else {m: v for m, v in self._collection_handlers.items() if m != "DELETE"}
+            )
+        if all_namespaces:
             raise no_such_path()
-        if not place.subresource:
-            return self._on_one
-        if place.subresource not in kind.subresources:
+        if not info.subresource:
+            return self._object_handlers
+        if info.subresource not in kind.subresources:
             raise no_such_path()
-        return self._on_part.get(place.subresource, {})
+        return self._subresource_handlers.get(info.subresource, {})
 
-    async def _logs(self, request: Request, _: Kind, place: Place) -> Answer:
-        return await pod_log.logs(self._cluster, key_of(place), request.query)
+    async def _logs(self, request: Request, _: Kind, info: RequestInfo) -> Response:
+        return await pod_log.logs(self._cluster, key_of(info), request.query)
 
-    async def _needs_upgrade(self, request: Request, _: Kind, place: Place) -> Answer:
+    async def _require_upgrade(self, request: Request, _: Kind, info: RequestInfo) -> Response:
         """A command comes over a websocket. What else is wrong with it is said first: an older kubectl whose
         websocket was refused asks again this way and shows the second answer."""
-        pod_exec.read_request(self._cluster, key_of(place), request.query)
+        pod_exec.read_request(self._cluster, key_of(info), request.query)
         if b"upgrade" in request.headers:
             wanted = request.headers[b"upgrade"].decode("latin-1")
             raise bad_request(f"commands run over websockets here, not {wanted}; kubectl does so from version 1.31 on")
@@ -170,18 +186,18 @@ class Application:
         request = Request(scope, receive)
         await receive()  # the connect event
         try:
-            authorization.check(self._gate.check(request.path, request.headers), request)
-            place = paths.read(request.path)
-            if place is None or (place.group, place.plural, place.subresource) != ("", POD.plural, "exec"):
+            authorization.check(self._authenticator.check(request.path, request.headers), request)
+            info = paths.read(request.path)
+            if info is None or (info.group, info.plural, info.subresource) != ("", POD.plural, "exec"):
                 raise no_such_path()
-            asked = query.read(request.query_string)
-            pod, command, services = pod_exec.read_request(self._cluster, key_of(place), asked)
+            params = query.read(request.query_string)
+            pod, command, services = pod_exec.read_request(self._cluster, key_of(info), params)
             protocol = pod_exec.choose_protocol(scope.get("subprotocols") or [])
         except Exception as error:
-            await _refuse_websocket(_refusal(error, request), send)
+            await _refuse_websocket(_error_response(error, request), send)
             return
         await send({"type": "websocket.accept", "subprotocol": protocol})
-        await self._streaming(pod_exec.converse(receive, send, asked, services=services, pod=pod, request=command))
+        await self._streaming(pod_exec.run_session(receive, send, params, services=services, pod=pod, request=command))
 
     async def _streaming(self, work: Awaitable[None]) -> None:
         """Run what may last long as a task of its own, so that a closing server can end it."""
@@ -198,23 +214,25 @@ class Application:
             self._streams.discard(task)
 
 
-def _not_allowed(request: Request, choices: dict[str, Verb]) -> Reply:
-    allow = ((b"allow", ", ".join(sorted({*choices, "OPTIONS"})).encode()),)
+def _not_allowed(request: Request, method_handlers: dict[str, ResourceHandler]) -> BytesResponse:
+    allow = ((b"allow", ", ".join(sorted({*method_handlers, "OPTIONS"})).encode()),)
     if request.method == "OPTIONS":
-        return Reply(b"", 204, headers=allow)
-    refusal = responses.of_error(method_not_allowed())
-    return Reply(refusal.body, refusal.status, headers=allow)
+        return BytesResponse(b"", 204, headers=allow)
+    error_response = responses.error_response(method_not_allowed())
+    return BytesResponse(error_response.body, error_response.status, headers=allow)
 
 
-def _refusal(error: Exception, request: Request) -> Reply:
+def _error_response(error: Exception, request: Request) -> BytesResponse:
     if isinstance(error, ApiError):
-        return responses.of_error(error)
+        return responses.error_response(error)
     log.error("%s %s failed", request.method, request.path, exc_info=error)
-    told = "Internal error occurred: the server ran into something it does not handle; its log says what"
-    return responses.of_error(ApiError(500, "InternalError", told))
+    message = "Internal error occurred: the server ran into something it does not handle; its log says what"
+    return responses.error_response(ApiError(500, "InternalError", message))
 
 
-def _for_reader(answer: Reply | LongReply | ShapedList, request: Request) -> Reply | LongReply | ShapedList:
+def _negotiated(
+    response: BytesResponse | SharedListResponse | ListResponse, request: Request
+) -> BytesResponse | SharedListResponse | ListResponse:
     """YAML or indented, for those who ask. An Accept header we cannot serve gets its refusal as JSON."""
     accept = request.headers.get(b"accept", b"")
     is_yaml = False
@@ -222,19 +240,21 @@ def _for_reader(answer: Reply | LongReply | ShapedList, request: Request) -> Rep
         try:
             is_yaml = negotiation.read(accept).yaml
         except ApiError:
-            return answer
-    if not is_yaml and not request.is_for_people():
-        return answer
-    if isinstance(answer, Reply):
-        return responses.as_yaml(answer) if is_yaml else responses.indented(answer) if answer.body else answer
-    shaped = answer.shaped if isinstance(answer, LongReply) else answer
-    return replace(shaped, content_type=responses.YAML) if is_yaml else replace(shaped, is_indented=True)
+            return response
+    if not is_yaml and not request.wants_pretty():
+        return response
+    if isinstance(response, BytesResponse):
+        return (
+            responses.as_yaml(response) if is_yaml else responses.with_indent(response) if response.body else response
+        )
+    converted = response.converted if isinstance(response, SharedListResponse) else response
+    return replace(converted, content_type=responses.YAML) if is_yaml else replace(converted, is_indented=True)
 
 
-async def _refuse_websocket(reply: Reply, send: Send) -> None:
-    headers = [(b"content-type", reply.content_type), (b"content-length", b"%d" % len(reply.body))]
-    await send({"type": "websocket.http.response.start", "status": reply.status, "headers": headers})
-    await send({"type": "websocket.http.response.body", "body": reply.body})
+async def _refuse_websocket(rejection: BytesResponse, send: Send) -> None:
+    headers = [(b"content-type", rejection.content_type), (b"content-length", b"%d" % len(rejection.body))]
+    await send({"type": "websocket.http.response.start", "status": rejection.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": rejection.body})
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -38,7 +38,7 @@ ANONYMOUS = User("system:anonymous", ("system:unauthenticated",), namespace="")
 ReadToken = Callable[[str], User | None]
 
 
-class Gate:
+class Authenticator:
     """Returns the user of a request or raises 401. `admin_token` None: the administrator is not admitted here."""
 
     def __init__(self, admin_token: str | None, read_token: ReadToken = lambda _: None) -> None:
@@ -48,9 +48,9 @@ class Gate:
         self._read_token = read_token
 
     def check(self, path: str, headers: Mapping[bytes, bytes]) -> User:
-        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer":
-            token = given.strip()
+            token = credentials.strip()
             if self._expected is not None and hmac.compare_digest(token, self._expected):
                 return ADMIN
             if (user := self._read_token(token.decode("latin-1"))) is not None:
@@ -61,7 +61,7 @@ class Gate:
         raise unauthorized()
 
 
-def pod_tokens(signer: TokenSigner, machinery: Machinery) -> ReadToken:
+def pod_token_reader(signer: TokenSigner, machinery: Machinery) -> ReadToken:
     """Reads tokens that `signer` signed for the API server, for pods that exist."""
 
     def read(token: str) -> User | None:

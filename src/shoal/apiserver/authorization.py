@@ -10,7 +10,7 @@ from __future__ import annotations
 from shoal.apiserver import paths
 from shoal.apiserver.auth import User
 from shoal.apiserver.discovery import REVIEW_KINDS
-from shoal.apiserver.paths import Place
+from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import CONFIG_MAP, ENDPOINT_SLICE, ENDPOINTS, POD, SERVICE
@@ -20,7 +20,7 @@ READABLE = (
     *((kind.group, kind.plural) for kind in (POD, SERVICE, ENDPOINTS, ENDPOINT_SLICE, CONFIG_MAP)),
     ("frameworkcontroller.microsoft.com", "frameworks"),
 )
-ABOUT_THE_SERVER = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
+SERVER_RESOURCES = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
 
 _REVIEWS = frozenset((kind.group, kind.plural) for kind in REVIEW_KINDS)
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
@@ -30,24 +30,24 @@ def check(user: User, request: Request) -> None:
     """Raises 403 where the user may not make the request."""
     if user.namespace is None:
         return
-    place = paths.read(request.path)
-    if place is None or not place.plural:
+    info = paths.read(request.path)
+    if info is None or not info.plural:
         verb = "get" if request.method in ("GET", "HEAD", "OPTIONS") else request.method.lower()
         if not may_use_path(user, verb, request.path):
             raise ApiError(403, "Forbidden", f'forbidden: User "{user.name}" cannot {verb} path "{request.path}"', {})
         return
-    verb = _verb(request, place)
-    if (place.group, place.plural) in _REVIEWS and verb == "create":
+    verb = _verb(request, info)
+    if (info.group, info.plural) in _REVIEWS and verb == "create":
         return
-    resource = f"{place.plural}/{place.subresource}" if place.subresource else place.plural
-    if not may_use_resource(user, verb, place.group, resource, place.namespace or ""):
-        raise _forbidden(user, verb, place, resource)
+    resource = f"{info.plural}/{info.subresource}" if info.subresource else info.plural
+    if not may_use_resource(user, verb, info.group, resource, info.namespace or ""):
+        raise _forbidden(user, verb, info, resource)
 
 
 def may_use_path(user: User, verb: str, path: str) -> bool:
     if user.namespace is None:
         return True
-    return verb == "get" and any(path == each or path.startswith(f"{each}/") for each in ABOUT_THE_SERVER)
+    return verb == "get" and any(path == each or path.startswith(f"{each}/") for each in SERVER_RESOURCES)
 
 
 def may_use_resource(user: User, verb: str, group: str, resource: str, namespace: str) -> bool:
@@ -57,23 +57,23 @@ def may_use_resource(user: User, verb: str, group: str, resource: str, namespace
     return verb in READ_VERBS and (group, resource) in READABLE and bool(namespace) and namespace == user.namespace
 
 
-def _verb(request: Request, place: Place) -> str:
+def _verb(request: Request, info: RequestInfo) -> str:
     if request.method in ("GET", "HEAD", "OPTIONS"):
-        if place.name:
+        if info.name:
             return "get"
-        return "watch" if place.watched or request.query.get("watch") else "list"
+        return "watch" if info.watched or request.query.get("watch") else "list"
     if request.method == "DELETE":
-        return "delete" if place.name else "deletecollection"
+        return "delete" if info.name else "deletecollection"
     return _VERBS.get(request.method, request.method.lower())
 
 
-def _forbidden(user: User, verb: str, place: Place, resource: str) -> ApiError:
-    where = f'in the namespace "{place.namespace}"' if place.namespace else "at the cluster scope"
-    what = f"{place.plural}.{place.group}" if place.group else place.plural
-    named = f'{what} "{place.name}"' if place.name else what
+def _forbidden(user: User, verb: str, info: RequestInfo, resource: str) -> ApiError:
+    where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
+    attribute = f"{info.plural}.{info.group}" if info.group else info.plural
+    named = f'{attribute} "{info.name}"' if info.name else attribute
     message = (
-        f'{named} is forbidden: User "{user.name}" cannot {verb} resource "{resource}" in API group "{place.group}" '
+        f'{named} is forbidden: User "{user.name}" cannot {verb} resource "{resource}" in API group "{info.group}" '
         f"{where}"
     )
-    details = {"name": place.name, "group": place.group, "kind": place.plural}
+    details = {"name": info.name, "group": info.group, "kind": info.plural}
     return ApiError(403, "Forbidden", message, {key: value for key, value in details.items() if value})

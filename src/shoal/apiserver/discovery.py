@@ -15,7 +15,7 @@ from typing import Any
 
 from shoal import __version__
 from shoal.apiserver import responses
-from shoal.apiserver.responses import Reply
+from shoal.apiserver.responses import BytesResponse
 from shoal.kube.kinds import NAMESPACE, VERBS, Kind
 from shoal.kube.objects import Obj
 
@@ -24,7 +24,7 @@ KUBERNETES_MAJOR, KUBERNETES_MINOR = "1", "36"
 
 _REVIEWS = ("create",)
 _READ_ONLY = ("get", "list")
-_ONE_BY_ONE = tuple(verb for verb in VERBS if verb != "deletecollection")  # too much would go with them
+_WITHOUT_COLLECTIONS = tuple(verb for verb in VERBS if verb != "deletecollection")  # too much would go with them
 REVIEW_KINDS = (
     Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False),
     Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False),
@@ -36,7 +36,7 @@ METRIC_KINDS = (
 )
 
 # What a subresource takes and gives: verbs, and the kind where it is not the parent's.
-_PARTS: dict[str, tuple[tuple[str, ...], tuple[str, str, str] | None]] = {
+_SUBRESOURCES: dict[str, tuple[tuple[str, ...], tuple[str, str, str] | None]] = {
     "status": (("get", "patch", "update"), None),
     "scale": (("get", "patch", "update"), ("autoscaling", "v1", "Scale")),
     "log": (("get",), None),
@@ -51,7 +51,7 @@ def verbs_of(kind: Kind) -> tuple[str, ...]:
     if kind in REVIEW_KINDS:
         return _REVIEWS
     if kind == NAMESPACE:
-        return _ONE_BY_ONE
+        return _WITHOUT_COLLECTIONS
     return _READ_ONLY if kind in METRIC_KINDS else VERBS
 
 
@@ -73,7 +73,7 @@ def _architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
-def everything(stored: Iterable[Kind]) -> tuple[Kind, ...]:
+def all_kinds(stored: Iterable[Kind]) -> tuple[Kind, ...]:
     """The stored kinds and those that are answered without storing anything."""
     return (*stored, *REVIEW_KINDS, *METRIC_KINDS)
 
@@ -125,19 +125,19 @@ def _resources(kind: Kind) -> list[Obj]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    return [entry, *(_part(kind, name) for name in _parts(kind))]
+    return [entry, *(_subresource(kind, name) for name in _subresources(kind))]
 
 
-def _parts(kind: Kind) -> list[str]:
-    return [name for name in sorted(kind.subresources) if name in _PARTS]
+def _subresources(kind: Kind) -> list[str]:
+    return [name for name in sorted(kind.subresources) if name in _SUBRESOURCES]
 
 
-def _part(kind: Kind, name: str) -> Obj:
-    verbs, shown_as = _PARTS[name]
+def _subresource(kind: Kind, name: str) -> Obj:
+    verbs, response_kind = _SUBRESOURCES[name]
     entry: Obj = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced}
-    if shown_as is not None and shown_as[:2] != (kind.group, kind.version):
-        entry |= {"group": shown_as[0], "version": shown_as[1]}
-    return {**entry, "kind": shown_as[2] if shown_as else kind.kind, "verbs": list(verbs)}
+    if response_kind is not None and response_kind[:2] != (kind.group, kind.version):
+        entry |= {"group": response_kind[0], "version": response_kind[1]}
+    return {**entry, "kind": response_kind[2] if response_kind else kind.kind, "verbs": list(verbs)}
 
 
 def aggregated(kinds: Iterable[Kind], version: str, *, core: bool) -> Obj:
@@ -171,15 +171,15 @@ def _aggregated_resource(kind: Kind) -> Obj:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    if parts := _parts(kind):
-        entry["subresources"] = [_aggregated_part(kind, name) for name in parts]
+    if parts := _subresources(kind):
+        entry["subresources"] = [_aggregated_subresource(kind, name) for name in parts]
     return entry
 
 
-def _aggregated_part(kind: Kind, name: str) -> Obj:
-    verbs, shown_as = _PARTS[name]
-    shown = shown_as or (kind.group, kind.version, kind.kind)
-    return {"subresource": name, "responseKind": _response_kind(kind, *shown), "verbs": list(verbs)}
+def _aggregated_subresource(kind: Kind, name: str) -> Obj:
+    verbs, response_kind = _SUBRESOURCES[name]
+    resource = response_kind or (kind.group, kind.version, kind.kind)
+    return {"subresource": name, "responseKind": _response_kind(kind, *resource), "verbs": list(verbs)}
 
 
 def _response_kind(parent: Kind, group_name: str, version: str, kind: str) -> dict[str, str]:
@@ -215,11 +215,11 @@ def version_rank(version: str) -> tuple[Any, ...]:
     return (_STABILITY[parts[2]], -int(parts[1]), -int(parts[3] or 0), "")
 
 
-def tagged(document: Obj, known: bytes, content_type: bytes = responses.JSON) -> Reply:
+def with_etag(document: Obj, known: bytes, content_type: bytes = responses.JSON) -> BytesResponse:
     """The document with its ETag, or 304 where the client has it already."""
     body = responses.encode(document)
     tag = b'"%b"' % hashlib.sha256(body).hexdigest().upper().encode()
     headers = ((b"etag", tag), (b"vary", b"Accept"), (b"cache-control", b"public"))
     if known == tag:
-        return Reply(b"", 304, content_type, headers)
-    return Reply(body, 200, content_type, headers)
+        return BytesResponse(b"", 304, content_type, headers)
+    return BytesResponse(body, 200, content_type, headers)

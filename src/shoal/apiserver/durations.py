@@ -10,17 +10,17 @@ from shoal.kube import times
 UNKNOWN = "<unknown>"
 
 
-def since(moment: Any, now: datetime) -> str:
+def age_since(moment: Any, now: datetime) -> str:
     """From a timestamp as objects carry it; `<unknown>` where there is none, `<invalid>` where it is no time."""
     if not moment:
         return UNKNOWN
     try:
-        return human((now - times.parse(str(moment))).total_seconds())
+        return human_duration((now - times.parse(str(moment))).total_seconds())
     except ValueError:
         return "<invalid>"
 
 
-def human(seconds: float) -> str:
+def human_duration(seconds: float) -> str:
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"  # more than clocks that differ a little would explain

@@ -21,74 +21,76 @@ from shoal.apiserver import (
 from shoal.apiserver import (
     watch as watching,
 )
-from shoal.apiserver.paths import Place
+from shoal.apiserver.paths import RequestInfo
 from shoal.apiserver.request import Request
-from shoal.apiserver.request_body import Body
-from shoal.apiserver.responses import LongReply, Reply, ShapedList, Stream
+from shoal.apiserver.request_body import DecodedBody
+from shoal.apiserver.responses import BytesResponse, ListResponse, SharedListResponse, StreamResponse
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.client import PatchType
-from shoal.cluster.types import WriteOptions, Written
+from shoal.cluster.types import WriteOptions, WriteResult
 from shoal.kube.errors import ApiError, bad_request, unsupported_media_type
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj
 
 # Kinds whose delete shows the object a last time; the others answer with a Status.
-_SHOWN_WHEN_DELETED = frozenset(
+_RETURNED_WHEN_DELETED = frozenset(
     {"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "namespaces"}
 )
 _MAX_PATCH_OPERATIONS = 10_000
 
 
-class Verbs:
+class ResourceHandlers:
     def __init__(self, machinery: Machinery) -> None:
         self.machinery = machinery
 
-    async def read_many(self, request: Request, kind: Kind, place: Place) -> Reply | LongReply | ShapedList | Stream:
-        asked = request.query
-        if place.watched or query.flag(asked, "watch"):
-            return await self._watch(request, kind, place)
+    async def list_or_watch(
+        self, request: Request, kind: Kind, info: RequestInfo
+    ) -> BytesResponse | SharedListResponse | ListResponse | StreamResponse:
+        params = request.query
+        if info.watched or query.flag(params, "watch"):
+            return await self._watch(request, kind, info)
         form = request.form()
-        page = self.machinery.list(kind, place.namespace, query.list_options(asked))
-        return object_responses.many(kind, page, form, asked, self.machinery.clock.now())
+        page = self.machinery.list(kind, info.namespace, query.list_options(params))
+        return object_responses.list_response(kind, page, form, params, self.machinery.clock.now())
 
-    async def read_one(self, request: Request, kind: Kind, place: Place) -> Reply | Stream:
-        asked = request.query
-        if place.watched or query.flag(asked, "watch"):
-            return await self._watch(request, kind, place)
+    async def get_or_watch(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse | StreamResponse:
+        params = request.query
+        if info.watched or query.flag(params, "watch"):
+            return await self._watch(request, kind, info)
         form = request.form()
-        stored = self.machinery.get(kind, key_of(place), subresource=place.subresource)
-        return object_responses.one(kind, stored, form, asked, self.machinery.clock.now())
+        stored = self.machinery.get(kind, key_of(info), subresource=info.subresource)
+        return object_responses.object_response(kind, stored, form, params, self.machinery.clock.now())
 
-    async def _watch(self, request: Request, kind: Kind, place: Place) -> Stream:
+    async def _watch(self, request: Request, kind: Kind, info: RequestInfo) -> StreamResponse:
         form = request.form(streaming=True)
         options = query.watch_options(request.query)
-        if place.name:
-            only = f"metadata.name={place.name}"
+        if info.name:
+            only = f"metadata.name={info.name}"
             options = replace(options, fields=f"{options.fields},{only}" if options.fields else only)
-        watch = self.machinery.watch(kind, place.namespace, options)
-        return await watching.opened(watch, kind, form, request.query, self.machinery.clock.now)
+        watch = self.machinery.watch(kind, info.namespace, options)
+        return await watching.watch_response(watch, kind, form, request.query, self.machinery.clock.now)
 
-    async def create(self, request: Request, kind: Kind, place: Place) -> Reply:
+    async def create(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse:
         form = request.form()
         data = await request.body()
         options = query.write_options(request.query, request.user_agent, "Create")
         body = request_body.decode_object(data, request.content_type, kind)
         warnings = _duplicates(body, kind, options)
-        written = self.machinery.create(kind, place.namespace or "", body.value, options)
-        await self._kept(options)
-        return self._written(request, kind, written, form, warnings, status=201)
+        written = self.machinery.create(kind, info.namespace or "", body.value, options)
+        await self._wait_durable(options)
+        return self._write_response(request, kind, written, form, warnings, status=201)
 
-    async def update(self, request: Request, kind: Kind, place: Place) -> Reply:
+    async def update(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse:
         form = request.form()
         data = await request.body()
         options = query.write_options(request.query, request.user_agent, "Update")
         body = request_body.decode_object(data, request.content_type, kind)
         warnings = _duplicates(body, kind, options)
-        written = self.machinery.update(kind, key_of(place), body.value, options, subresource=place.subresource)
-        await self._kept(options)
-        return self._written(request, kind, written, form, warnings, status=201 if written.created else 200)
+        written = self.machinery.update(kind, key_of(info), body.value, options, subresource=info.subresource)
+        await self._wait_durable(options)
+        return self._write_response(request, kind, written, form, warnings, status=201 if written.created else 200)
 
-    async def patch(self, request: Request, kind: Kind, place: Place) -> Reply:
+    async def patch(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse:
         patch_type = _patch_type(request, kind)
         form = request.form()
         data = await request.body()
@@ -96,55 +98,59 @@ class Verbs:
         body = _decode_patch(data, patch_type)
         warnings = _duplicates(body, kind, options)
         written = self.machinery.patch(
-            kind, key_of(place), body.value, patch_type, options, subresource=place.subresource
+            kind, key_of(info), body.value, patch_type, options, subresource=info.subresource
         )
-        await self._kept(options)
-        return self._written(request, kind, written, form, warnings, status=201 if written.created else 200)
+        await self._wait_durable(options)
+        return self._write_response(request, kind, written, form, warnings, status=201 if written.created else 200)
 
-    async def delete(self, request: Request, kind: Kind, place: Place) -> Reply:
+    async def delete(self, request: Request, kind: Kind, info: RequestInfo) -> BytesResponse:
         form = request.form()
         options = query.delete_options(request.query, await _options_body(request))
-        outcome = self.machinery.delete(kind, key_of(place), options)
+        outcome = self.machinery.delete(kind, key_of(info), options)
         if not options.dry_run:
             await self.machinery.durable()
-        if outcome.gone and (kind.group or kind.plural not in _SHOWN_WHEN_DELETED):
-            return responses.of_object(object_responses.deleted(kind, outcome.stored))
-        return object_responses.one(kind, outcome.stored, form, request.query, self.machinery.clock.now())
+        if outcome.removed and (kind.group or kind.plural not in _RETURNED_WHEN_DELETED):
+            return responses.object_bytes_response(object_responses.deleted_status(kind, outcome.stored))
+        return object_responses.object_response(kind, outcome.stored, form, request.query, self.machinery.clock.now())
 
-    async def delete_many(self, request: Request, kind: Kind, place: Place) -> Reply | LongReply | ShapedList:
+    async def delete_many(
+        self, request: Request, kind: Kind, info: RequestInfo
+    ) -> BytesResponse | SharedListResponse | ListResponse:
         form = request.form()
         body = await _options_body(request)
         selection = query.list_options(request.query)
         options = query.delete_options(request.query, body)
-        page = self.machinery.delete_collection(kind, place.namespace, selection, options)
+        page = self.machinery.delete_collection(kind, info.namespace, selection, options)
         if not options.dry_run:
             await self.machinery.durable()
-        return object_responses.many(kind, page, form, request.query, self.machinery.clock.now())
+        return object_responses.list_response(kind, page, form, request.query, self.machinery.clock.now())
 
-    async def _kept(self, options: WriteOptions) -> None:
+    async def _wait_durable(self, options: WriteOptions) -> None:
         if not options.dry_run:
             await self.machinery.durable()
 
-    def _written(
-        self, request: Request, kind: Kind, written: Written, form: Any, warnings: tuple[str, ...], *, status: int
-    ) -> Reply:
-        told = warnings + written.warnings
-        if not form.shape and not told:
-            return Reply(written.stored.raw, status)
+    def _write_response(
+        self, request: Request, kind: Kind, written: WriteResult, form: Any, warnings: tuple[str, ...], *, status: int
+    ) -> BytesResponse:
+        all_warnings = warnings + written.warnings
+        if not form.shape and not all_warnings:
+            return BytesResponse(written.stored.raw, status)
         now = self.machinery.clock.now()
-        return object_responses.one(kind, written.stored, form, request.query, now, status=status, warnings=told)
+        return object_responses.object_response(
+            kind, written.stored, form, request.query, now, status=status, warnings=all_warnings
+        )
 
 
-def key_of(place: Place) -> Key:
-    return Key(place.namespace or "", place.name)
+def key_of(info: RequestInfo) -> Key:
+    return Key(info.namespace or "", info.name)
 
 
-def _duplicates(body: Body, kind: Kind, options: WriteOptions) -> tuple[str, ...]:
+def _duplicates(body: DecodedBody, kind: Kind, options: WriteOptions) -> tuple[str, ...]:
     """Keys that stood twice: refused, told or let pass, as the client asked."""
     if not body.duplicates or options.field_validation == "Ignore":
         return ()
     if options.field_validation == "Strict":
-        request_body.refuse_duplicates(body.duplicates, kind)
+        request_body.reject_duplicates(body.duplicates, kind)
     return tuple(f'duplicate field "{path}"' for path in body.duplicates)
 
 
@@ -154,34 +160,34 @@ async def _options_body(request: Request) -> Obj | None:
 
 
 def _patch_type(request: Request, kind: Kind) -> PatchType:
-    offered = [t for t in PatchType if not (kind.custom and t is PatchType.STRATEGIC)]
-    given = request_body.content_type(request.content_type)
-    for patch_type in offered:
-        if patch_type.value == given:
+    supported = [t for t in PatchType if not (kind.custom and t is PatchType.STRATEGIC)]
+    content_type = request_body.content_type(request.content_type)
+    for patch_type in supported:
+        if patch_type.value == content_type:
             return patch_type
     if not kind.custom:
         raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-    listed = ", ".join(t.value for t in offered)
+    listed = ", ".join(t.value for t in supported)
     raise unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {listed}"
     )
 
 
-def _decode_patch(data: bytes, patch_type: PatchType) -> Body:
+def _decode_patch(data: bytes, patch_type: PatchType) -> DecodedBody:
     if patch_type is PatchType.APPLY:
         return _decode_apply(data)
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _undecodable(patch_type, json_errors.explain(data)) from None
+        raise _decode_error(patch_type, json_errors.explain(data)) from None
     if patch_type is PatchType.JSON:
-        return Body(_operations(value))
+        return DecodedBody(_operations(value))
     if not isinstance(value, dict):
-        raise _undecodable(patch_type, f"{_unmarshal(value)} map[string]interface {{}}")
-    return Body(value)
+        raise _decode_error(patch_type, f"{_unmarshal(value)} map[string]interface {{}}")
+    return DecodedBody(value)
 
 
-def _undecodable(patch_type: PatchType, problem: str) -> ApiError:
+def _decode_error(patch_type: PatchType, problem: str) -> ApiError:
     return bad_request(problem if patch_type is PatchType.STRATEGIC else f"error decoding patch: {problem}")
 
 
@@ -191,17 +197,17 @@ def _unmarshal(value: Any) -> str:
 
 def _operations(value: Any) -> Any:
     if not isinstance(value, list):
-        raise _undecodable(PatchType.JSON, f"{_unmarshal(value)} []handlers.jsonPatchOp")
+        raise _decode_error(PatchType.JSON, f"{_unmarshal(value)} []handlers.jsonPatchOp")
     if len(value) > _MAX_PATCH_OPERATIONS:
-        told = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
-        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {told}")
+        all_warnings = f"The allowed maximum operations in a JSON patch is {_MAX_PATCH_OPERATIONS}, got {len(value)}"
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {all_warnings}")
     return value
 
 
-def _decode_apply(data: bytes) -> Body:
+def _decode_apply(data: bytes) -> DecodedBody:
     try:
         body = request_body.decode_yaml(data)
-    except request_body.Malformed as problem:
+    except request_body.MalformedBody as problem:
         raise bad_request(f"error decoding YAML: {problem}") from None
     if not isinstance(body.value, dict):
         raise bad_request("error decoding YAML: the applied configuration must be an object")

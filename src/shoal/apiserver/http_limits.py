@@ -18,7 +18,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from shoal.apiserver.responses import ABORT, PIECE_BYTES
+from shoal.apiserver.responses import ABORT, CHUNK_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=PIECE_BYTES)
+        transport.set_write_buffer_limits(high=CHUNK_BYTES)
         self._expect_within(HEAD_SECONDS)
 
     def connection_lost(self, problem: Exception | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 _SPACE = b" \t\r\n"
 _ESCAPES = frozenset(b'bfnrt\\/"')
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
-_WORDS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
+_LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
 _END = "unexpected end of JSON input"
 
 
@@ -69,8 +69,8 @@ class _Scanner:
             self.string()
         elif byte == ord("-") or 48 <= byte <= 57:
             self.number()
-        elif byte in _WORDS:
-            self.word(_WORDS[byte])
+        elif byte in _LITERALS:
+            self.literal(_LITERALS[byte])
         else:
             self.fail("looking for beginning of value")
 
@@ -158,8 +158,8 @@ class _Scanner:
         while 48 <= self.peek() <= 57:
             self.at += 1
 
-    def word(self, word: bytes) -> None:
-        for letter in word:
+    def literal(self, literal: bytes) -> None:
+        for letter in literal:
             if self.peek() != letter:
-                self.fail(f"in literal {word.decode()} (expecting {_shown(letter)})")
+                self.fail(f"in literal {literal.decode()} (expecting {_shown(letter)})")
             self.at += 1

@@ -18,8 +18,8 @@ from shoal.kube.times import rfc3339
 
 async def gather(nodes: Mapping[str, NodeServices]) -> dict[str, NodeUsage]:
     """All at once: a node that is asked for the first time takes a moment."""
-    measured = await asyncio.gather(*(services.usage() for services in nodes.values()))
-    return dict(zip(nodes, measured, strict=True))
+    usages = await asyncio.gather(*(services.usage() for services in nodes.values()))
+    return dict(zip(nodes, usages, strict=True))
 
 
 def node_metrics(kind: Kind, node: Obj, usage: NodeUsage, now: datetime) -> Obj:

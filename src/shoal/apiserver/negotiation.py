@@ -13,7 +13,7 @@ from shoal.kube.errors import ApiError
 SERVED = ("application/json", "application/yaml")
 
 
-class Form(NamedTuple):
+class ResponseForm(NamedTuple):
     """`shape` is '' for the object as it is, else Table, PartialObjectMetadata or PartialObjectMetadataList."""
 
     yaml: bool = False
@@ -26,7 +26,7 @@ class Form(NamedTuple):
         return b"application/yaml" if self.yaml else b"application/json"
 
 
-AS_IS = Form()
+UNCHANGED = ResponseForm()
 _SHAPES = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
 
 
@@ -37,11 +37,11 @@ class _Clause(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def read(accept: bytes, *, streaming: bool = False) -> Form:
+def read(accept: bytes, *, streaming: bool = False) -> ResponseForm:
     """The first form the client wants that we have; 406 where there is none. A watch is always JSON."""
     text = accept.decode("latin-1").strip()
     if not text:
-        return AS_IS
+        return UNCHANGED
     for clause in _clauses(text):
         if (form := _form_of(clause)) is not None and not (streaming and form.yaml):
             return form
@@ -78,7 +78,7 @@ def _clause(text: str) -> _Clause:
     return _Clause(media_type.lower(), parameters, quality)
 
 
-def _form_of(clause: _Clause) -> Form | None:
+def _form_of(clause: _Clause) -> ResponseForm | None:
     if clause.media_type == "application/yaml":
         yaml = True
     elif clause.media_type in ("application/json", "*/*", "application/*"):
@@ -87,16 +87,16 @@ def _form_of(clause: _Clause) -> Form | None:
         return None
     shape = clause.parameters.get("as", "")
     if not shape:
-        return Form(yaml)
+        return ResponseForm(yaml)
     version, group = clause.parameters.get("v", ""), clause.parameters.get("g", "")
     if shape in _SHAPES and group == "meta.k8s.io" and version in ("v1", "v1beta1"):
-        return Form(yaml, shape, version, group)
+        return ResponseForm(yaml, shape, version, group)
     return None
 
 
-def is_for_people(query: dict[str, list[str]], user_agent: bytes) -> bool:
+def wants_pretty(query: dict[str, list[str]], user_agent: bytes) -> bool:
     """Whether to indent: asked by ?pretty, or a tool whose answers are read by eye."""
-    asked = query.get("pretty", [""])[0]
-    if asked:
-        return asked in ("1", "t", "T", "true", "True", "TRUE")
+    pretty = query.get("pretty", [""])[0]
+    if pretty:
+        return pretty in ("1", "t", "T", "true", "True", "TRUE")
     return user_agent.startswith((b"curl", b"Wget", b"Mozilla/5.0"))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from shoal.apiserver import discovery, negotiation, paths, responses
 from shoal.apiserver.openapi import Documents
 from shoal.apiserver.request import Request
-from shoal.apiserver.responses import TEXT, Reply
+from shoal.apiserver.responses import TEXT, BytesResponse
 from shoal.cluster.apimachinery import Machinery
 from shoal.kube.errors import method_not_allowed, no_such_path
 
@@ -23,31 +23,31 @@ _PROTOBUF = b"com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _EMPTY_SWAGGER = b"\x0a\x032.0"
 
 
-class FixedPaths:
+class NonResourcePaths:
     def __init__(self, machinery: Machinery, metrics: Exposition | None = None) -> None:
         self._machinery = machinery
         self._metrics = metrics
         self._documents = Documents(machinery.kinds)
 
-    def answer(self, request: Request) -> Reply:
-        reply = self._found(request)
-        if reply is None:
+    def respond(self, request: Request) -> BytesResponse:
+        response = self._respond(request)
+        if response is None:
             raise no_such_path()
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed()
-        return reply
+        return response
 
-    def _found(self, request: Request) -> Reply | None:
+    def _respond(self, request: Request) -> BytesResponse | None:
         path = request.path.rstrip("/") or "/"
         if path.startswith(_HEALTH):
             return _health(path)
         if path == "/version":
-            return responses.of_object(discovery.version_info())
+            return responses.object_bytes_response(discovery.version_info())
         if path == _METRICS and self._metrics is not None:
             body, content_type = self._metrics()
-            return Reply(body, content_type=content_type.encode())
+            return BytesResponse(body, content_type=content_type.encode())
         if path == "/":
-            return responses.of_object({"paths": self._all_paths()})
+            return responses.object_bytes_response({"paths": self._all_paths()})
         if path.startswith("/api"):
             return self._discovery(request, path)
         if path.startswith("/openapi/"):
@@ -55,48 +55,48 @@ class FixedPaths:
         return None
 
     def _all_paths(self) -> list[str]:
-        kinds = discovery.everything(self._machinery.kinds())
+        kinds = discovery.all_kinds(self._machinery.kinds())
         groups = sorted({f"/apis/{kind.group}/{kind.version}" for kind in kinds if kind.group})
         more = [_METRICS] if self._metrics is not None else []
         return ["/api", "/api/v1", "/apis", *groups, *_HEALTH, *more, "/openapi/v2", "/openapi/v3", "/version"]
 
-    def _discovery(self, request: Request, path: str) -> Reply | None:
-        kinds = discovery.everything(self._machinery.kinds())
+    def _discovery(self, request: Request, path: str) -> BytesResponse | None:
+        kinds = discovery.all_kinds(self._machinery.kinds())
         known = request.headers.get(b"if-none-match", b"")
         if path in ("/api", "/apis"):
             version = negotiation.wants_group_list(request.headers.get(b"accept", b""))
             if version:
                 document = discovery.aggregated(kinds, version, core=path == "/api")
                 content_type = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList".encode()
-                return discovery.tagged(document, known, content_type)
+                return discovery.with_etag(document, known, content_type)
             host = request.headers.get(b"host", b"").decode("latin-1")
-            return discovery.tagged(
+            return discovery.with_etag(
                 discovery.core_versions(host) if path == "/api" else discovery.group_list(kinds), known
             )
-        place = paths.read(path)
+        info = paths.read(path)
         steps = path.split("/")
-        if place is not None:
-            found = discovery.resource_list(kinds, place.group, place.version)
+        if info is not None:
+            found = discovery.resource_list(kinds, info.group, info.version)
         else:
             found = discovery.group(kinds, steps[2]) if path.startswith("/apis/") and len(steps) == 3 else None
-        return discovery.tagged(found, known) if found is not None else None
+        return discovery.with_etag(found, known) if found is not None else None
 
-    def _openapi(self, request: Request, path: str) -> Reply | None:
+    def _openapi(self, request: Request, path: str) -> BytesResponse | None:
         if path == "/openapi/v2":
             if _PROTOBUF in request.headers.get(b"accept", b""):
-                return Reply(_EMPTY_SWAGGER, content_type=b"application/" + _PROTOBUF.replace(b"@", b"."))
-            return discovery.tagged(self._documents.swagger(), request.headers.get(b"if-none-match", b""))
+                return BytesResponse(_EMPTY_SWAGGER, content_type=b"application/" + _PROTOBUF.replace(b"@", b"."))
+            return discovery.with_etag(self._documents.swagger(), request.headers.get(b"if-none-match", b""))
         if path == "/openapi/v3":
             return self._documents.index()
-        place = paths.read(path.removeprefix("/openapi/v3"))
-        if place is None or place.plural:
+        info = paths.read(path.removeprefix("/openapi/v3"))
+        if info is None or info.plural:
             return None
-        return self._documents.document(place.group, place.version)
+        return self._documents.document(info.group, info.version)
 
 
-def _health(path: str) -> Reply | None:
+def _health(path: str) -> BytesResponse | None:
     """`ok`: a server that answers is alive, and ready, since the store is open before the socket is."""
     name, _, check = path.removeprefix("/").partition("/")
     if f"/{name}" not in _HEALTH or check not in ("", "ping", "etcd", "log"):
         return None
-    return Reply(b"ok", content_type=TEXT)
+    return BytesResponse(b"ok", content_type=TEXT)

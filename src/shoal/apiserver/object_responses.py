@@ -6,44 +6,48 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from shoal.apiserver import responses, table_conversion
-from shoal.apiserver.negotiation import Form
+from shoal.apiserver.negotiation import ResponseForm
 from shoal.apiserver.query import Query
-from shoal.apiserver.responses import LongReply, Reply, ShapedList
+from shoal.apiserver.responses import BytesResponse, ListResponse, SharedListResponse
 from shoal.cluster.types import Stored, StoredPage
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 
 
-def one(
+def object_response(
     kind: Kind,
     stored: Stored,
-    form: Form,
-    asked: Query,
+    form: ResponseForm,
+    params: Query,
     now: datetime,
     *,
     status: int = 200,
     warnings: tuple[str, ...] = (),
-) -> Reply:
+) -> BytesResponse:
     headers = responses.warning_headers(warnings) if warnings else ()
     if not form.shape:
-        return Reply(stored.raw, status, headers=headers)
-    return responses.of_object(shaped(kind, stored.obj(), form, asked, now), status, headers)
+        return BytesResponse(stored.raw, status, headers=headers)
+    return responses.object_bytes_response(convert_object(kind, stored.obj(), form, params, now), status, headers)
 
 
-def shaped(kind: Kind, obj: Obj, form: Form, asked: Query, now: datetime, *, headers: bool = True) -> Obj:
+def convert_object(
+    kind: Kind, obj: Obj, form: ResponseForm, params: Query, now: datetime, *, headers: bool = True
+) -> Obj:
     """One object as a Table of one row, or its metadata."""
     if form.shape == "Table":
         version = (obj.get("metadata") or {}).get("resourceVersion")
         meta = {"resourceVersion": version} if version else {}
-        include = table_conversion.included(asked)
+        include = table_conversion.include_parameter(params)
         return table_conversion.table(kind, [obj], form=form, include=include, meta=meta, now=now, headers=headers)
     if form.shape == "PartialObjectMetadata":
         return table_conversion.metadata_only(obj, form)
     raise ApiError(406, "NotAcceptable", f"you requested {form.shape}, but the requested object is not a list")
 
 
-def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) -> Reply | LongReply | ShapedList:
+def list_response(
+    kind: Kind, page: StoredPage, form: ResponseForm, params: Query, now: datetime
+) -> BytesResponse | SharedListResponse | ListResponse:
     meta: Obj = {"resourceVersion": str(page.revision)}
     if page.continue_token:
         meta["continue"] = page.continue_token
@@ -52,7 +56,7 @@ def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) 
     if not form.shape:
         return _list(kind, page, meta)
     if form.shape == "Table":
-        include = table_conversion.included(asked)
+        include = table_conversion.include_parameter(params)
 
         def rows() -> Iterator[bytes]:
             objects = (stored.obj() for stored in page.items)
@@ -61,49 +65,51 @@ def many(kind: Kind, page: StoredPage, form: Form, asked: Query, now: datetime) 
                 for obj in objects
             )
 
-        return _made(page, ShapedList(table_conversion.table_head(kind, form, meta), "rows", rows))
+        return _send_at_once_if_short(page, ListResponse(table_conversion.table_head(kind, form, meta), "rows", rows))
     if form.shape == "PartialObjectMetadataList":
 
         def items() -> Iterator[bytes]:
             return (responses.encode(table_conversion.metadata_only(stored.obj(), form)) for stored in page.items)
 
-        return _made(page, ShapedList(table_conversion.metadata_list_head(form, meta), "items", items))
+        return _send_at_once_if_short(
+            page, ListResponse(table_conversion.metadata_list_head(form, meta), "items", items)
+        )
     raise ApiError(
         406, "NotAcceptable", f"you requested {form.shape}, but the requested object is a list ({kind.list_kind})"
     )
 
 
-def _made(page: StoredPage, answer: ShapedList) -> Reply | ShapedList:
+def _send_at_once_if_short(page: StoredPage, response: ListResponse) -> BytesResponse | ListResponse:
     """A short list is made at once."""
-    if _size(page) > responses.PIECE_BYTES:
-        return answer
-    return Reply(b"".join(answer.parts()).rstrip(b"\n"))
+    if _size(page) > responses.CHUNK_BYTES:
+        return response
+    return BytesResponse(b"".join(response.parts()).rstrip(b"\n"))
 
 
 def _size(page: StoredPage) -> int:
     return sum(len(stored.raw) for stored in page.items)
 
 
-def _list(kind: Kind, page: StoredPage, meta: Obj) -> Reply | LongReply:
+def _list(kind: Kind, page: StoredPage, meta: Obj) -> BytesResponse | SharedListResponse:
     """A list is its items one after the other: nothing is decoded, and of a long one nothing is copied."""
     head = {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": meta}
     # An item of a built-in list does not repeat what the list says; stored bytes begin with it.
-    said = 0 if kind.custom else len(b'{"apiVersion":"","kind":"",') + len(kind.api_version) + len(kind.kind)
+    prefix_length = 0 if kind.custom else len(b'{"apiVersion":"","kind":"",') + len(kind.api_version) + len(kind.kind)
 
     def items() -> Iterator[bytes]:
-        return (b"{" + stored.raw[said:] if said else stored.raw for stored in page.items)
+        return (b"{" + stored.raw[prefix_length:] if prefix_length else stored.raw for stored in page.items)
 
     opening = responses.encode(head)[:-1]
-    if _size(page) <= responses.PIECE_BYTES:
-        return Reply(b"".join((opening, b',"items":[', b",".join(items()), b"]}")))
+    if _size(page) <= responses.CHUNK_BYTES:
+        return BytesResponse(b"".join((opening, b',"items":[', b",".join(items()), b"]}")))
     parts: list[bytes | memoryview] = [opening, b',"items":[']
     for stored in page.items:
-        parts += (b"{", memoryview(stored.raw)[said:], b",") if said else (stored.raw, b",")
+        parts += (b"{", memoryview(stored.raw)[prefix_length:], b",") if prefix_length else (stored.raw, b",")
     parts[-1] = b"]}"
-    return LongReply(tuple(parts), ShapedList(head, "items", items))
+    return SharedListResponse(tuple(parts), ListResponse(head, "items", items))
 
 
-def deleted(kind: Kind, stored: Stored) -> Obj:
+def deleted_status(kind: Kind, stored: Stored) -> Obj:
     """What a delete answers once the object is gone, for kinds that do not show it a last time."""
     details = {"name": stored.key.name}
     if kind.group:

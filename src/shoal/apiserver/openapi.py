@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from shoal.apiserver import responses
-from shoal.apiserver.responses import Reply
+from shoal.apiserver.responses import BytesResponse
 from shoal.kube import openapi
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
@@ -20,7 +20,7 @@ _FOREVER = ((b"cache-control", b"public, immutable"),)
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Cached:
     kinds: tuple[Kind, ...]
     body: bytes
     hash: str
@@ -29,31 +29,31 @@ class _Made:
 class Documents:
     def __init__(self, kinds: Callable[[], Iterable[Kind]]) -> None:
         self._kinds = kinds
-        self._made: dict[tuple[str, str], _Made] = {}
+        self._made: dict[tuple[str, str], _Cached] = {}
 
-    def index(self) -> Reply:
+    def index(self) -> BytesResponse:
         paths = {}
         for group, version in sorted({(kind.group, kind.version) for kind in self._kinds()}):
             where = f"apis/{group}/{version}" if group else f"api/{version}"
             paths[where] = {"serverRelativeURL": f"/openapi/v3/{where}?hash={self._document(group, version).hash}"}
-        return responses.of_object({"paths": paths})
+        return responses.object_bytes_response({"paths": paths})
 
-    def document(self, group: str, version: str) -> Reply | None:
+    def document(self, group: str, version: str) -> BytesResponse | None:
         if not any((kind.group, kind.version) == (group, version) for kind in self._kinds()):
             return None
         made = self._document(group, version)
-        return Reply(made.body, headers=(*_FOREVER, (b"etag", f'"{made.hash}"'.encode())))
+        return BytesResponse(made.body, headers=(*_FOREVER, (b"etag", f'"{made.hash}"'.encode())))
 
     def swagger(self) -> Obj:
         """The older form of the same, for clients that still ask for it."""
         return openapi.v2(tuple(self._kinds()))
 
-    def _document(self, group: str, version: str) -> _Made:
+    def _document(self, group: str, version: str) -> _Cached:
         members = tuple(kind for kind in self._kinds() if (kind.group, kind.version) == (group, version))
         made = self._made.get((group, version))
         if made is None or not _same(made.kinds, members):
             body = responses.encode(openapi.document(members, group, version))
-            made = _Made(members, body, hashlib.sha256(body).hexdigest().upper())
+            made = _Cached(members, body, hashlib.sha256(body).hexdigest().upper())
             self._made[group, version] = made
         return made
 

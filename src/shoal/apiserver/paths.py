@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class RequestInfo(NamedTuple):
     """`namespace` is None where the path names none: all namespaces, or a cluster-scoped resource."""
 
     group: str
@@ -29,12 +29,12 @@ _NAMESPACE_PARTS = frozenset({"status", "finalize"})
 _WORTH_REMEMBERING = 1024  # characters; no path that leads anywhere is longer
 
 
-def read(path: str) -> Place | None:
+def read(path: str) -> RequestInfo | None:
     """The place, or None where the path is no resource path at all."""
     return _remembered(path) if len(path) < _WORTH_REMEMBERING else _read(path)
 
 
-def _read(path: str) -> Place | None:
+def _read(path: str) -> RequestInfo | None:
     steps = path.rstrip("/").split("/")[1:]
     if "" in steps:
         return None
@@ -48,7 +48,7 @@ def _read(path: str) -> Place | None:
 _remembered = lru_cache(maxsize=4096)(_read)
 
 
-def _below(group: str, version: str, rest: list[str]) -> Place | None:
+def _below(group: str, version: str, rest: list[str]) -> RequestInfo | None:
     is_watched = rest[:1] == ["watch"] and len(rest) > 1
     if is_watched:
         rest = rest[1:]
@@ -58,4 +58,4 @@ def _below(group: str, version: str, rest: list[str]) -> Place | None:
     if len(rest) > 3:
         return None
     plural, name, subresource = (*rest, "", "", "")[:3]
-    return Place(group, version, plural, namespace, name, subresource, is_watched)
+    return RequestInfo(group, version, plural, namespace, name, subresource, is_watched)

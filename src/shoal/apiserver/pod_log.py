@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shoal.apiserver import query, responses
 from shoal.apiserver.query import Query
-from shoal.apiserver.responses import TEXT, Stream
+from shoal.apiserver.responses import TEXT, StreamResponse
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.kube.errors import bad_request
 from shoal.kube.kinds import POD
@@ -13,29 +13,29 @@ from shoal.kube.objects import Key, Obj
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
-async def logs(cluster: EmbeddedCluster, key: Key, asked: Query) -> Stream | responses.Reply:
+async def logs(cluster: EmbeddedCluster, key: Key, params: Query) -> StreamResponse | responses.BytesResponse:
     """The container's output as a stream. What can be refused is refused before the stream begins."""
     pod = cluster.machinery.get(POD, key).obj()
-    options = query.log_options(asked, container_of(pod, query.text(asked, "container")), key.name)
+    options = query.log_options(params, container_of(pod, query.text(params, "container")), key.name)
     if not (pod.get("spec") or {}).get("nodeName"):
-        return responses.Reply(b"", content_type=TEXT)  # nothing has run yet, so nothing was written
-    chunks = aiter(cluster.services_of(pod).logs(pod, options))
-    return Stream(chunks, getattr(chunks, "aclose", _nothing), TEXT, may_refuse=True)
+        return responses.BytesResponse(b"", content_type=TEXT)  # nothing has run yet, so nothing was written
+    chunks = aiter(cluster.node_services_of(pod).logs(pod, options))
+    return StreamResponse(chunks, getattr(chunks, "aclose", _nothing), TEXT, can_fail_at_start=True)
 
 
 def _nothing() -> None:
     return None
 
 
-def container_of(pod: Obj, asked: str) -> str:
+def container_of(pod: Obj, params: str) -> str:
     """The container meant: the one named, or the only one there is."""
     spec = pod.get("spec") or {}
     name = pod["metadata"]["name"]
     names = [str(c["name"]) for group in _CONTAINERS for c in spec.get(group) or ()]
-    if asked:
-        if asked not in names:
-            raise bad_request(f"container {asked} is not valid for pod {name}")
-        return asked
+    if params:
+        if params not in names:
+            raise bad_request(f"container {params} is not valid for pod {name}")
+        return params
     if len(spec.get("containers") or ()) == 1:
         return str(spec["containers"][0]["name"])
     raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]")

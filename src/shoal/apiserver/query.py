@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
-from shoal.cluster.client import DeleteOptions, LogOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, LogOptions, PatchType, Preconditions
 from shoal.cluster.types import ListOptions, WatchOptions, WriteOptions
 from shoal.kube import times
 from shoal.kube.errors import Cause, bad_request, invalid
@@ -46,15 +46,15 @@ def flag(query: Query, name: str) -> bool:
 def number(query: Query, name: str) -> int | None:
     if name not in query:
         return None
-    given = query[name][0]
+    raw_value = query[name][0]
     try:
-        if not given.lstrip("+-").isascii() or "_" in given or given != given.strip():
+        if not raw_value.lstrip("+-").isascii() or "_" in raw_value or raw_value != raw_value.strip():
             raise ValueError
-        value = int(given)
+        value = int(raw_value)
     except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{given}": invalid syntax') from None
+        raise bad_request(f'strconv.ParseInt: parsing "{raw_value}": invalid syntax') from None
     if not -_INT64 <= value < _INT64:
-        raise bad_request(f'strconv.ParseInt: parsing "{given}": value out of range')
+        raise bad_request(f'strconv.ParseInt: parsing "{raw_value}": value out of range')
     return value
 
 
@@ -72,7 +72,7 @@ def write_options(query: Query, user_agent: bytes, verb: str, patch_type: PatchT
     if patch_type not in (None, PatchType.APPLY) and "force" in query:
         causes.insert(0, Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"))
     if causes:
-        _refuse(f"{verb}Options", causes)
+        _raise_invalid(f"{verb}Options", causes)
     return WriteOptions(
         field_manager=manager or _manager_from(user_agent),
         dry_run="dryRun" in query and query["dryRun"] != [""],
@@ -92,11 +92,11 @@ def _manager_from(user_agent: bytes) -> str:
     return "".join(c for c in name if c.isprintable()).encode()[:_MANAGER_LIMIT].decode("utf-8", "ignore") or "unknown"
 
 
-def _dry_run_causes(given: list[str]) -> list[Cause]:
-    if all(value in ("All", "") for value in given):
+def _dry_run_causes(raw_value: list[str]) -> list[Cause]:
+    if all(value in ("All", "") for value in raw_value):
         return []
-    shown = "[" + ",".join(f'"{value}"' for value in given) + "]"
-    return [_unsupported("dryRun", shown, ("All",))]
+    display = "[" + ",".join(f'"{value}"' for value in raw_value) + "]"
+    return [_unsupported("dryRun", display, ("All",))]
 
 
 def _manager_causes(manager: str) -> list[Cause]:
@@ -107,8 +107,8 @@ def _manager_causes(manager: str) -> list[Cause]:
         )
     for position, char in enumerate(manager):
         if not char.isprintable():
-            why = f"invalid character U+{ord(char):04X} (at position {position})"
-            causes.append(Cause("FieldValueInvalid", f"Invalid value: {_quoted(manager)}: {why}", "fieldManager"))
+            reason = f"invalid character U+{ord(char):04X} (at position {position})"
+            causes.append(Cause("FieldValueInvalid", f"Invalid value: {_quoted(manager)}: {reason}", "fieldManager"))
     return causes
 
 
@@ -116,12 +116,12 @@ def _quoted(value: str) -> str:
     return '"' + value.encode("unicode_escape").decode().replace('"', '\\"') + '"'
 
 
-def _unsupported(field: str, shown: str, supported: tuple[str, ...]) -> Cause:
+def _unsupported(field: str, display: str, supported: tuple[str, ...]) -> Cause:
     choices = ", ".join(f'"{choice}"' for choice in supported)
-    return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {choices}", field)
+    return Cause("FieldValueNotSupported", f"Unsupported value: {display}: supported values: {choices}", field)
 
 
-def _refuse(options_kind: str, causes: list[Cause]) -> NoReturn:
+def _raise_invalid(options_kind: str, causes: list[Cause]) -> NoReturn:
     raise invalid(Kind("meta.k8s.io", "v1", options_kind, options_kind.lower()), "", causes)
 
 
@@ -129,7 +129,7 @@ def list_options(query: Query) -> ListOptions:
     if not query:
         return _EVERYTHING
     if "sendInitialEvents" in query:
-        _refuse("ListOptions", [_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")])
+        _raise_invalid("ListOptions", [_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")])
     limit = number(query, "limit") or 0
     return ListOptions(
         labels=text(query, "labelSelector"),
@@ -157,28 +157,30 @@ def watch_options(query: Query) -> WatchOptions:
     )
 
 
-def _forbidden(field: str, why: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+def _forbidden(field: str, reason: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {reason}", field)
 
 
 def delete_options(query: Query, body: Obj | None) -> DeleteOptions:
     """From the body where there is one, else from the query, never from both."""
-    given = body if body is not None else _delete_body(query)
-    _check_types(given)
-    policy, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
-    dry_run = given.get("dryRun") or []
+    raw_value = body if body is not None else _delete_body(query)
+    _check_types(raw_value)
+    policy, orphan = raw_value.get("propagationPolicy"), raw_value.get("orphanDependents")
+    dry_run = raw_value.get("dryRun") or []
     causes = []
     if policy is not None and orphan is not None:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{policy}": {why}', "propagationPolicy"))
-    if policy is not None and policy not in set(Propagation):
-        causes.append(_unsupported("propagationPolicy", f'"{policy}"', (*(p.value for p in Propagation), "nil")))
+        reason = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{policy}": {reason}', "propagationPolicy"))
+    if policy is not None and policy not in set(DeletionPropagation):
+        causes.append(
+            _unsupported("propagationPolicy", f'"{policy}"', (*(p.value for p in DeletionPropagation), "nil"))
+        )
     causes += _dry_run_causes(dry_run)
     if causes:
-        _refuse("DeleteOptions", causes)
-    preconditions = given.get("preconditions") or {}
+        _raise_invalid("DeleteOptions", causes)
+    preconditions = raw_value.get("preconditions") or {}
     return DeleteOptions(
-        grace_seconds=given.get("gracePeriodSeconds"),
+        grace_seconds=raw_value.get("gracePeriodSeconds"),
         propagation=_propagation(policy, orphan),
         preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
         dry_run=any(dry_run),
@@ -210,31 +212,31 @@ _DELETE_TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def _check_types(given: Obj) -> None:
+def _check_types(raw_value: Obj) -> None:
     for name, (expected, go_type) in _DELETE_TYPES.items():
-        value = given.get(name)
+        value = raw_value.get(name)
         wrong = value is not None and (not isinstance(value, expected) or (expected is int and isinstance(value, bool)))
         if wrong:
             where = f"Go struct field DeleteOptions.{name} of type {go_type}"
-            raise bad_request(f"json: cannot unmarshal {_json_word(value)} into {where}")
-    for item in [*(given.get("dryRun") or []), *((given.get("preconditions") or {}).values())]:
+            raise bad_request(f"json: cannot unmarshal {_json_type_name(value)} into {where}")
+    for item in [*(raw_value.get("dryRun") or []), *((raw_value.get("preconditions") or {}).values())]:
         if not isinstance(item, str):
-            raise bad_request(f"json: cannot unmarshal {_json_word(item)} into Go value of type string")
+            raise bad_request(f"json: cannot unmarshal {_json_type_name(item)} into Go value of type string")
 
 
-def _json_word(value: Any) -> str:
-    for kind, word in ((bool, "bool"), (str, "string"), (list, "array"), (dict, "object")):
+def _json_type_name(value: Any) -> str:
+    for kind, type_name in ((bool, "bool"), (str, "string"), (list, "array"), (dict, "object")):
         if isinstance(value, kind):
-            return word
+            return type_name
     return "number"
 
 
-def _propagation(policy: str | None, orphan: bool | None) -> Propagation | None:
+def _propagation(policy: str | None, orphan: bool | None) -> DeletionPropagation | None:
     if policy is not None:
-        return Propagation(policy)
+        return DeletionPropagation(policy)
     if orphan is None:
         return None
-    return Propagation.ORPHAN if orphan else Propagation.BACKGROUND
+    return DeletionPropagation.ORPHAN if orphan else DeletionPropagation.BACKGROUND
 
 
 def log_options(query: Query, container: str, pod: str) -> LogOptions:
@@ -263,14 +265,14 @@ def log_options(query: Query, container: str, pod: str) -> LogOptions:
     )
 
 
-def _moment(given: str) -> str | None:
-    if not given:
+def _moment(raw_value: str) -> str | None:
+    if not raw_value:
         return None
     try:
-        return times.rfc3339_micro(times.parse(given))
+        return times.rfc3339_micro(times.parse(raw_value))
     except ValueError:
-        raise bad_request(f'parsing time "{given}" as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
+        raise bad_request(f'parsing time "{raw_value}" as "2006-01-02T15:04:05Z07:00": cannot parse it') from None
 
 
-def _bad_number(field: str, value: int, why: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {value}: {why}", field)
+def _bad_number(field: str, value: int, reason: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {value}: {reason}", field)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.apiserver import negotiation, query, request_body
-from shoal.apiserver.negotiation import Form
+from shoal.apiserver.negotiation import ResponseForm
 from shoal.apiserver.query import Query
 from shoal.apiserver.responses import Receive, Scope
 
@@ -30,13 +30,13 @@ class Request:
     def content_type(self) -> bytes:
         return self.headers.get(b"content-type", b"")
 
-    def form(self, *, streaming: bool = False) -> Form:
+    def form(self, *, streaming: bool = False) -> ResponseForm:
         """What the client wants back; raises 406."""
         return negotiation.read(self.headers.get(b"accept", b""), streaming=streaming)
 
     async def body(self) -> bytes:
         return await request_body.read(self.receive)
 
-    def is_for_people(self) -> bool:
-        asked: dict[str, list[str]] = self.query if b"pretty" in self.query_string else {}
-        return negotiation.is_for_people(asked, self.user_agent)
+    def wants_pretty(self) -> bool:
+        wants: dict[str, list[str]] = self.query if b"pretty" in self.query_string else {}
+        return negotiation.wants_pretty(wants, self.user_agent)

@@ -34,14 +34,14 @@ ACCEPTED = (JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE)
 _decode = msgspec.json.Decoder().decode
 
 
-class Body(NamedTuple):
+class DecodedBody(NamedTuple):
     """A decoded value and the dotted paths of keys that stood twice (the last one won)."""
 
     value: Any
     duplicates: tuple[str, ...] = ()
 
 
-class Malformed(Exception):
+class MalformedBody(Exception):
     """The bytes are not what their content type says; the message is the decoder's."""
 
 
@@ -66,7 +66,7 @@ def content_type(header: bytes) -> str:
     return header.partition(b";")[0].strip().decode("latin-1").lower()
 
 
-def decode_object(data: bytes, header: bytes, kind: Kind) -> Body:
+def decode_object(data: bytes, header: bytes, kind: Kind) -> DecodedBody:
     """A whole object of a kind, as create and update send it."""
     media_type = content_type(header) or JSON_TYPE
     reader = _READERS.get(media_type)
@@ -77,11 +77,11 @@ def decode_object(data: bytes, header: bytes, kind: Kind) -> Body:
         )
     try:
         body = reader(data)
-    except Malformed as problem:
+    except MalformedBody as problem:
         message = f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({_summary(data)})"
         raise bad_request(message) from None
     if body.value is None:
-        return Body({})
+        return DecodedBody({})
     if not isinstance(body.value, dict):
         struct = (
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -97,17 +97,19 @@ def decode_object(data: bytes, header: bytes, kind: Kind) -> Body:
 
 def _check_type_meta(value: Obj, data: bytes, kind: Kind) -> None:
     """Kind and version are texts; an object of a custom kind must say them."""
-    for name, called in (("kind", "Kind"), ("apiVersion", "apiVersion")):
+    for name, declared in (("kind", "Kind"), ("apiVersion", "apiVersion")):
         found = value.get(name)
         if found is not None and not isinstance(found, str):
             wrong = f"json: cannot unmarshal {json_type(found)} into Go struct field .{name} of type string"
             problem = f"couldn't get version/kind; json parse error: {wrong}"
         elif not found and kind.custom:
-            problem = f"Object '{called}' is missing in '{data.decode('utf-8', 'replace')}'"
+            problem = f"Object '{declared}' is missing in '{data.decode('utf-8', 'replace')}'"
         else:
             continue
-        told = f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({_summary(data)})"
-        raise bad_request(told)
+        problem_text = (
+            f"the object provided is unrecognized (must be of type {kind.kind}): {problem} ({_summary(data)})"
+        )
+        raise bad_request(problem_text)
 
 
 def decode_options(data: bytes, header: bytes) -> Obj:
@@ -120,7 +122,7 @@ def decode_options(data: bytes, header: bytes) -> Obj:
         )
     try:
         value = reader(data).value
-    except Malformed as problem:
+    except MalformedBody as problem:
         raise bad_request(str(problem)) from None
     if not isinstance(value, dict):
         raise bad_request("decoded object cannot be converted to DeleteOptions")
@@ -129,31 +131,31 @@ def decode_options(data: bytes, header: bytes) -> Obj:
     return value
 
 
-def decode_json(data: bytes) -> Body:
+def decode_json(data: bytes) -> DecodedBody:
     try:
         value = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         problem = json_errors.explain(data)
-        raise Malformed(f"couldn't get version/kind; json parse error: {problem}") from None
+        raise MalformedBody(f"couldn't get version/kind; json parse error: {problem}") from None
     _check_depth(value, data)
     # Re-encoding gives back compact JSON byte for byte unless something in it stood twice (or was merely written
     # differently): only then is it worth looking closer.
     if encode(value) == data.strip():
-        return Body(value)
-    return Body(value, _json_duplicates(data))
+        return DecodedBody(value)
+    return DecodedBody(value, _json_duplicates(data))
 
 
-def decode_yaml(data: bytes) -> Body:
+def decode_yaml(data: bytes) -> DecodedBody:
     """YAML as kubectl reads it (see `yaml_codec`)."""
     if data.lstrip()[:1] == b"{":
         try:
             return decode_json(data)  # what clients send as YAML is mostly JSON, and much faster to read as such
-        except Malformed:
+        except MalformedBody:
             pass
     try:
-        return Body(*yaml_codec.decode(data))
-    except yaml_codec.YamlMistake as problem:
-        raise Malformed(f"error converting YAML to JSON: yaml: {problem}") from None
+        return DecodedBody(*yaml_codec.decode(data))
+    except yaml_codec.YamlDecodeError as problem:
+        raise MalformedBody(f"error converting YAML to JSON: yaml: {problem}") from None
 
 
 def _check_depth(value: Any, data: bytes) -> None:
@@ -164,7 +166,7 @@ def _check_depth(value: Any, data: bytes) -> None:
     while level:
         depth += 1
         if depth > _MAX_DEPTH:
-            raise Malformed("couldn't get version/kind; json parse error: exceeded max depth")
+            raise MalformedBody("couldn't get version/kind; json parse error: exceeded max depth")
         level = [child for node in level for child in _children(node)]
 
 
@@ -174,14 +176,14 @@ def _children(node: Any) -> list[Any]:
     return node if isinstance(node, list) else []
 
 
-def _decode_protobuf(data: bytes) -> Body:
+def _decode_protobuf(data: bytes) -> DecodedBody:
     try:
-        return Body(protobuf.decode(data))
+        return DecodedBody(protobuf.decode(data))
     except protobuf.Malformed as problem:
-        raise Malformed(str(problem)) from None
+        raise MalformedBody(str(problem)) from None
 
 
-_READERS: dict[str, Callable[[bytes], Body]] = {
+_READERS: dict[str, Callable[[bytes], DecodedBody]] = {
     JSON_TYPE: decode_json,
     YAML_TYPE: decode_yaml,
     PROTOBUF_TYPE: _decode_protobuf,
@@ -206,10 +208,10 @@ def _summary(data: bytes, length: int = 30) -> str:
     return (start.decode("utf-8", "replace") if data.startswith(b"{") else start.hex()) + rest
 
 
-class _Doubled(dict[str, Any]):
+class _DuplicateKeyObject(dict[str, Any]):
     """An object in which keys stand twice."""
 
-    keys_twice: list[str]
+    duplicate_keys: list[str]
 
 
 def _json_duplicates(data: bytes) -> tuple[str, ...]:
@@ -219,11 +221,11 @@ def _json_duplicates(data: bytes) -> tuple[str, ...]:
         result = dict(found)
         if len(result) == len(found):
             return result
-        doubled = _Doubled(result)
+        repeated = _DuplicateKeyObject(result)
         seen: set[str] = set()
-        doubled.keys_twice = [key for key, _ in found if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
-        del doubled.keys_twice[_MAX_DUPLICATES:]
-        return doubled
+        repeated.duplicate_keys = [key for key, _ in found if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+        del repeated.duplicate_keys[_MAX_DUPLICATES:]
+        return repeated
 
     root = json.loads(data, object_pairs_hook=pairs, parse_int=str)
     if not isinstance(root, dict | list):
@@ -233,8 +235,8 @@ def _json_duplicates(data: bytes) -> tuple[str, ...]:
 
 def _duplicates_below(value: Any, steps: tuple[Any, ...]) -> Iterator[str]:
     """`steps` is the last step and the steps before it: paths are written only where something is found."""
-    if isinstance(value, _Doubled):
-        yield from (_path((key, steps)) for key in value.keys_twice)
+    if isinstance(value, _DuplicateKeyObject):
+        yield from (_path((key, steps)) for key in value.duplicate_keys)
     children = value.items() if isinstance(value, dict) else enumerate(value)
     for step, child in children:
         if isinstance(child, dict | list):
@@ -249,7 +251,7 @@ def _path(steps: tuple[Any, ...]) -> str:
     return path.removeprefix(".")
 
 
-def refuse_duplicates(duplicates: tuple[str, ...], kind: Kind) -> None:
+def reject_duplicates(duplicates: tuple[str, ...], kind: Kind) -> None:
     listed = ", ".join(f'duplicate field "{path}"' for path in duplicates)
     raise ApiError(
         400,

@@ -38,7 +38,7 @@ _GZIP_FROM_BYTES = 128 * 1024
 _THREAD_FROM_BYTES = 1024 * 1024
 
 # What leaves at once; the next piece leaves when the connection has room. An answer that is not read costs no more.
-PIECE_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 # An answer of which nothing is read for this long ends, and its connection.
 STALL_SECONDS = 60.0
 ABORT = "shoal.abort"  # the extension of the ASGI scope that ends the connection at once
@@ -49,7 +49,7 @@ _WARNING_CHARACTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class BytesResponse:
     body: bytes
     status: int = 200
     content_type: bytes = JSON
@@ -57,7 +57,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class ShapedList:
+class ListResponse:
     """A long list that is not sent as it is stored. Its items are made while it is sent, so that an answer that is not
     read costs no more than one of them."""
 
@@ -74,41 +74,41 @@ class ShapedList:
 
 
 @dataclass(frozen=True, slots=True)
-class LongReply:
-    """A JSON list made of parts that are shared with the store: it is never joined. `shaped` is the same list for
+class SharedListResponse:
+    """A JSON list made of parts that are shared with the store: it is never joined. `converted` is the same list for
     those who want it in another form."""
 
     parts: tuple[bytes | memoryview, ...]
-    shaped: ShapedList
+    converted: ListResponse
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamResponse:
     """An answer without an end known in advance; `close` is called once nobody reads any more.
 
-    A source that `may_refuse` does so at its first chunk: the answer is then the refusal and no stream. One that
-    `must_be_read` ends where its reader stalls.
+    A source that `can_fail_at_start` does so at its first chunk: the answer is then the refusal and no stream. One that
+    `has_send_timeout` ends where its reader stalls.
     """
 
     chunks: AsyncIterator[bytes]
     close: Callable[[], Awaitable[None] | None]
     content_type: bytes = JSON
-    may_refuse: bool = False
-    must_be_read: bool = False
+    can_fail_at_start: bool = False
+    has_send_timeout: bool = False
 
 
-def pieces(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+def chunks_of(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """The same bytes in pieces of at most PIECE_BYTES; small parts are joined, large ones are cut."""
     small: list[bytes | memoryview] = []
     size = 0
     for part in parts:
-        if size + len(part) > PIECE_BYTES and small:
+        if size + len(part) > CHUNK_BYTES and small:
             yield b"".join(small)
             small, size = [], 0
-        if len(part) > PIECE_BYTES:
+        if len(part) > CHUNK_BYTES:
             view = memoryview(part)
-            for start in range(0, len(part), PIECE_BYTES):
-                yield bytes(view[start : start + PIECE_BYTES])
+            for start in range(0, len(part), CHUNK_BYTES):
+                yield bytes(view[start : start + CHUNK_BYTES])
             continue
         small.append(part)
         size += len(part)
@@ -116,7 +116,7 @@ def pieces(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
         yield b"".join(small)
 
 
-class Impatience:
+class SendWithTimeout:
     """Ends a connection when one write takes longer than STALL_SECONDS."""
 
     def __init__(self, send: Send, scope: Scope) -> None:
@@ -132,18 +132,18 @@ class Impatience:
             timer.cancel()
 
 
-def of_object(obj: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Reply:
-    return Reply(encode(obj), status, headers=headers)
+def object_bytes_response(obj: Any, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> BytesResponse:
+    return BytesResponse(encode(obj), status, headers=headers)
 
 
-def of_error(error: ApiError) -> Reply:
+def error_response(error: ApiError) -> BytesResponse:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     wait = (error.details or {}).get("retryAfterSeconds")
     if wait:
         headers = ((b"retry-after", str(wait).encode()),)
     if error.code == 401:
         headers += ((b"connection", b"close"),)  # an unauthenticated client keeps no connection
-    return Reply(encode(error.status()), error.code, headers=headers)
+    return BytesResponse(encode(error.status()), error.code, headers=headers)
 
 
 def warning_headers(warnings: tuple[str, ...]) -> tuple[tuple[bytes, bytes], ...]:
@@ -157,11 +157,11 @@ def _bounded(warnings: tuple[str, ...]) -> list[str]:
     if sum(map(len, texts)) <= _WARNINGS_CHARACTERS:
         return texts
     cut = [text[:_WARNING_CHARACTERS] for text in texts]
-    kept, left = 0, _WARNINGS_CHARACTERS
-    while kept < len(cut) and len(cut[kept]) <= left:
-        left -= len(cut[kept])
-        kept += 1
-    return [*cut[:kept], f"{len(cut) - kept} more warnings are not shown"] if kept < len(cut) else cut
+    count_kept, left = 0, _WARNINGS_CHARACTERS
+    while count_kept < len(cut) and len(cut[count_kept]) <= left:
+        left -= len(cut[count_kept])
+        count_kept += 1
+    return [*cut[:count_kept], f"{len(cut) - count_kept} more warnings are not shown"] if count_kept < len(cut) else cut
 
 
 def _quoted(text: str) -> bytes:
@@ -169,61 +169,67 @@ def _quoted(text: str) -> bytes:
     return clean.replace("\\", "\\\\").replace('"', '\\"').encode()
 
 
-def indented(reply: Reply) -> Reply:
+def with_indent(response: BytesResponse) -> BytesResponse:
     """For people: ?pretty, curl and browsers."""
-    if reply.content_type != JSON or not reply.body:
-        return reply
-    return Reply(msgspec.json.format(reply.body, indent=2) + b"\n", reply.status, JSON, reply.headers)
+    if response.content_type != JSON or not response.body:
+        return response
+    return BytesResponse(msgspec.json.format(response.body, indent=2) + b"\n", response.status, JSON, response.headers)
 
 
-def as_yaml(reply: Reply) -> Reply:
-    if reply.content_type != JSON or not reply.body:
-        return reply
-    return Reply(yaml_codec.encode(msgspec.json.decode(reply.body)).encode(), reply.status, YAML, reply.headers)
+def as_yaml(response: BytesResponse) -> BytesResponse:
+    if response.content_type != JSON or not response.body:
+        return response
+    return BytesResponse(
+        yaml_codec.encode(msgspec.json.decode(response.body)).encode(), response.status, YAML, response.headers
+    )
 
 
-def _list_as_json(answer: ShapedList, *, indent: int) -> Iterator[bytes]:
+def _list_as_json(response: ListResponse, *, indent: int) -> Iterator[bytes]:
     is_indented = indent > 0
-    head = msgspec.json.format(encode(answer.head), indent=indent)
+    head = msgspec.json.format(encode(response.head), indent=indent)
     opening = b',\n  "%b": [\n    ' if is_indented else b',"%b":['
-    yield head.removesuffix(b"}").removesuffix(b"\n") + opening % answer.field.encode()
-    for place, item in enumerate(answer.items()):
-        if place:
+    yield head.removesuffix(b"}").removesuffix(b"\n") + opening % response.field.encode()
+    for position, item in enumerate(response.items()):
+        if position:
             yield b",\n    " if is_indented else b","
         # No text in JSON contains a line break as it is.
         yield msgspec.json.format(item, indent=indent).replace(b"\n", b"\n    ") if is_indented else item
     yield b"\n  ]\n}\n" if is_indented else b"]}\n"
 
 
-def _list_as_yaml(answer: ShapedList) -> Iterator[bytes]:
+def _list_as_yaml(response: ListResponse) -> Iterator[bytes]:
     """Fields in alphabetical order, as in other answers."""
-    before = {name: value for name, value in answer.head.items() if name < answer.field}
-    after = {name: value for name, value in answer.head.items() if name > answer.field}
-    yield (yaml_codec.encode(before) if before else "").encode() + b"%b:\n" % answer.field.encode()
-    for item in answer.items():
+    before = {name: value for name, value in response.head.items() if name < response.field}
+    after = {name: value for name, value in response.head.items() if name > response.field}
+    yield (yaml_codec.encode(before) if before else "").encode() + b"%b:\n" % response.field.encode()
+    for item in response.items():
         yield yaml_codec.encode([msgspec.json.decode(item)]).encode()
     yield yaml_codec.encode(after).encode() if after else b""
 
 
-async def write(reply: Reply, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False) -> None:
-    headers: Headers = [(b"date", _date()), (b"content-type", reply.content_type), *reply.headers]
-    body = reply.body + b"\n" if reply.content_type == JSON and reply.body[-1:] == b"}" else reply.body
-    if len(body) >= _GZIP_FROM_BYTES and b"gzip" in asked.get(b"accept-encoding", b""):
+async def write(
+    response: BytesResponse, send: Send, request_headers: Mapping[bytes, bytes], *, without_body: bool = False
+) -> None:
+    headers: Headers = [(b"date", _date()), (b"content-type", response.content_type), *response.headers]
+    body = response.body + b"\n" if response.content_type == JSON and response.body[-1:] == b"}" else response.body
+    if len(body) >= _GZIP_FROM_BYTES and b"gzip" in request_headers.get(b"accept-encoding", b""):
         body = await _compressed(body)
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
     headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    if without_body or len(body) <= PIECE_BYTES:
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if without_body or len(body) <= CHUNK_BYTES:
         await send({"type": "http.response.body", "body": b"" if without_body else body})
         return
-    await _send_pieces(pieces((body,)), send)
+    await _send_pieces(chunks_of((body,)), send)
 
 
-async def write_long(reply: LongReply, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False) -> None:
+async def write_long(
+    response: SharedListResponse, send: Send, request_headers: Mapping[bytes, bytes], *, without_body: bool = False
+) -> None:
     headers: Headers = [(b"date", _date()), (b"content-type", JSON)]
-    size = sum(map(len, reply.parts)) + 1
-    bodies = pieces((*reply.parts, b"\n"))
-    if size >= _GZIP_FROM_BYTES and b"gzip" in asked.get(b"accept-encoding", b""):
+    size = sum(map(len, response.parts)) + 1
+    bodies = chunks_of((*response.parts, b"\n"))
+    if size >= _GZIP_FROM_BYTES and b"gzip" in request_headers.get(b"accept-encoding", b""):
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
         bodies = _compressed_pieces(bodies)
     else:
@@ -236,11 +242,11 @@ async def write_long(reply: LongReply, send: Send, asked: Mapping[bytes, bytes],
 
 
 async def write_shaped(
-    reply: ShapedList, send: Send, asked: Mapping[bytes, bytes], *, without_body: bool = False
+    response: ListResponse, send: Send, request_headers: Mapping[bytes, bytes], *, without_body: bool = False
 ) -> None:
-    headers: Headers = [(b"date", _date()), (b"content-type", reply.content_type)]
-    bodies = pieces(reply.parts())
-    if b"gzip" in asked.get(b"accept-encoding", b""):
+    headers: Headers = [(b"date", _date()), (b"content-type", response.content_type)]
+    bodies = chunks_of(response.parts())
+    if b"gzip" in request_headers.get(b"accept-encoding", b""):
         headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
         bodies = _compressed_pieces(bodies)
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -271,42 +277,42 @@ async def _compressed(body: bytes) -> bytes:
     return await asyncio.to_thread(gzip.compress, body, 1)
 
 
-async def write_stream(stream: Stream, receive: Receive, send: Send) -> None:
+async def write_stream(stream: StreamResponse, receive: Receive, send: Send) -> None:
     """Chunk after chunk until the source ends or the client goes away, whichever is first."""
     headers: Headers = [(b"date", _date()), (b"content-type", stream.content_type), (b"cache-control", b"no-cache")]
-    gone = asyncio.ensure_future(_disconnected(receive))
+    disconnected = asyncio.ensure_future(_disconnected(receive))
     pumping = asyncio.ensure_future(_pump(stream, headers, send))
     try:
-        await asyncio.wait({gone, pumping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({disconnected, pumping}, return_when=asyncio.FIRST_COMPLETED)
         if pumping.done():
             await pumping
     finally:
-        for task in (gone, pumping):
+        for task in (disconnected, pumping):
             task.cancel()
-        await asyncio.gather(gone, pumping, return_exceptions=True)
+        await asyncio.gather(disconnected, pumping, return_exceptions=True)
         await _closed(stream)
 
 
-async def head_of(stream: Stream) -> Reply:
+async def head_of(stream: StreamResponse) -> BytesResponse:
     """The beginning of a stream for those who want no more."""
     await _closed(stream)
-    return Reply(b"", content_type=stream.content_type)
+    return BytesResponse(b"", content_type=stream.content_type)
 
 
-async def _closed(stream: Stream) -> None:
+async def _closed(stream: StreamResponse) -> None:
     closing = stream.close()
     if closing is not None:
         await closing
 
 
-async def _pump(stream: Stream, headers: Headers, send: Send) -> None:
+async def _pump(stream: StreamResponse, headers: Headers, send: Send) -> None:
     first = b""
     head: Message = {"type": "http.response.start", "status": 200, "headers": headers}
-    if stream.may_refuse:
+    if stream.can_fail_at_start:
         try:
             first = await anext(stream.chunks, b"")
         except ApiError as error:
-            await write(of_error(error), send, {})
+            await write(error_response(error), send, {})
             return
         except asyncio.CancelledError:
             # A server that stops meanwhile has refused nothing: the log of a silent pod begins, and is cut.

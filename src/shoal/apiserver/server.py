@@ -29,7 +29,7 @@ _DRAIN_SECONDS = 5.0
 _BACKLOG = 1024
 
 
-class ServingRefused(Exception):
+class ServerListenError(Exception):
     """The server will not listen there; the message says why and what to do."""
 
 
@@ -39,7 +39,7 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as problem:
-        raise ServingRefused(f"cannot use the certificate {certificate} with the key {key}: {problem}") from problem
+        raise ServerListenError(f"cannot use the certificate {certificate} with the key {key}: {problem}") from problem
     return context
 
 
@@ -99,11 +99,11 @@ class Server:
         def connection() -> asyncio.Protocol:
             return LimitedHttp(config, self._state, {}, loop, on_end=ended)
 
-        config.ws_protocol_class = _counted(config.ws_protocol_class, ended)
+        config.ws_protocol_class = _with_end_callback(config.ws_protocol_class, ended)
         try:
             listeners = await self._listen(loop)
         except OSError as problem:
-            raise ServingRefused(_why_not(self._host, self._port, problem)) from problem
+            raise ServerListenError(_listen_error(self._host, self._port, problem)) from problem
         self._port = listeners[0].getsockname()[1]
         self._acceptor = Acceptor(listeners, connection, tls=self._ssl, limit=self._max_connections)
         self._acceptor.resume()
@@ -140,7 +140,7 @@ class Server:
         self._acceptor = None
 
 
-def _counted(protocol: Any, ended: Callable[[], None]) -> Any:
+def _with_end_callback(protocol: Any, ended: Callable[[], None]) -> Any:
     """The websocket protocol, which takes over the connection of the request that asked for it, and its end."""
 
     class Counted(protocol):  # type: ignore[misc]
@@ -151,7 +151,7 @@ def _counted(protocol: Any, ended: Callable[[], None]) -> Any:
     return Counted
 
 
-def _why_not(host: str, port: int, problem: OSError) -> str:
+def _listen_error(host: str, port: int, problem: OSError) -> str:
     """asyncio puts sentences of its own around the kernel's; the number is what tells."""
     if problem.errno == errno.EADDRINUSE:
         return (
@@ -169,7 +169,7 @@ def check_address(host: str, *, encrypted: bool) -> None:
     """Anything but this machine's own addresses needs TLS: the token would cross the network in the clear."""
     if encrypted or is_loopback(host):
         return
-    raise ServingRefused(
+    raise ServerListenError(
         f"{host} can be reached from other machines, and without TLS everybody on the way could read the token. "
         "Listen on 127.0.0.1, or give --tls-cert and --tls-key. A certificate for trying things out: "
         "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -keyout key.pem -out cert.pem "
@@ -183,7 +183,7 @@ def is_loopback(host: str) -> bool:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as problem:
-        raise ServingRefused(f"{host} is no address of this machine: {problem.strerror}") from problem
+        raise ServerListenError(f"{host} is no address of this machine: {problem.strerror}") from problem
     return bool(host) and all(ipaddress.ip_address(entry[4][0]).is_loopback for entry in found)
 
 

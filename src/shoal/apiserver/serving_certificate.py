@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shoal.apiserver.server import ServingRefused, tls_context
+from shoal.apiserver.server import ServerListenError, tls_context
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -46,7 +46,7 @@ class Certificate:
             found = x509.load_pem_x509_certificate(self.certificate.read_bytes())
             alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except (ValueError, x509.ExtensionNotFound):
-            raise ServingRefused(
+            raise ServerListenError(
                 f"the certificate {self.certificate} has no subjectAltName, and clients refuse a server whose "
                 'certificate has none. Make one with it: openssl req ... -addext "subjectAltName=IP:ADDRESS,DNS:NAME"'
             ) from None
@@ -63,7 +63,7 @@ def ensure(folder: Path, *hosts: str, subject: str = "shoal", now: datetime | No
     made = Certificate(folder / "server.crt", folder / "server.key")
     moment = now or datetime.now(UTC)
     names = tuple(dict.fromkeys((*ALWAYS, *hosts)))
-    if not _serves(made, names, moment):
+    if not _is_valid(made, names, moment):
         folder.mkdir(parents=True, exist_ok=True)
         key, certificate = generate(names, moment, subject=subject)
         _write(made.key, key)
@@ -71,7 +71,7 @@ def ensure(folder: Path, *hosts: str, subject: str = "shoal", now: datetime | No
     return made
 
 
-def _serves(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
+def _is_valid(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
     from cryptography import x509
 
     if not made.key.exists() or not made.certificate.exists():
@@ -79,10 +79,10 @@ def _serves(made: Certificate, names: tuple[str, ...], now: datetime) -> bool:
     try:
         found = x509.load_pem_x509_certificate(made.certificate.read_bytes())
         made.context()  # the key belongs to it
-        said = set(made.names())
-    except (ValueError, ServingRefused):
+        stored_names = set(made.names())
+    except (ValueError, ServerListenError):
         return False
-    return set(names) <= said and now + RENEW_BEFORE < found.not_valid_after_utc
+    return set(names) <= stored_names and now + RENEW_BEFORE < found.not_valid_after_utc
 
 
 def generate(

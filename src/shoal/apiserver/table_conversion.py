@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from shoal.apiserver import printers, query
-from shoal.apiserver.negotiation import Form
+from shoal.apiserver.negotiation import ResponseForm
 from shoal.apiserver.query import Query
 from shoal.kube.errors import bad_request
 from shoal.kube.kinds import Column, Kind
@@ -19,9 +19,9 @@ from shoal.kube.objects import Obj
 _INCLUDE = ("", "Metadata", "Object", "None")
 
 
-def included(asked: Query) -> str:
+def include_parameter(params: Query) -> str:
     """What each row carries besides its cells; 400 for anything else."""
-    include = query.text(asked, "includeObject")
+    include = query.text(params, "includeObject")
     if include not in _INCLUDE:
         raise bad_request(
             "Unable to convert to Table as requested: includeObject: Invalid value: "
@@ -31,15 +31,22 @@ def included(asked: Query) -> str:
 
 
 def table(
-    kind: Kind, objects: Sequence[Obj], *, form: Form, include: str, meta: Obj, now: datetime, headers: bool = True
+    kind: Kind,
+    objects: Sequence[Obj],
+    *,
+    form: ResponseForm,
+    include: str,
+    meta: Obj,
+    now: datetime,
+    headers: bool = True,
 ) -> Obj:
     rows = [row(kind, obj, form=form, include=include, now=now) for obj in objects]
     return {**table_head(kind, form, meta, headers=headers), "rows": rows}
 
 
-def table_head(kind: Kind, form: Form, meta: Obj, *, headers: bool = True) -> Obj:
+def table_head(kind: Kind, form: ResponseForm, meta: Obj, *, headers: bool = True) -> Obj:
     """A Table without its rows."""
-    definitions = [_definition(column) for column in printers.layout_of(kind).columns] if headers else []
+    definitions = [_definition(column) for column in printers.printer_of(kind).columns] if headers else []
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{form.version}",
@@ -48,10 +55,10 @@ def table_head(kind: Kind, form: Form, meta: Obj, *, headers: bool = True) -> Ob
     }
 
 
-def row(kind: Kind, obj: Obj, *, form: Form, include: str, now: datetime) -> Obj:
-    layout = printers.layout_of(kind)
-    made: Obj = {"cells": layout.cells(obj, now), "object": None}
-    if layout.conditions is not None and (conditions := layout.conditions(obj)):
+def row(kind: Kind, obj: Obj, *, form: ResponseForm, include: str, now: datetime) -> Obj:
+    printer = printers.printer_of(kind)
+    made: Obj = {"cells": printer.cells(obj, now), "object": None}
+    if printer.conditions is not None and (conditions := printer.conditions(obj)):
         made["conditions"] = conditions
     if include == "Metadata":
         made["object"] = metadata_only(obj, form)
@@ -70,7 +77,7 @@ def _definition(column: Column) -> dict[str, Any]:
     }
 
 
-def metadata_only(obj: Obj, form: Form) -> Obj:
+def metadata_only(obj: Obj, form: ResponseForm) -> Obj:
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": f"meta.k8s.io/{form.version}",
@@ -78,6 +85,6 @@ def metadata_only(obj: Obj, form: Form) -> Obj:
     }
 
 
-def metadata_list_head(form: Form, meta: Obj) -> Obj:
+def metadata_list_head(form: ResponseForm, meta: Obj) -> Obj:
     """A PartialObjectMetadataList without its items."""
     return {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}", "metadata": meta}

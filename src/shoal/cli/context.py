@@ -28,7 +28,7 @@ from shoal.local.data_dir import VARIABLE, DataFolder, data_option
 from shoal.local.orphan_cleanup import end_throwaways
 
 if TYPE_CHECKING:
-    from shoal.cluster.kubeconfig import Connection
+    from shoal.cluster.kubeconfig import ConnectionConfig
     from shoal.cluster.kubernetes import KubernetesCluster
 
 KUBECONFIG = "KUBECONFIG"
@@ -81,12 +81,12 @@ def decorated(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
     return command
 
 
-def connection_of(choice: Choice) -> Connection:
-    from shoal.cluster.kubeconfig import NoConnection, from_kubeconfig
+def connection_of(choice: Choice) -> ConnectionConfig:
+    from shoal.cluster.kubeconfig import ConnectionConfigError, from_kubeconfig
 
     try:
         return from_kubeconfig(_kubeconfigs(choice), context=choice.context)
-    except NoConnection as problem:
+    except ConnectionConfigError as problem:
         raise click.ClickException(ended(problem)) from None
 
 
@@ -138,9 +138,9 @@ def local_folder(choice: Choice) -> DataFolder | None:
 
 
 def _usual() -> list[Path]:
-    from shoal.cluster.kubeconfig import usual_files
+    from shoal.cluster.kubeconfig import default_files
 
-    return usual_files(os.environ)
+    return default_files(os.environ)
 
 
 def with_cluster(
@@ -152,7 +152,7 @@ def with_cluster(
 ) -> T:
     """Run `work` with the chosen cluster and namespace; refusals end the command with a sentence. `changed`: what
     `work` has changed so far, for a command that fails or is interrupted after that."""
-    from shoal.cluster.kubernetes import opened
+    from shoal.cluster.kubernetes import open_client
 
     # The command ends with one sentence; without a handler Python would print each retry of a watch before it.
     logging.getLogger("shoal").addHandler(logging.NullHandler())
@@ -160,7 +160,7 @@ def with_cluster(
     connection = connection_of(choice)
 
     async def run() -> T:
-        async with opened(connection) as cluster:
+        async with open_client(connection) as cluster:
             await cluster.require_supported()
             return await work(cluster, choice.namespace or connection.namespace)
 
@@ -178,7 +178,7 @@ def with_cluster(
     return result
 
 
-def print_cluster(connection: Connection) -> None:
+def print_cluster(connection: ConnectionConfig) -> None:
     """Which cluster was changed. To standard error: what a program reads stays the same for every cluster."""
     context = f"context {connection.name} at " if connection.name else ""
     click.echo(f"Cluster: {context}{connection.url}", err=True)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from shoal.engine import JobState
-from shoal.kube.conditions import condition_of, why_group_too_large, why_too_large
+from shoal.kube.conditions import condition_of, group_too_large_message, too_large_message
 from shoal.kube.objects import Obj
 
 _ENDED = ("Succeeded", "Failed")
@@ -45,12 +45,12 @@ def fit_of_pod(pod: Obj, task: str) -> Fit | None:
         return None
     if blocked := _why_blocked(pod):
         return Fit(task, why=blocked, is_size=False)
-    return Fit(task, is_placed=bool((pod.get("spec") or {}).get("nodeName")), why=why_too_large(pod))
+    return Fit(task, is_placed=bool((pod.get("spec") or {}).get("nodeName")), why=too_large_message(pod))
 
 
 def fit_of_group(group: Obj, before: frozenset[str] = frozenset()) -> Fit | None:
     """Only of one that can never start; of any other its pods say how they fit."""
-    if why := why_group_too_large(group):
+    if why := group_too_large_message(group):
         return Fit(why=why, before=before)
     unschedulable = condition_of(group, "Unschedulable") or {}
     if (unschedulable.get("status"), unschedulable.get("reason")) == ("True", _QUEUE_CLOSED):

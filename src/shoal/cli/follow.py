@@ -20,7 +20,7 @@ from shoal.cli.reasons import why_taken, why_waiting
 from shoal.cli.wait_for import MOST_FAILURES, NOT_ALLOWED
 from shoal.cluster.client import Cluster, LogOptions, OutcomeUnknown
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.informer import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Change, Reflector
+from shoal.cluster.informer import INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, Change, Informer
 from shoal.dialects.dialect import Kin, LedgerUnreadable
 from shoal.engine import CompanionRef, GroupRef, TaskRef
 from shoal.engine.policies import Gate, WishGate
@@ -163,9 +163,9 @@ class Follower:
 
     async def _keep_jobs(self, like: Found) -> None:
         """The jobs of one kind in one namespace. One that went before anybody looked is in no copy: it is over."""
-        copy = Reflector(
-            self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, gives_up_on=NOT_ALLOWED,
-            most_failures=MOST_FAILURES,
+        copy = Informer(
+            self._cluster, like.dialect.kind, like.namespace, on_change=self._job_changed, fatal_codes=NOT_ALLOWED,
+            max_failures=MOST_FAILURES,
         )  # fmt: skip
         running = self._kept(copy.run())
         try:
@@ -216,7 +216,7 @@ class Follower:
                 if group is not None:
                     self._on_gang(job, kin.waits(group))
 
-        copy = Reflector(self._cluster, kin.group, like.namespace, on_change=changed, gives_up_on=(*NOT_ALLOWED, 404))
+        copy = Informer(self._cluster, kin.group, like.namespace, on_change=changed, fatal_codes=(*NOT_ALLOWED, 404))
         with suppress(ApiError):
             await copy.run()
 
@@ -233,16 +233,16 @@ class Follower:
                 self._on_hindrance(job, told[1])
 
         fields = f"involvedObject.uid={uid}"
-        copy = Reflector(self._cluster, EVENT, job.namespace, fields=fields, on_change=changed, gives_up_on=NOT_ALLOWED)
+        copy = Informer(self._cluster, EVENT, job.namespace, fields=fields, on_change=changed, fatal_codes=NOT_ALLOWED)
         with suppress(ApiError):
             await copy.run()
 
-    def _pods_of(self, namespace: str) -> Reflector:
+    def _pods_of(self, namespace: str) -> Informer:
         def changed(change: Change) -> None:
             self._pod_changed(change, is_late=copy.synced.is_set())
 
-        copy = Reflector(
-            self._cluster, POD, namespace, on_change=changed, gives_up_on=NOT_ALLOWED, most_failures=MOST_FAILURES
+        copy = Informer(
+            self._cluster, POD, namespace, on_change=changed, fatal_codes=NOT_ALLOWED, max_failures=MOST_FAILURES
         )
         return copy
 
@@ -285,7 +285,7 @@ class Follower:
     async def _listen(self, job: Found, voice: Voice, key: Key, life: tuple[str, int], options: LogOptions) -> None:
         before = [heard for (uid, number), heard in self._logs.items() if uid == life[0] and number < life[1]]
         await asyncio.gather(*before)
-        seconds, told = FIRST_PAUSE_SECONDS, ""
+        seconds, told = INITIAL_BACKOFF_SECONDS, ""
         while True:
             mark = self._heard.get(life[0])
             trouble = await self._trouble_hearing(job, voice, key, life[0], options)
@@ -300,12 +300,12 @@ class Follower:
             if heard is not None:
                 options = replace(options, since_time=heard.stamp, since_seconds=None, tail_lines=None)
             if heard != mark:
-                seconds = FIRST_PAUSE_SECONDS
+                seconds = INITIAL_BACKOFF_SECONDS
             elif self._over.done():  # nobody says anything any more, and asking did not help
                 self._on_trouble(voice.head, trouble.sentence)
                 return
             await self._pause(seconds)
-            seconds = min(seconds * 2, LONGEST_PAUSE_SECONDS)
+            seconds = min(seconds * 2, MAX_BACKOFF_SECONDS)
 
     async def _trouble_hearing(
         self, job: Found, voice: Voice, key: Key, uid: str, options: LogOptions

@@ -54,15 +54,15 @@ def working(
     import asyncio
 
     from shoal.cluster.client import OutcomeUnknown
-    from shoal.cluster.kubernetes import opened
-    from shoal.controller_runtime.crd_installer import Unserved
-    from shoal.controller_runtime.process import ServerOptions, connection_of
+    from shoal.cluster.kubernetes import open_client
+    from shoal.controller_runtime.crd_installer import CrdUnusable
+    from shoal.controller_runtime.process import ServerOptions, connection_config
     from shoal.install.apply import NotInstalled
     from shoal.kube.errors import ApiError
 
     async def run() -> None:
-        connection = connection_of(ServerOptions(kubeconfig=kubeconfig, context=context))
-        async with opened(connection) as cluster:
+        connection = connection_config(ServerOptions(kubeconfig=kubeconfig, context=context))
+        async with open_client(connection) as cluster:
             await cluster.require_unserved()
             await work(cluster)
         if is_change:
@@ -70,7 +70,7 @@ def working(
 
     try:
         asyncio.run(run())
-    except (NotInstalled, Unserved, OutcomeUnknown, OSError) as problem:
+    except (NotInstalled, CrdUnusable, OutcomeUnknown, OSError) as problem:
         raise click.ClickException(ended(problem)) from None
     except ApiError as refused:
         raise click.ClickException(ended(sentence_of(refused))) from None

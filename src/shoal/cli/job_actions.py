@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from shoal.cli.job_lookup import Found
-from shoal.cluster.client import Cluster, DeleteOptions, PatchType, Preconditions, Propagation
+from shoal.cluster.client import Cluster, DeleteOptions, DeletionPropagation, PatchType, Preconditions
 from shoal.engine import Intent
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, key_of, uid_of
@@ -55,7 +55,7 @@ async def stop(cluster: Cluster, job: Found) -> bool:
             return False
         await _order(cluster, job, wanted)
         return True
-    await delete(cluster, job, Propagation.FOREGROUND)
+    await delete(cluster, job, DeletionPropagation.FOREGROUND)
     return True
 
 
@@ -114,7 +114,7 @@ def _is_another(before: Found, after: Found) -> bool:
     return bool(before.manifest["metadata"].get("generation") != after.manifest["metadata"].get("generation"))
 
 
-async def delete(cluster: Cluster, job: Found, propagation: Propagation) -> None:
+async def delete(cluster: Cluster, job: Found, propagation: DeletionPropagation) -> None:
     exactly = Preconditions(uid=uid_of(job.manifest))
     await cluster.delete(
         job.dialect.kind, job.name, job.namespace, DeleteOptions(propagation=propagation, preconditions=exactly)

@@ -176,9 +176,9 @@ def _listed(ctx: click.Context) -> list[Found]:
 
 
 async def _list(connection: Any, namespace: str) -> list[Found]:
-    from shoal.cluster.kubernetes import opened
+    from shoal.cluster.kubernetes import open_client
 
-    async with opened(connection) as cluster:
+    async with open_client(connection) as cluster:
         return await jobs_in(cluster, namespace)
 
 

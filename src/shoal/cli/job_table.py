@@ -10,7 +10,7 @@ from shoal.cli.job_lookup import Found
 from shoal.dialects.dialect import Counts, LedgerUnreadable
 from shoal.engine import Intent, JobState, Outcome, Stage, TaskState
 from shoal.kube import times
-from shoal.kube.objects import Obj, without_bookkeeping
+from shoal.kube.objects import Obj, without_managed_fields
 
 _STAGES = {
     Stage.WAITING: "waiting",
@@ -177,7 +177,7 @@ def printed(objects: list[Obj], form: str) -> str:
 
     from shoal.kube import yaml_codec
 
-    shown = [without_bookkeeping(obj) for obj in objects]
+    shown = [without_managed_fields(obj) for obj in objects]
     if form == "documents":
         return "---\n".join(yaml_codec.encode(obj, sort_keys=False) for obj in shown).rstrip()
     value: Any = shown[0] if len(shown) == 1 else {"apiVersion": "v1", "kind": "List", "items": shown}

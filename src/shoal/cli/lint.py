@@ -12,7 +12,7 @@ from shoal.engine import JobState
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB, Kind
 from shoal.kube.objects import Obj
-from shoal.kube.schema_errors import Misfit, UnknownField, misfits, nearest, strangers
+from shoal.kube.schema_errors import SchemaMismatch, UnknownField, closest_match, find_mismatches, find_unknown_fields
 from shoal.kube.schemas import schema_of
 
 _FLOW_GROUP = "flow.volcano.sh"
@@ -22,20 +22,20 @@ _NO_FLOWS = (
 )
 
 
-def unreadable(kind: Kind, obj: Obj) -> list[Misfit]:
+def unreadable(kind: Kind, obj: Obj) -> list[SchemaMismatch]:
     """What no cluster could even read. Of a custom kind that is its metadata: the rest is a matter of its schema."""
     schema = schema_of(kind)
     if not kind.custom:
-        return list(misfits(schema, obj))
+        return list(find_mismatches(schema, obj))
     metadata = schema.fields.get("metadata")
-    return list(misfits(metadata, obj.get("metadata"), ("metadata",))) if metadata is not None else []
+    return list(find_mismatches(metadata, obj.get("metadata"), ("metadata",))) if metadata is not None else []
 
 
 def remarks(manifest: Manifest, kind: Kind) -> list[str]:
     """Unknown fields, as UnknownField, and the warnings of the job's language."""
     dialect = dialect_of(manifest.api_version, manifest.kind)
     own = dialect.warn(manifest.obj, None) if dialect is not None else []
-    return [*strangers(schema_of(kind), manifest.obj), *own]
+    return [*find_unknown_fields(schema_of(kind), manifest.obj), *own]
 
 
 def at_rest(manifest: Manifest, *, is_submitted: bool = False) -> list[str]:
@@ -82,5 +82,5 @@ def hint(manifest: Manifest, kinds: Iterable[Kind]) -> str:
     if manifest.api_version.partition("/")[0] == _FLOW_GROUP:
         return _NO_FLOWS
     by_name = {kind.kind: kind for kind in kinds}
-    meant = nearest(manifest.kind, tuple(by_name))
+    meant = closest_match(manifest.kind, tuple(by_name))
     return f"; did you mean {meant} in {by_name[meant].api_version}?" if meant else ""

@@ -99,14 +99,14 @@ def _read(file: Path) -> Iterable[Manifest | Unreadable]:
 
 
 def _documents(text: bytes, where: str) -> Iterable[Manifest | Unreadable]:
-    from shoal.apiserver.request_body import Malformed, decode_yaml
+    from shoal.apiserver.request_body import MalformedBody, decode_yaml
 
     pieces = list(_pieces(text))
     for number, (line, piece) in enumerate(pieces, 1):
         place = f"{where}, document {number}" if len(pieces) > 1 else where
         try:
             body = decode_yaml(piece)
-        except Malformed as problem:
+        except MalformedBody as problem:
             # Lines are counted from the beginning of the document, as kubectl does.
             begins = f" (it begins at line {line})" if line > 1 else ""
             yield Unreadable(f"{place}{begins} is not YAML: {problem}")
@@ -157,11 +157,11 @@ def _changed(manifest: Manifest, changes: Sequence[str]) -> Manifest:
 
 
 def _value(text: str) -> Any:
-    from shoal.apiserver.request_body import Malformed, decode_yaml
+    from shoal.apiserver.request_body import MalformedBody, decode_yaml
 
     try:
         return decode_yaml(text.encode()).value
-    except Malformed as problem:
+    except MalformedBody as problem:
         raise click.BadParameter(f"{text!r} is not YAML: {problem}") from None
 
 

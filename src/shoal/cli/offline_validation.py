@@ -23,7 +23,7 @@ from shoal.kube import names
 from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import CUSTOM_RESOURCE_DEFINITION, NAMESPACE, Kind
 from shoal.kube.objects import Key, Obj
-from shoal.kube.schema_errors import is_below, path_of, without
+from shoal.kube.schema_errors import is_at_or_below, path_of, remove_mismatches
 from shoal.kube.validation.errors import invalid
 from shoal.node.images import Images
 from shoal.operator.setup import admit
@@ -42,7 +42,7 @@ class Verdict:
     def with_more(self, causes: Iterable[Cause]) -> Verdict:
         """And what a cluster said that nobody knows without it; at no field it says what others say at theirs."""
         known = tuple(mistake.partition(": ")[0] for mistake in self.mistakes)
-        more = [str(cause) for cause in causes if not known or (cause.field and not is_below(cause.field, known))]
+        more = [str(cause) for cause in causes if not known or (cause.field and not is_at_or_below(cause.field, known))]
         return replace(self, mistakes=(*self.mistakes, *more))
 
 
@@ -76,9 +76,12 @@ def judge(machinery: Machinery, manifest: Manifest) -> Verdict:
         return Verdict((unknown + hint(manifest, kinds),))
     wrong = unreadable(kind, manifest.obj)
     places = [path_of("", misfit.steps) for misfit in wrong]
-    rest = replace(manifest, obj=without(manifest.obj, wrong))
+    rest = replace(manifest, obj=remove_mismatches(manifest.obj, wrong))
     refused, warned = _answer(machinery, kind, rest.obj)
-    causes = [*(misfit.cause() for misfit in wrong), *(cause for cause in refused if not is_below(cause.field, places))]
+    causes = [
+        *(misfit.cause() for misfit in wrong),
+        *(cause for cause in refused if not is_at_or_below(cause.field, places)),
+    ]
     causes += _foreseen(rest, but=[cause.field for cause in causes])
     notes = list(dict.fromkeys(unsaid(causes, [*remarks(rest, kind), *warned])))
     strict = unknown_fields(notes)

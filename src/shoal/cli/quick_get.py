@@ -27,8 +27,8 @@ def items(data: DataFolder, running: Running, plural: str, *, timeout_seconds: f
     )
     try:
         # Not the cluster's own certificate: it may have been given another.
-        trust = ssl.create_default_context(cadata=kubeconfig_file.authority(data.kubeconfig))
-        with urllib.request.urlopen(request, context=trust, timeout=timeout_seconds) as answer:  # noqa: S310
+        ssl_context = ssl.create_default_context(cadata=kubeconfig_file.authority(data.kubeconfig))
+        with urllib.request.urlopen(request, context=ssl_context, timeout=timeout_seconds) as answer:  # noqa: S310
             found: list[dict[str, Any]] = json.load(answer)["items"]
             return found
     except (urllib.error.URLError, OSError, ValueError) as problem:

@@ -87,16 +87,16 @@ def serving(work: Coroutine[Any, Any, None]) -> None:
 
     from shoal.cli.context import ended, sentence_of
     from shoal.cluster.client import OutcomeUnknown
-    from shoal.controller_runtime.crd_installer import Unserved
-    from shoal.controller_runtime.health import AddressRefused
-    from shoal.controller_runtime.preflight import NotFit
+    from shoal.controller_runtime.crd_installer import CrdUnusable
+    from shoal.controller_runtime.health import ListenError
+    from shoal.controller_runtime.preflight import PreflightError
     from shoal.kube.errors import ApiError
     from shoal.local import gc_tuning
 
     gc_tuning.serve()
     try:
         asyncio.run(work)
-    except (NotFit, Unserved, AddressRefused, OutcomeUnknown, OSError) as problem:
+    except (PreflightError, CrdUnusable, ListenError, OutcomeUnknown, OSError) as problem:
         raise click.ClickException(ended(problem)) from None
     except ApiError as refused:
         raise click.ClickException(ended(sentence_of(refused))) from None

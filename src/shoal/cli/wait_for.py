@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from shoal.cli.job_lookup import Found
 from shoal.cluster.client import Cluster
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.dialects.dialect import LedgerUnreadable
 from shoal.kube.objects import uid_of
 
@@ -37,10 +37,10 @@ async def until(cluster: Cluster, job: Found, is_so: Callable[[Found | None], bo
         new = change.new
         look(Found(new, job.dialect) if new is not None and uid_of(new) == uid_of(job.manifest) else None)
 
-    copy = Reflector(
+    copy = Informer(
         cluster, job.dialect.kind, job.namespace,
-        fields=f"metadata.name={job.name}", on_change=changed, gives_up_on=NOT_ALLOWED,
-        most_failures=MOST_FAILURES,
+        fields=f"metadata.name={job.name}", on_change=changed, fatal_codes=NOT_ALLOWED,
+        max_failures=MOST_FAILURES,
     )  # fmt: skip
     running = asyncio.create_task(copy.run())
     synced = asyncio.create_task(copy.synced.wait())

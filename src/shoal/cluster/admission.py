@@ -2,7 +2,7 @@
 
 Asked on every write that touches what people wrote, never for the status: first `warn`, which sees the object as it was
 written and says what is accepted and probably not meant; then `default`; then, beside the schema of the definition,
-`check` with every mistake at once. Whoever asks for a deletion is told by `keep` why that may not be.
+`check` with every mistake at once. Whoever asks for a deletion is told by `deny_delete` why that may not be.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class Admission:
     default: Callable[[Obj], Obj]
     check: Callable[[Obj, Obj | None], list[Cause]]  # new and old
     warn: Callable[[Obj, Obj | None], list[str]]
-    keep: Callable[[Obj], str] | None = None  # why it may not be deleted, '' where it may; None: it always may
+    deny_delete: Callable[[Obj], str] | None = None  # why it may not be deleted, '' where it may; None: it always may
 
 
-def together(own: list[Cause], schema: list[Cause]) -> list[Cause]:
+def merge_causes(webhook_causes: list[Cause], schema_causes: list[Cause]) -> list[Cause]:
     """Both lists; where both speak of a field the program's own words stay, because they say what would be right."""
-    spoken = {cause.field for cause in own}
-    return [*own, *(cause for cause in schema if not _is_about(cause, spoken))]
+    covered = {cause.field for cause in webhook_causes}
+    return [*webhook_causes, *(cause for cause in schema_causes if not _names_any(cause, covered))]
 
 
-def _is_about(cause: Cause, fields: set[str]) -> bool:
+def _names_any(cause: Cause, fields: set[str]) -> bool:
     """A schema says of a number that is none of its integers, at no field, which field it means."""
     return cause.field in fields or (cause.field == NO_FIELD and cause.message.rpartition(" in ")[2] in fields)

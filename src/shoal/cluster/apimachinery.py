@@ -19,26 +19,26 @@ from typing import TypeVar
 
 from shoal.cluster import list_pages, selection
 from shoal.cluster.admission import Admission
-from shoal.cluster.bootstrap import found
+from shoal.cluster.bootstrap import create_bootstrap_objects
 from shoal.cluster.client import DeleteOptions, PatchType
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.delete import Remover
+from shoal.cluster.delete import Deleter
 from shoal.cluster.event_ttl import Expirer
-from shoal.cluster.garbage_collector import Collector
-from shoal.cluster.namespace_lifecycle import Emptier
-from shoal.cluster.patch import Editor, Patch
-from shoal.cluster.pod_subresources import Binder
-from shoal.cluster.registry import Core, Resource, Settings
+from shoal.cluster.garbage_collector import GarbageCollector
+from shoal.cluster.namespace_lifecycle import NamespaceLifecycle
+from shoal.cluster.patch import Patch, Patcher
+from shoal.cluster.pod_subresources import PodSubresources
+from shoal.cluster.registry import ClusterSettings, Core, Resource
 from shoal.cluster.scale import Scaler
 from shoal.cluster.store import HistoryLimits, Journal, MemoryJournal, SqliteJournal, Store
 from shoal.cluster.types import (
-    Deleted,
+    DeleteResult,
     ListOptions,
     Stored,
     StoredPage,
     WatchOptions,
     WriteOptions,
-    Written,
+    WriteResult,
 )
 from shoal.cluster.watch import Watch
 from shoal.cluster.write import Writer
@@ -59,22 +59,22 @@ class Machinery:
         journal: Journal,
         *,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
-        settings: Settings | None = None,
+        rng: random.Random | None = None,
+        settings: ClusterSettings | None = None,
         limits: HistoryLimits | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.store = Store(journal, limits)
-        core = self._core = Core(self.store, self.clock, chance or random.SystemRandom(), settings or Settings())
+        core = self._core = Core(self.store, self.clock, rng or random.SystemRandom(), settings or ClusterSettings())
         self._writer = Writer(core)
-        self._editor = Editor(core, self._writer)
+        self._patcher = Patcher(core, self._writer)
         self._scaler = Scaler(core, self._writer)
-        self._remover = Remover(core)
-        self._binder = Binder(core)
+        self._deleter = Deleter(core)
+        self._pod_subresources = PodSubresources(core)
         self._expirer = Expirer(core)
-        self._collector = Collector(core, self._remover, Emptier(core, self._remover).empty)
-        self.store.load(core.revive)
-        found(core, self._writer)
+        self._collector = GarbageCollector(core, self._deleter, NamespaceLifecycle(core, self._deleter).empty)
+        self.store.load(core.stored_from_row)
+        create_bootstrap_objects(core, self._writer)
         self.store.flush()
         self._collector.resume()
 
@@ -84,13 +84,13 @@ class Machinery:
         path: str | Path,
         *,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
-        settings: Settings | None = None,
+        rng: random.Random | None = None,
+        settings: ClusterSettings | None = None,
         limits: HistoryLimits | None = None,
     ) -> Machinery:
         """A file, made where there is none, or ':memory:'. StoreInUse, StoreBroken where it cannot be had."""
         journal: Journal = MemoryJournal() if str(path) == MEMORY else SqliteJournal(Path(path))
-        return cls(journal, clock=clock, chance=chance, settings=settings, limits=limits)
+        return cls(journal, clock=clock, rng=rng, settings=settings, limits=limits)
 
     def close(self) -> None:
         self.store.close()
@@ -104,7 +104,7 @@ class Machinery:
         try:
             await self.store.durable()
         except OSError as error:
-            raise _not_kept(error) from error
+            raise _commit_failed(error) from error
 
     def settle(self) -> None:
         """Let everything follow that follows from what has been written (for tests and tools)."""
@@ -132,41 +132,41 @@ class Machinery:
         return self.store.committed
 
     def get(self, kind: Kind, key: Key, subresource: str = "") -> Stored:
-        resource = self._read(kind)
+        resource = self._readable_resource(kind)
         if subresource == "scale":
             return self._scaler.get(resource, key)
-        return resource.show(self._core.stored(resource, key))
+        return resource.from_storage(self._core.stored(resource, key))
 
     def list(self, kind: Kind, namespace: str | None = None, options: ListOptions | None = None) -> StoredPage:
-        resource = self._read(kind)
+        resource = self._readable_resource(kind)
         options = options or ListOptions()
         list_pages.check_options(options)
-        claim = selection.claim(resource.kind, namespace, options.labels, options.fields)
-        page = list_pages.page(self.store, resource.table, namespace, claim, options)
-        if resource.face is None:
+        predicate = selection.predicate(resource.kind, namespace, options.labels, options.fields)
+        page = list_pages.page(self.store, resource.table, namespace, predicate, options)
+        if resource.converter is None:
             return page
-        items = [resource.show(stored) for stored in page.items]
+        items = [resource.from_storage(stored) for stored in page.items]
         return StoredPage(items, page.revision, page.continue_token, page.remaining)
 
     def watch(self, kind: Kind, namespace: str | None = None, options: WatchOptions | None = None) -> Watch:
         """Refuses bad selectors at once; a version that is too old fails when the first batch is asked for."""
-        resource = self._read(kind)
+        resource = self._readable_resource(kind)
         options = options or WatchOptions()
         list_pages.check_watch_options(options)
-        claim = selection.claim(resource.kind, namespace, options.labels, options.fields)
-        turn = resource.face.show if resource.face is not None else None
-        return Watch(self.store, resource.table, kind, claim, options, clock=self.clock, turn=turn)
+        predicate = selection.predicate(resource.kind, namespace, options.labels, options.fields)
+        convert = resource.converter.from_storage if resource.converter is not None else None
+        return Watch(self.store, resource.table, kind, predicate, options, clock=self.clock, convert=convert)
 
     # Writing
 
-    def create(self, kind: Kind, namespace: str, obj: Obj, options: WriteOptions | None = None) -> Written:
-        resource = self._with(kind)
+    def create(self, kind: Kind, namespace: str, obj: Obj, options: WriteOptions | None = None) -> WriteResult:
+        resource = self._writable_resource(kind)
         return self._attempt(lambda: self._writer.create(resource, namespace, obj, options or WriteOptions()))
 
     def update(
         self, kind: Kind, key: Key, obj: Obj, options: WriteOptions | None = None, subresource: str = ""
-    ) -> Written:
-        resource = self._with(kind, subresource)
+    ) -> WriteResult:
+        resource = self._writable_resource(kind, subresource)
         options = options or WriteOptions()
         if subresource == "scale":
             return self._attempt(lambda: self._scaler.update(resource, key, obj, options))
@@ -180,24 +180,24 @@ class Machinery:
         patch_type: PatchType,
         options: WriteOptions | None = None,
         subresource: str = "",
-    ) -> Written:
-        resource = self._with(kind, subresource)
+    ) -> WriteResult:
+        resource = self._writable_resource(kind, subresource)
         options = options or WriteOptions()
         if subresource == "scale":
             return self._attempt(lambda: self._scaler.patch(resource, key, patch, patch_type, options))
-        return self._attempt(lambda: self._editor.patch(resource, key, patch, patch_type, options, subresource))
+        return self._attempt(lambda: self._patcher.patch(resource, key, patch, patch_type, options, subresource))
 
-    def delete(self, kind: Kind, key: Key, options: DeleteOptions | None = None) -> Deleted:
-        resource = self._with(kind)
+    def delete(self, kind: Kind, key: Key, options: DeleteOptions | None = None) -> DeleteResult:
+        resource = self._writable_resource(kind)
         return self._attempt(lambda: self._delete(resource, key, options or DeleteOptions()))
 
-    def _delete(self, resource: Resource, key: Key, options: DeleteOptions) -> Deleted:
+    def _delete(self, resource: Resource, key: Key, options: DeleteOptions) -> DeleteResult:
         """As somebody asks for it: what goes with its namespace or its kind is not asked about."""
         admission = self.admissions.get(resource.kind.resource)
-        keep = admission.keep if admission is not None else None
-        if keep is not None and (why := keep(self._core.stored(resource, key).obj())):
+        deny_delete = admission.deny_delete if admission is not None else None
+        if deny_delete is not None and (why := deny_delete(self._core.stored(resource, key).obj())):
             raise forbidden(resource.kind, key.name, why)
-        return self._remover.delete(resource, key, options)
+        return self._deleter.delete(resource, key, options)
 
     def delete_collection(
         self,
@@ -218,20 +218,20 @@ class Machinery:
 
     def bind(self, key: Key, binding: Obj, *, dry_run: bool = False) -> Stored:
         """Place the pod on the node the Binding names."""
-        return self._attempt(lambda: self._binder.bind(key, binding, dry_run=dry_run))
+        return self._attempt(lambda: self._pod_subresources.bind(key, binding, dry_run=dry_run))
 
-    def evict(self, key: Key, eviction: Obj, *, dry_run: bool = False) -> Deleted:
-        return self._attempt(lambda: self._binder.evict(self._remover, key, eviction, dry_run=dry_run))
+    def evict(self, key: Key, eviction: Obj, *, dry_run: bool = False) -> DeleteResult:
+        return self._attempt(lambda: self._pod_subresources.evict(self._deleter, key, eviction, dry_run=dry_run))
 
     # Inside
 
-    def _read(self, kind: Kind) -> Resource:
-        self._expirer.sweep()
+    def _readable_resource(self, kind: Kind) -> Resource:
+        self._expirer.delete_expired()
         self._flush()
         return self._core.resource(kind)
 
-    def _with(self, kind: Kind, subresource: str = "") -> Resource:
-        self._expirer.sweep()
+    def _writable_resource(self, kind: Kind, subresource: str = "") -> Resource:
+        self._expirer.delete_expired()
         resource = self._core.resource(kind)
         if subresource and subresource not in resource.kind.subresources:
             raise no_such_path()
@@ -251,9 +251,9 @@ class Machinery:
             try:
                 self.store.flush()
             except OSError as error:
-                raise _not_kept(error) from error
+                raise _commit_failed(error) from error
             raise
 
 
-def _not_kept(error: OSError) -> ApiError:
+def _commit_failed(error: OSError) -> ApiError:
     return unavailable(f"the write could not be kept: {error}")

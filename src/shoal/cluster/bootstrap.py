@@ -22,7 +22,7 @@ _CRITICAL = {
 _BY_US = WriteOptions(field_manager="shoal")
 
 
-def found(core: Core, writer: Writer) -> None:
+def create_bootstrap_objects(core: Core, writer: Writer) -> None:
     """Make what is missing; what is there stays as it is."""
     for name in NAMESPACES:
         if Key("", name) not in core.namespaces.table.objects:

@@ -21,7 +21,7 @@ class OutcomeUnknown(Exception):
     """The connection broke after the request left: it may or may not have taken effect."""
 
 
-def uid_is_a_conflict(kind: Kind, name: str, error: ApiError) -> ApiError:
+def uid_error_as_conflict(kind: Kind, name: str, error: ApiError) -> ApiError:
     """Kubernetes calls a patch with another uid invalid; for a program it is a conflict: not its object any more."""
     if error.code == 422 and any(cause.field == "metadata.uid" for cause in error.causes):
         return conflict(kind, name, f"the object has another uid now: {error.message}")
@@ -42,7 +42,7 @@ class PatchType(StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
-class Propagation(StrEnum):
+class DeletionPropagation(StrEnum):
     FOREGROUND = "Foreground"
     BACKGROUND = "Background"
     ORPHAN = "Orphan"
@@ -102,7 +102,7 @@ class Preconditions:
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
     grace_seconds: int | None = None  # None: the object's own
-    propagation: Propagation | None = None  # None: the kind's own
+    propagation: DeletionPropagation | None = None  # None: the kind's own
     preconditions: Preconditions = field(default_factory=Preconditions)
     dry_run: bool = False
 

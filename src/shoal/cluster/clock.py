@@ -24,16 +24,16 @@ class Clock(Protocol):
     def call_later(self, seconds: float, call: Callable[[], None]) -> Timer: ...
 
 
-async def pause(clock: Clock, seconds: float) -> None:
+async def sleep(clock: Clock, seconds: float) -> None:
     """Wait for a moment of this clock."""
-    await news_within(clock, asyncio.Event(), seconds)
+    await wait_event(clock, asyncio.Event(), seconds)
 
 
-async def news_within(clock: Clock, news: asyncio.Event, seconds: float) -> None:
-    """Wait for `news`, but no longer than that; it is set in either case."""
-    timer = clock.call_later(seconds, news.set)
+async def wait_event(clock: Clock, event: asyncio.Event, seconds: float) -> None:
+    """Wait for `event`, but no longer than that; it is set in either case."""
+    timer = clock.call_later(seconds, event.set)
     try:
-        await news.wait()
+        await event.wait()
     finally:
         timer.cancel()
 

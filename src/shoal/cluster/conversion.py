@@ -19,34 +19,34 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Face(Protocol):
+class VersionConverter(Protocol):
     """A version that is not, or not always, the one objects are stored in."""
 
-    def show(self, raw: bytes) -> bytes: ...
+    def from_storage(self, raw: bytes) -> bytes: ...
 
-    def to_home(self, obj: Obj) -> Obj: ...
+    def to_storage(self, obj: Obj) -> Obj: ...
 
 
-class VersionFace:
+class ApiVersionConverter:
     """Only the apiVersion differs. Stored bytes begin with it, so showing another one is a splice."""
 
-    def __init__(self, kind: Kind, home: Kind) -> None:
-        self._shown = b'{"apiVersion":"%b",' % kind.api_version.encode()
-        self._home = home.api_version
+    def __init__(self, kind: Kind, storage_kind: Kind) -> None:
+        self._prefix = b'{"apiVersion":"%b",' % kind.api_version.encode()
+        self._storage_api_version = storage_kind.api_version
 
-    def show(self, raw: bytes) -> bytes:
-        if raw.startswith(self._shown):
+    def from_storage(self, raw: bytes) -> bytes:
+        if raw.startswith(self._prefix):
             return raw
-        return self._shown + raw[raw.index(b",") + 1 :]
+        return self._prefix + raw[raw.index(b",") + 1 :]
 
-    def to_home(self, obj: Obj) -> Obj:
-        return {**obj, "apiVersion": self._home}
+    def to_storage(self, obj: Obj) -> Obj:
+        return {**obj, "apiVersion": self._storage_api_version}
 
 
-class EventFace:
+class EventConverter:
     """events.k8s.io/v1, stored as core/v1."""
 
-    _NAMES: Mapping[str, str] = {  # events.k8s.io/v1 -> core/v1
+    _TO_STORAGE: Mapping[str, str] = {  # events.k8s.io/v1 -> core/v1
         "regarding": "involvedObject",
         "note": "message",
         "reportingController": "reportingComponent",
@@ -55,22 +55,22 @@ class EventFace:
         "deprecatedLastTimestamp": "lastTimestamp",
         "deprecatedCount": "count",
     }
-    _BACK: Mapping[str, str] = {old: new for new, old in _NAMES.items()}
+    _FROM_STORAGE: Mapping[str, str] = {old: new for new, old in _TO_STORAGE.items()}
 
-    def show(self, raw: bytes) -> bytes:
-        shown = _renamed(_decode(raw), self._BACK)
-        shown["apiVersion"] = kinds.EVENT_V1.api_version
+    def from_storage(self, raw: bytes) -> bytes:
+        converted = _rename_fields(_decode(raw), self._FROM_STORAGE)
+        converted["apiVersion"] = kinds.EVENT_V1.api_version
         for name in ("reportingController", "reportingInstance"):
-            if not shown.get(name):
-                shown.pop(name, None)
-        return _encode(shown)
+            if not converted.get(name):
+                converted.pop(name, None)
+        return _encode(converted)
 
-    def to_home(self, obj: Obj) -> Obj:
-        stored = _renamed(obj, self._NAMES)
+    def to_storage(self, obj: Obj) -> Obj:
+        stored = _rename_fields(obj, self._TO_STORAGE)
         stored["apiVersion"] = kinds.EVENT.api_version
         stored.setdefault("involvedObject", {})
         return stored
 
 
-def _renamed(obj: Mapping[str, Any], names: Mapping[str, str]) -> Obj:
+def _rename_fields(obj: Mapping[str, Any], names: Mapping[str, str]) -> Obj:
     return {names.get(name, name): value for name, value in obj.items()}

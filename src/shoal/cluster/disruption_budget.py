@@ -13,53 +13,55 @@ from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, labels_of, name_of
 from shoal.kube.selectors import from_label_selector
 
-UNCOUNTED = ("Pending", "Succeeded", "Failed")  # phases of pods that disturb nobody by going
+UNCOUNTED_PHASES = ("Pending", "Succeeded", "Failed")  # phases of pods that disturb nobody by going
 
 
-def spend(core: Core, pod: Obj, *, dry_run: bool) -> None:
+def check_and_decrement(core: Core, pod: Obj, *, dry_run: bool) -> None:
     """Raises where a budget keeps the pod."""
     meta, status = pod["metadata"], pod.get("status") or {}
-    if meta.get("deletionTimestamp") or status.get("phase") in UNCOUNTED:
+    if meta.get("deletionTimestamp") or status.get("phase") in UNCOUNTED_PHASES:
         return
-    covering = _covering(core, pod)
-    if len(covering) > 1:
+    budgets_of_pod = _matching_budgets(core, pod)
+    if len(budgets_of_pod) > 1:
         raise ApiError(
             500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
-    for stored in covering:
-        _take(core, stored, pod, dry_run=dry_run)
+    for stored in budgets_of_pod:
+        _decrement(core, stored, pod, dry_run=dry_run)
 
 
-def _covering(core: Core, pod: Obj) -> list[Stored]:
+def _matching_budgets(core: Core, pod: Obj) -> list[Stored]:
     budgets = core.resource(kinds.POD_DISRUPTION_BUDGET)
     namespace, labels = pod["metadata"]["namespace"], labels_of(pod)
     found = (stored for key, stored in budgets.table.objects.items() if key.namespace == namespace)
-    return [stored for stored in found if _chooses(stored.obj(), labels)]
+    return [stored for stored in found if _selects(stored.obj(), labels)]
 
 
-def _chooses(budget: Obj, labels: dict[str, str]) -> bool:
+def _selects(budget: Obj, labels: dict[str, str]) -> bool:
     selector = (budget.get("spec") or {}).get("selector")
     return selector is not None and from_label_selector(selector).matches(labels)
 
 
-def _take(core: Core, stored: Stored, pod: Obj, *, dry_run: bool) -> None:
+def _decrement(core: Core, stored: Stored, pod: Obj, *, dry_run: bool) -> None:
     budget = stored.obj()
     status = budget.setdefault("status", {})
-    if not is_true(pod, "Ready") and _lets_unready_go(budget):
+    if not is_true(pod, "Ready") and _allows_unready(budget):
         return
     name = name_of(budget)
     if (status.get("observedGeneration") or 0) < budget["metadata"]["generation"]:
-        raise _kept(f"The disruption budget {name} is still being processed by the server.", retryAfterSeconds=10)
+        raise _eviction_denied(
+            f"The disruption budget {name} is still being processed by the server.", retryAfterSeconds=10
+        )
     if status["disruptionsAllowed"] <= 0:
-        has = f"needs {status['desiredHealthy']} healthy pods and has {status['currentHealthy']} currently"
-        raise _kept(f"The disruption budget {name} {has}")
+        counts = f"needs {status['desiredHealthy']} healthy pods and has {status['currentHealthy']} currently"
+        raise _eviction_denied(f"The disruption budget {name} {counts}")
     if not dry_run:
         status["disruptionsAllowed"] -= 1
         status.setdefault("disruptedPods", {})[name_of(pod)] = core.now()
         core.put(core.resource(kinds.POD_DISRUPTION_BUDGET), budget, stored)
 
 
-def _lets_unready_go(budget: Obj) -> bool:
+def _allows_unready(budget: Obj) -> bool:
     """Pods that do not work may go where enough others do, or where the budget says so."""
     status = budget["status"]
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -67,7 +69,7 @@ def _lets_unready_go(budget: Obj) -> bool:
     return bool(status["currentHealthy"] >= status["desiredHealthy"] > 0)
 
 
-def _kept(why: str, **more: int) -> ApiError:
+def _eviction_denied(why: str, **extra: int) -> ApiError:
     message = "Cannot evict pod as it would violate the pod's disruption budget."
-    details = {"causes": [{"reason": "DisruptionBudget", "message": why}], **more}
+    details = {"causes": [{"reason": "DisruptionBudget", "message": why}], **extra}
     return ApiError(429, "TooManyRequests", message, details)

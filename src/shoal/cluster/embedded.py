@@ -19,10 +19,10 @@ from shoal.cluster.client import (
     Page,
     PatchType,
     WatchEvent,
-    uid_is_a_conflict,
+    uid_error_as_conflict,
 )
 from shoal.cluster.clock import Clock
-from shoal.cluster.registry import Settings
+from shoal.cluster.registry import ClusterSettings
 from shoal.cluster.types import ListOptions, WatchOptions, WriteOptions
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError, bad_request, unavailable
@@ -51,7 +51,7 @@ class EmbeddedCluster:
 
     @classmethod
     async def open(
-        cls, path: str | Path, *, settings: Settings | None = None, clock: Clock | None = None
+        cls, path: str | Path, *, settings: ClusterSettings | None = None, clock: Clock | None = None
     ) -> EmbeddedCluster:
         """A file, made where there is none, or ':memory:'."""
         return cls(Machinery.open(path, settings=settings, clock=clock))
@@ -135,7 +135,7 @@ class EmbeddedCluster:
         try:
             written = self.machinery.patch(kind, key, patch, patch_type, options, subresource)
         except ApiError as error:
-            raise uid_is_a_conflict(kind, name, error) from None
+            raise uid_error_as_conflict(kind, name, error) from None
         await self.machinery.durable()
         return written.obj()
 
@@ -153,13 +153,13 @@ class EmbeddedCluster:
 
     async def evict(self, pod: str, namespace: str, options: DeleteOptions | None = None) -> None:
         options = options or DeleteOptions()
-        wanted = options.preconditions
-        said = {
+        preconditions = options.preconditions
+        delete_options = {
             "gracePeriodSeconds": options.grace_seconds,
             "propagationPolicy": options.propagation,
-            "preconditions": {"uid": wanted.uid, "resourceVersion": wanted.resource_version},
+            "preconditions": {"uid": preconditions.uid, "resourceVersion": preconditions.resource_version},
         }
-        eviction: Obj = {"metadata": {"name": pod}, "deleteOptions": said}
+        eviction: Obj = {"metadata": {"name": pod}, "deleteOptions": delete_options}
         self.machinery.evict(Key(namespace, pod), eviction, dry_run=options.dry_run)
         await self.machinery.durable()
 
@@ -167,17 +167,17 @@ class EmbeddedCluster:
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind of such manifests; None where it is not served."""
-        wanted = (api_version, kind)
-        return next((each for each in self.machinery.kinds() if (each.api_version, each.kind) == wanted), None)
+        preconditions = (api_version, kind)
+        return next((each for each in self.machinery.kinds() if (each.api_version, each.kind) == preconditions), None)
 
     # Nodes
 
     async def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
-        found = await self.get(kinds.POD, pod, namespace)
-        async for chunk in self.services_of(found).logs(found, options):
+        pod_object = await self.get(kinds.POD, pod, namespace)
+        async for chunk in self.node_services_of(pod_object).logs(pod_object, options):
             yield chunk
 
-    def services_of(self, pod: Obj) -> NodeServices:
+    def node_services_of(self, pod: Obj) -> NodeServices:
         """What the pod's node offers; 400 before it has one, 503 while its agent is away."""
         name = pod["metadata"]["name"]
         node = pod["spec"].get("nodeName")

@@ -20,20 +20,20 @@ from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
 from shoal.kube.times import rfc3339
 
-REMEMBERED = 4096
+CACHE_SIZE = 4096
 NORMAL = "Normal"
 WARNING = "Warning"
 
 
 @dataclass(slots=True)
-class _Said:
+class _Emitted:
     name: str
     namespace: str
     count: int
     first: datetime
 
 
-class Recorder:
+class EventRecorder:
     """Speaks for one component, on one host where that says something."""
 
     def __init__(self, cluster: Cluster, component: str, *, host: str = "", clock: Clock | None = None) -> None:
@@ -41,7 +41,7 @@ class Recorder:
         self._component = component
         self._host = host
         self._clock = clock or SystemClock()
-        self._said: OrderedDict[tuple[str, ...], _Said] = OrderedDict()
+        self._emitted: OrderedDict[tuple[str, ...], _Emitted] = OrderedDict()
 
     async def record(
         self,
@@ -59,32 +59,39 @@ class Recorder:
 
         Raises what the cluster raises: an event is a help, so most callers pass over a failure.
         """
-        reference = reference_to(regarding, field_path)
-        what = (reference.get("uid") or reference["name"], reference["kind"], field_path, severity, reason, message)
+        reference = object_reference(regarding, field_path)
+        event_key = (
+            reference.get("uid") or reference["name"],
+            reference["kind"],
+            field_path,
+            severity,
+            reason,
+            message,
+        )
         now = at or self._clock.now()
-        said = self._said.get(what)
-        if said is not None and await self._again(said, now):
-            self._said.move_to_end(what)
+        emitted = self._emitted.get(event_key)
+        if emitted is not None and await self._increment_count(emitted, now):
+            self._emitted.move_to_end(event_key)
             return
-        self._said[what] = await self._first(reference, severity, reason, message, now, annotations)
-        while len(self._said) > REMEMBERED:
-            self._said.popitem(last=False)
+        self._emitted[event_key] = await self._create_event(reference, severity, reason, message, now, annotations)
+        while len(self._emitted) > CACHE_SIZE:
+            self._emitted.popitem(last=False)
 
-    async def _again(self, said: _Said, now: datetime) -> bool:
-        patch = {"count": said.count + 1, "lastTimestamp": rfc3339(now)}
+    async def _increment_count(self, emitted: _Emitted, now: datetime) -> bool:
+        patch = {"count": emitted.count + 1, "lastTimestamp": rfc3339(now)}
         try:
             await self._cluster.patch(
-                kinds.EVENT, said.name, said.namespace,
+                kinds.EVENT, emitted.name, emitted.namespace,
                 patch=patch, patch_type=PatchType.MERGE, field_manager=self._component,
             )  # fmt: skip
         except ApiError as error:
             if error.code == 404:
                 return False
             raise
-        said.count += 1
+        emitted.count += 1
         return True
 
-    async def _first(
+    async def _create_event(
         self,
         reference: Obj,
         severity: str,
@@ -92,9 +99,9 @@ class Recorder:
         message: str,
         now: datetime,
         annotations: Mapping[str, str] | None,
-    ) -> _Said:
+    ) -> _Emitted:
         namespace = reference.get("namespace") or "default"
-        event = self._event(reference, severity, reason, message, now)
+        event = self._build_event(reference, severity, reason, message, now)
         event["metadata"]["namespace"] = namespace
         if annotations:
             event["metadata"]["annotations"] = dict(annotations)
@@ -103,13 +110,13 @@ class Recorder:
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise  # somebody's answer got lost and this is the second try: the event is there
-        return _Said(event["metadata"]["name"], namespace, 1, now)
+        return _Emitted(event["metadata"]["name"], namespace, 1, now)
 
-    def _event(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> Obj:
+    def _build_event(self, reference: Obj, severity: str, reason: str, message: str, now: datetime) -> Obj:
         moment = f"{int(now.timestamp() * 1e6):x}"
-        words = f"{reference.get('uid')}{severity}{reason}{message}{self._component}{self._host}"
+        identity = f"{reference.get('uid')}{severity}{reason}{message}{self._component}{self._host}"
         # Named by what it says and when, so that a retry of the same sentence is the same event.
-        digest = hashlib.blake2b(words.encode(), digest_size=4).hexdigest()
+        digest = hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()
         source = {"component": self._component}
         if self._host:
             source["host"] = self._host
@@ -130,7 +137,7 @@ class Recorder:
         }
 
 
-def reference_to(regarding: Mapping[str, Any], field_path: str = "") -> Obj:
+def object_reference(regarding: Mapping[str, Any], field_path: str = "") -> Obj:
     """An ObjectReference to an object; a reference is given back as it is."""
     if "metadata" not in regarding:
         return dict(regarding)

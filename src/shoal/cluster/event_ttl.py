@@ -18,27 +18,29 @@ class Expirer:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._events = core.resource(kinds.EVENT)
-        self._due: deque[tuple[datetime, Stored]] = deque()  # in the order of writing, hence of time
+        self._expirations: deque[tuple[datetime, Stored]] = deque()  # in the order of writing, hence of time
         core.store.observers.append(self._observe)
 
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         del before
         if table is self._events.table and after is not None:
-            self._due.append((self._written(after) + timedelta(seconds=self._core.settings.event_seconds), after))
+            self._expirations.append(
+                (self._last_write(after) + timedelta(seconds=self._core.settings.event_seconds), after)
+            )
 
-    def _written(self, event: Stored) -> datetime:
+    def _last_write(self, event: Stored) -> datetime:
         """Now; or, for an event read back from disk, the last moment it speaks of."""
         if event.revision > self._core.store.committed:
-            return self._core.moment()
+            return self._core.now_datetime()
         obj = event.obj()
-        said = obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"]["creationTimestamp"]
-        return times.parse(said)
+        timestamp = obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"]["creationTimestamp"]
+        return times.parse(timestamp)
 
-    def sweep(self) -> None:
-        if not self._due:
+    def delete_expired(self) -> None:
+        if not self._expirations:
             return
-        now = self._core.moment()
-        while self._due and self._due[0][0] <= now:
-            _, event = self._due.popleft()
+        now = self._core.now_datetime()
+        while self._expirations and self._expirations[0][0] <= now:
+            _, event = self._expirations.popleft()
             if self._events.table.objects.get(event.key) is event:  # not written again since
                 self._core.remove(self._events, event.key)

@@ -25,48 +25,48 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
-STDIN, STDOUT, STDERR, ENDING, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
+STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 # What is held of stdin for a command that does not read, in memory and on disk. While the client has to wait nobody
 # listens to it, and its leaving is heard of only when the command writes or ends: so it is more than people pipe into
 # a command that forgot to read.
-UNREAD_BYTES = 1 << 20
+MEMORY_BYTES = 1 << 20
 SPILLED_BYTES = 1 << 30
-PIECE_BYTES = 1 << 16
+CHUNK_BYTES = 1 << 16
 
-Hear = Callable[[], Awaitable[bytes | None]]  # the next message; None when the client has gone
-Say = Callable[[bytes], Awaitable[None]]
+ReceiveMessage = Callable[[], Awaitable[bytes | None]]  # the next message; None when the client has gone
+SendMessage = Callable[[bytes], Awaitable[None]]
 
 
-class Session:
+class ExecSession:
     """One command and its client. `wanted` names the streams asked for: stdin, stdout, stderr."""
 
-    def __init__(self, hear: Hear, say: Say, *, wanted: Collection[str], tty: bool) -> None:
-        self._hear = hear
-        self._say = say
+    def __init__(self, receive: ReceiveMessage, send: SendMessage, *, wanted: Collection[str], tty: bool) -> None:
+        self._receive = receive
+        self._send = send
         self._wanted = wanted
         self._tty = tty
-        self._stdin = Input()
-        self._sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+        self._stdin = StdinBuffer()
+        self._terminal_sizes: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
 
     async def run(self, services: NodeServices, pod: Obj, request: ExecRequest) -> bool:
         """Until the command ends or the client goes away, whichever is first; the other is then stopped. Whether it
         was the command."""
         command = asyncio.ensure_future(self._execute(services, pod, request))
-        listening = asyncio.ensure_future(self._listen())
+        receiving = asyncio.ensure_future(self._receive_all())
         try:
-            await asyncio.wait({command, listening}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({command, receiving}, return_when=asyncio.FIRST_COMPLETED)
             if command.done():
-                await self._say(bytes([ENDING]) + msgspec.json.encode(command.result()))
+                await self._send(bytes([ERROR]) + msgspec.json.encode(command.result()))
             return command.done()
         finally:
-            for task in (command, listening):
+            for task in (command, receiving):
                 task.cancel()
-            await asyncio.gather(command, listening, return_exceptions=True)
+            await asyncio.gather(command, receiving, return_exceptions=True)
             self._stdin.close()
 
     async def _execute(self, services: NodeServices, pod: Obj, request: ExecRequest) -> Obj:
         try:
-            return ending(await services.execute(pod, request, self._streams()))
+            return exit_status(await services.execute(pod, request, self._streams()))
         except ApiError as refused:
             return refused.status()
         except Exception:
@@ -78,71 +78,71 @@ class Session:
             stdout=lambda data: self._output(STDOUT, "stdout", data),
             stderr=lambda data: self._output(STDERR, "stderr", data),
             stdin=self._stdin.read() if "stdin" in self._wanted else None,
-            resize=_until_none(self._sizes) if self._tty else None,
+            resize=_until_none(self._terminal_sizes) if self._tty else None,
         )
 
     async def _output(self, channel: int, name: str, data: bytes) -> None:
         if data and name in self._wanted:
-            await self._say(bytes([channel]) + data)
+            await self._send(bytes([channel]) + data)
 
-    async def _listen(self) -> None:
-        while (message := await self._hear()) is not None:
+    async def _receive_all(self) -> None:
+        while (message := await self._receive()) is not None:
             if message:
-                await self._take(message[0], message[1:])
+                await self._dispatch(message[0], message[1:])
 
-    async def _take(self, channel: int, data: bytes) -> None:
+    async def _dispatch(self, channel: int, data: bytes) -> None:
         if channel == STDIN and data:
             await self._stdin.put(data)
         elif channel == CLOSE and data[:1] == bytes([STDIN]):
             self._stdin.end()
-        elif channel == RESIZE and (size := size_of(data)) is not None:
-            await self._sizes.put(size)
+        elif channel == RESIZE and (size := decode_terminal_size(data)) is not None:
+            await self._terminal_sizes.put(size)
 
 
-class Input:
+class StdinBuffer:
     """What the client wrote and the command has not read yet: the first of it in memory, more in a file without a name.
 
     Only where that is full, too, has the client to wait; nobody listens to it then.
     """
 
     def __init__(self) -> None:
-        self._pieces: deque[bytes] = deque()
+        self._chunks: deque[bytes] = deque()
         self._held_bytes = 0  # in memory
         self._file: IO[bytes] | None = None
         self._written = self._read = 0  # so far, in the file
-        self._is_over = False
-        self._news = asyncio.Event()
+        self._is_closed = False
+        self._changed = asyncio.Event()
         self._has_room = asyncio.Event()
 
     async def put(self, data: bytes) -> None:
-        while not self._take(data):
+        while not self._dispatch(data):
             self._has_room.clear()
             await self._has_room.wait()
-        self._news.set()
+        self._changed.set()
 
     def end(self) -> None:
-        self._is_over = True
-        self._news.set()
+        self._is_closed = True
+        self._changed.set()
 
     async def read(self) -> AsyncIterator[bytes]:
         while True:
-            self._news.clear()
-            if data := self._give():
+            self._changed.clear()
+            if data := self._pop():
                 self._has_room.set()
                 yield data
-            elif self._is_over:
+            elif self._is_closed:
                 return
             else:
-                await self._news.wait()
+                await self._changed.wait()
 
     def close(self) -> None:
         """The command is over: what it did not read is of no use."""
         if self._file is not None:
             self._file.close()
 
-    def _take(self, data: bytes) -> bool:
-        if self._held_bytes < UNREAD_BYTES and self._read == self._written:
-            self._pieces.append(data)
+    def _dispatch(self, data: bytes) -> bool:
+        if self._held_bytes < MEMORY_BYTES and self._read == self._written:
+            self._chunks.append(data)
             self._held_bytes += len(data)
             return True
         if self._written - self._read >= SPILLED_BYTES:
@@ -159,15 +159,15 @@ class Input:
         self._written += len(data)
         return True
 
-    def _give(self) -> bytes:
-        if self._pieces:
-            data = self._pieces.popleft()
+    def _pop(self) -> bytes:
+        if self._chunks:
+            data = self._chunks.popleft()
             self._held_bytes -= len(data)
             return data
         if self._file is None or self._read == self._written:
             return b""
         self._file.seek(self._read)
-        data = self._file.read(min(PIECE_BYTES, self._written - self._read))
+        data = self._file.read(min(CHUNK_BYTES, self._written - self._read))
         self._read += len(data)
         if self._read == self._written:
             self._file.truncate(0)
@@ -180,7 +180,7 @@ async def _until_none(queue: asyncio.Queue[Any]) -> AsyncIterator[Any]:
         yield item
 
 
-def size_of(data: bytes) -> tuple[int, int] | None:
+def decode_terminal_size(data: bytes) -> tuple[int, int] | None:
     """(columns, rows); anything that is not a size is ignored, as a terminal would."""
     try:
         found = msgspec.json.decode(data)
@@ -189,7 +189,7 @@ def size_of(data: bytes) -> tuple[int, int] | None:
         return None
 
 
-def ending(code: int) -> Obj:
+def exit_status(code: int) -> Obj:
     """How a command ended, as clients expect to be told."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}

@@ -40,23 +40,23 @@ class Call:
         return self.write > 0
 
 
-class When(Enum):
+class FaultTiming(Enum):
     BEFORE = "before it took effect"
     AFTER = "after it took effect"
 
 
-Which = Callable[[Call], bool]
+CallMatcher = Callable[[Call], bool]
 Failure = Callable[[], BaseException]
 
 
 @dataclass(slots=True)
 class RequestFault:
-    which: Which
+    which: CallMatcher
     failure: Failure
-    when: When
+    when: FaultTiming
     times: int | None = 1  # None: every time
 
-    def strikes(self, call: Call, when: When) -> bool:
+    def applies_to(self, call: Call, when: FaultTiming) -> bool:
         if self.when is not when or self.times == 0 or not self.which(call):
             return False
         if self.times is not None:
@@ -64,7 +64,7 @@ class RequestFault:
         return True
 
 
-class Disturbance(Enum):
+class WatchDisruption(Enum):
     DROP = "never arrives"
     DUPLICATE = "arrives twice"
     SWAP = "arrives after the next"
@@ -80,7 +80,7 @@ class Delay:
 class WatchFault:
     """`where` is asked with the number of the event in its stream (from 1) and the event."""
 
-    what: Disturbance | Delay
+    what: WatchDisruption | Delay
     where: Callable[[int, WatchEvent], bool]
     kind: Kind | None = None
 
@@ -94,28 +94,35 @@ class Faults:
     stale: dict[str, int] = field(default_factory=dict)  # resource -> the revision its next list shows
 
     def fail(
-        self, which: Which, error: ApiError | None = None, *, when: When = When.BEFORE, times: int | None = 1
+        self,
+        which: CallMatcher,
+        error: ApiError | None = None,
+        *,
+        when: FaultTiming = FaultTiming.BEFORE,
+        times: int | None = 1,
     ) -> Faults:
         """Refuse the call, by default with 503."""
         failure = error or unavailable("the simulated cluster does not answer")
         self.requests.append(RequestFault(which, lambda: failure, when, times))
         return self
 
-    def lose_answer(self, which: Which, *, when: When = When.AFTER, times: int | None = 1) -> Faults:
+    def lose_response(
+        self, which: CallMatcher, *, when: FaultTiming = FaultTiming.AFTER, times: int | None = 1
+    ) -> Faults:
         """The program cannot know whether it took effect."""
         self.requests.append(RequestFault(which, lambda: OutcomeUnknown("the simulated connection broke"), when, times))
         return self
 
-    def kill(self, which: Which, *, when: When = When.BEFORE) -> Faults:
+    def kill(self, which: CallMatcher, *, when: FaultTiming = FaultTiming.BEFORE) -> Faults:
         """The program dies at the call; so does every later call of the same program."""
         self.requests.append(RequestFault(which, ProgramKilled, when, 1))
         return self
 
-    def kill_at_write(self, number: int, *, when: When = When.BEFORE) -> Faults:
+    def kill_at_write(self, number: int, *, when: FaultTiming = FaultTiming.BEFORE) -> Faults:
         return self.kill(lambda call: call.write == number, when=when)
 
     def disturb(
-        self, what: Disturbance | Delay, where: Callable[[int, WatchEvent], bool], kind: Kind | None = None
+        self, what: WatchDisruption | Delay, where: Callable[[int, WatchEvent], bool], kind: Kind | None = None
     ) -> Faults:
         self.watches.append(WatchFault(what, where, kind))
         return self
@@ -126,7 +133,7 @@ class Faults:
         return self
 
 
-def calls(verb: str = "", kind: Kind | None = None, name: str = "", subresource: str | None = None) -> Which:
+def calls(verb: str = "", kind: Kind | None = None, name: str = "", subresource: str | None = None) -> CallMatcher:
     """Calls that look like this; what is left out does not matter."""
 
     def which(call: Call) -> bool:
@@ -140,14 +147,14 @@ def calls(verb: str = "", kind: Kind | None = None, name: str = "", subresource:
     return which
 
 
-def now_and_then(rate: float, chance: random.Random, which: Which = lambda _: True) -> Which:
+def with_probability(rate: float, rng: random.Random, which: CallMatcher = lambda _: True) -> CallMatcher:
     """A share of the calls."""
-    return lambda call: which(call) and chance.random() < rate
+    return lambda call: which(call) and rng.random() < rate
 
 
-def some_changes(rate: float, chance: random.Random) -> Callable[[int, WatchEvent], bool]:
+def events_with_probability(rate: float, rng: random.Random) -> Callable[[int, WatchEvent], bool]:
     """A share of the changes of a watch, never its bookmarks."""
-    return lambda _, event: event.type is not EventType.BOOKMARK and chance.random() < rate
+    return lambda _, event: event.type is not EventType.BOOKMARK and rng.random() < rate
 
 
 def nth_event(number: int) -> Callable[[int, WatchEvent], bool]:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _fence: ContextVar[Callable[[], None] | None] = ContextVar("fence", default=None)
 
 
-class Deposed(OutcomeUnknown):
+class LeadershipLost(OutcomeUnknown):
     """The write was not sent, because another may lead by now."""
 
 
@@ -33,7 +33,7 @@ def check_fence() -> None:
         fence()
 
 
-class Fenced:
+class FencedCluster:
     """`port.Cluster` whose writes pass only while `may_write` says so; reads are the cluster's own."""
 
     def __init__(self, cluster: Cluster, may_write: Callable[[], bool]) -> None:
@@ -50,7 +50,7 @@ class Fenced:
         async def fenced(*args: P.args, **kwargs: P.kwargs) -> T:
             def check() -> None:
                 if not self._may_write():
-                    raise Deposed(f"{verb} of {_target(args)} not sent: this process no longer leads")
+                    raise LeadershipLost(f"{verb} of {_target(args)} not sent: this process no longer leads")
 
             check()
             before = _fence.set(check)
@@ -67,5 +67,5 @@ def _target(args: tuple[object, ...]) -> str:
     kind, *rest = args
     if not isinstance(kind, Kind):
         return f"pod {kind}"
-    named = rest[0] if rest else ""
-    return f"{kind.kind} {named['metadata'].get('name', '') if isinstance(named, dict) else named}"
+    target = rest[0] if rest else ""
+    return f"{kind.kind} {target['metadata'].get('name', '') if isinstance(target, dict) else target}"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from shoal.cluster.client import DeleteOptions, Propagation
-from shoal.cluster.delete import FOREGROUND, ORPHAN, Remover
+from shoal.cluster.client import DeleteOptions, DeletionPropagation
+from shoal.cluster.delete import FOREGROUND, ORPHAN, Deleter
 from shoal.cluster.registry import Core, Resource
 from shoal.cluster.store import Table
 from shoal.cluster.types import Stored
@@ -22,9 +22,9 @@ from shoal.kube import kinds
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj
 
-SLICE = 100
+BATCH = 100
 
-Place = tuple[str, Key]  # a table's resource and a key
+ObjectRef = tuple[str, Key]  # a table's resource and a key
 
 
 class _Metadata(msgspec.Struct):
@@ -40,74 +40,78 @@ class _Owned(msgspec.Struct):
 _decode_owned = msgspec.json.Decoder(_Owned).decode
 
 
-class Collector:
-    def __init__(self, core: Core, remover: Remover, emptying: Callable[[Resource, Stored], bool]) -> None:
+class GarbageCollector:
+    def __init__(self, core: Core, deleter: Deleter, empty: Callable[[Resource, Stored], bool]) -> None:
         self._core = core
-        self._remover = remover
-        self._empty = emptying  # takes away what a namespace or definition holds; True when there is more to do
-        self._by_uid: dict[str, Place] = {}
-        self._dependents: dict[str, dict[Place, None]] = {}
-        self._queue: dict[Place, None] = {}
-        self._leaving_namespaces: set[str] = set()
-        self._leaving_definitions: set[str] = set()
+        self._deleter = deleter
+        self._empty = empty  # takes away what a namespace or definition holds; True when there is more to do
+        self._by_uid: dict[str, ObjectRef] = {}
+        self._dependents: dict[str, dict[ObjectRef, None]] = {}
+        self._queue: dict[ObjectRef, None] = {}
+        self._terminating_namespaces: set[str] = set()
+        self._terminating_definitions: set[str] = set()
         self._scheduled = False
         self._working = False
         core.store.observers.append(self._observe)
-        core.store.after_commit.append(self._plan)
+        core.store.after_commit.append(self._schedule)
 
     # Watching the store
 
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         if before is not None:
-            self._forget(table, before, after)
+            self._unindex(table, before, after)
         if after is not None:
-            self._learn(table, before, after)
+            self._index(table, before, after)
         if table.resource in (kinds.NAMESPACE.resource, kinds.CUSTOM_RESOURCE_DEFINITION.resource):
-            self._note_leaving(table, before, after)
+            self._track_terminating(table, before, after)
         if before is not None and after is None:
-            self._gone(table, before)
+            self._enqueue_dependents(table, before)
 
-    def _learn(self, table: Table, before: Stored | None, after: Stored) -> None:
-        place = (table.resource, after.key)
-        self._by_uid[after.uid] = place
+    def _index(self, table: Table, before: Stored | None, after: Stored) -> None:
+        ref = (table.resource, after.key)
+        self._by_uid[after.uid] = ref
         for uid in after.owners:
-            self._dependents.setdefault(uid, {})[place] = None
-        if after.leaving or (after.owners and (before is None or before.owners != after.owners)):
-            self._queue[place] = None
+            self._dependents.setdefault(uid, {})[ref] = None
+        if after.terminating or (after.owners and (before is None or before.owners != after.owners)):
+            self._queue[ref] = None
 
-    def _forget(self, table: Table, before: Stored, after: Stored | None) -> None:
-        place = (table.resource, before.key)
+    def _unindex(self, table: Table, before: Stored, after: Stored | None) -> None:
+        ref = (table.resource, before.key)
         if after is None or after.uid != before.uid:
             self._by_uid.pop(before.uid, None)
         if after is not None and after.owners == before.owners:
             return
         for uid in before.owners:
-            places = self._dependents.get(uid)
-            if places is not None:
-                places.pop(place, None)
-                if not places:
+            refs = self._dependents.get(uid)
+            if refs is not None:
+                refs.pop(ref, None)
+                if not refs:
                     del self._dependents[uid]
-            self._look_again(uid)
+            self._enqueue_owner(uid)
 
-    def _look_again(self, uid: str) -> None:
+    def _enqueue_owner(self, uid: str) -> None:
         """An owner may be waiting for this dependent."""
-        place = self._by_uid.get(uid)
-        if place is not None:
-            self._queue[place] = None
+        ref = self._by_uid.get(uid)
+        if ref is not None:
+            self._queue[ref] = None
 
-    def _note_leaving(self, table: Table, before: Stored | None, after: Stored | None) -> None:
-        names = self._leaving_namespaces if table.resource == kinds.NAMESPACE.resource else self._leaving_definitions
-        if after is not None and after.leaving:
+    def _track_terminating(self, table: Table, before: Stored | None, after: Stored | None) -> None:
+        names = (
+            self._terminating_namespaces
+            if table.resource == kinds.NAMESPACE.resource
+            else self._terminating_definitions
+        )
+        if after is not None and after.terminating:
             names.add(after.key.name)
         elif before is not None:
             names.discard(before.key.name)
 
-    def _gone(self, table: Table, before: Stored) -> None:
-        for place in self._dependents.get(before.uid, ()):
-            self._queue[place] = None
-        if before.key.namespace in self._leaving_namespaces:
+    def _enqueue_dependents(self, table: Table, before: Stored) -> None:
+        for ref in self._dependents.get(before.uid, ()):
+            self._queue[ref] = None
+        if before.key.namespace in self._terminating_namespaces:
             self._queue[kinds.NAMESPACE.resource, Key("", before.key.namespace)] = None
-        if table.resource in self._leaving_definitions:
+        if table.resource in self._terminating_definitions:
             self._queue[kinds.CUSTOM_RESOURCE_DEFINITION.resource, Key("", table.resource)] = None
         if table.resource == kinds.CUSTOM_RESOURCE_DEFINITION.resource:
             for key in table.objects:  # the names it had are free for others
@@ -115,20 +119,20 @@ class Collector:
 
     # Working
 
-    def _plan(self) -> None:
+    def _schedule(self) -> None:
         if not self._queue or self._scheduled or self._working:
             return
         try:
-            asyncio.get_running_loop().call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(self._run_batch)
         except RuntimeError:
             self.settle()
             return
         self._scheduled = True
 
-    def _turn(self) -> None:
+    def _run_batch(self) -> None:
         self._scheduled = False
-        self._work(SLICE)
-        self._plan()
+        self._process_queue(BATCH)
+        self._schedule()
 
     def resume(self) -> None:
         """Go on with what an earlier life left undone; without a loop the first commit does."""
@@ -136,57 +140,59 @@ class Collector:
             asyncio.get_running_loop()
         except RuntimeError:
             return
-        self._plan()
+        self._schedule()
 
     def settle(self) -> None:
         """Work until nothing is left to do."""
         while self._queue:
-            self._work(SLICE)
+            self._process_queue(BATCH)
             self._core.store.flush()
 
-    def _work(self, most: int) -> None:
+    def _process_queue(self, limit: int) -> None:
         self._working = True
         try:
-            for _ in range(min(most, len(self._queue))):
-                place = next(iter(self._queue))
-                del self._queue[place]
-                self._look(place)
+            for _ in range(min(limit, len(self._queue))):
+                ref = next(iter(self._queue))
+                del self._queue[ref]
+                self._process(ref)
         finally:
             self._working = False
 
-    def _look(self, place: Place) -> None:
-        resource, stored = self._find(place)
+    def _process(self, ref: ObjectRef) -> None:
+        resource, stored = self._find(ref)
         if resource is None or stored is None:
             return
         try:
-            again = self._decide(resource, stored)
+            requeue = self._process_object(resource, stored)
         except ApiError:
             # The object changed into something that cannot be written any more (a definition tightened its
             # schema): it stays, and its next change brings it back here.
             return
-        if again:
-            self._queue[place] = None
+        if requeue:
+            self._queue[ref] = None
 
-    def _find(self, place: Place) -> tuple[Resource | None, Stored | None]:
-        table = self._core.store.table(place[0])
-        return self._core.home(table), table.objects.get(place[1])
+    def _find(self, ref: ObjectRef) -> tuple[Resource | None, Stored | None]:
+        table = self._core.store.table(ref[0])
+        return self._core.storage_resource(table), table.objects.get(ref[1])
 
-    def _decide(self, resource: Resource, stored: Stored) -> bool:
-        if stored.leaving and ORPHAN in stored.finalizers:
+    def _process_object(self, resource: Resource, stored: Stored) -> bool:
+        if stored.terminating and ORPHAN in stored.finalizers:
             self._orphan(resource, stored)
-        elif stored.leaving and FOREGROUND in stored.finalizers:
+        elif stored.terminating and FOREGROUND in stored.finalizers:
             self._delete_dependents(resource, stored)
-        elif resource.kind == kinds.CUSTOM_RESOURCE_DEFINITION or (resource.kind == kinds.NAMESPACE and stored.leaving):
+        elif resource.kind == kinds.CUSTOM_RESOURCE_DEFINITION or (
+            resource.kind == kinds.NAMESPACE and stored.terminating
+        ):
             return self._empty(resource, stored)
-        elif stored.owners and not stored.leaving:
-            self._judge_owners(resource, stored)
+        elif stored.owners and not stored.terminating:
+            self._check_owners(resource, stored)
         return False
 
     # Owners that go
 
     def _children(self, uid: str) -> Iterator[tuple[Resource, Stored]]:
-        for place in list(self._dependents.get(uid, ())):
-            resource, stored = self._find(place)
+        for ref in list(self._dependents.get(uid, ())):
+            resource, stored = self._find(ref)
             if resource is not None and stored is not None:
                 yield resource, stored
 
@@ -198,18 +204,18 @@ class Collector:
     def _delete_dependents(self, resource: Resource, owner: Stored) -> None:
         """Foreground: the owner goes when the last dependent that blocks it has gone."""
         blocked = False
-        for place in list(self._dependents.get(owner.uid, ())):
-            child_resource, child = self._find(place)
+        for ref in list(self._dependents.get(owner.uid, ())):
+            child_resource, child = self._find(ref)
             if child_resource is None or child is None:
                 continue
             blocked = blocked or _blocks(child, owner.uid)
-            self._queue[place] = None
+            self._queue[ref] = None
         if not blocked:
             self._drop_finalizer(resource, owner, FOREGROUND)
 
     # Dependents whose owners may be gone
 
-    def _judge_owners(self, resource: Resource, stored: Stored) -> None:
+    def _check_owners(self, resource: Resource, stored: Stored) -> None:
         solid, absent, waiting = self._classify(resource, stored)
         if solid:
             if absent or waiting:
@@ -219,10 +225,10 @@ class Collector:
             return  # of owners nobody can look up
         propagation = None
         if waiting and self._dependents.get(stored.uid):
-            if any(child.leaving and FOREGROUND in child.finalizers for _, child in self._children(stored.uid)):
-                stored = self._unblock(resource, stored)  # a circle: somebody has to go first
-            propagation = Propagation.FOREGROUND
-        self._remover.delete(resource, stored.key, DeleteOptions(propagation=propagation))
+            if any(child.terminating and FOREGROUND in child.finalizers for _, child in self._children(stored.uid)):
+                stored = self._unblock_owners(resource, stored)  # a circle: somebody has to go first
+            propagation = DeletionPropagation.FOREGROUND
+        self._deleter.delete(resource, stored.key, DeleteOptions(propagation=propagation))
 
     def _classify(self, resource: Resource, stored: Stored) -> tuple[set[str], set[str], set[str]]:
         solid: set[str] = set()
@@ -238,7 +244,7 @@ class Collector:
             owner = kind.table.objects.get(Key(namespace, str(reference.get("name"))))
             if owner is None or owner.uid != uid:
                 absent.add(uid)
-            elif owner.leaving and FOREGROUND in owner.finalizers:
+            elif owner.terminating and FOREGROUND in owner.finalizers:
                 waiting.add(uid)
             else:
                 solid.add(uid)
@@ -255,7 +261,7 @@ class Collector:
             obj["metadata"].pop("ownerReferences", None)
         self._core.put(resource, obj, stored)
 
-    def _unblock(self, resource: Resource, stored: Stored) -> Stored:
+    def _unblock_owners(self, resource: Resource, stored: Stored) -> Stored:
         obj = stored.obj()
         for reference in obj["metadata"].get("ownerReferences") or ():
             reference["blockOwnerDeletion"] = False
@@ -265,8 +271,8 @@ class Collector:
         obj: Obj = stored.obj()
         meta = obj["metadata"]
         meta["finalizers"] = [f for f in meta.get("finalizers") or () if f != name]
-        holds = resource.kind == kinds.NAMESPACE and obj["spec"].get("finalizers")
-        if meta["finalizers"] or meta.get("deletionGracePeriodSeconds") or holds:
+        has_spec_finalizers = resource.kind == kinds.NAMESPACE and obj["spec"].get("finalizers")
+        if meta["finalizers"] or meta.get("deletionGracePeriodSeconds") or has_spec_finalizers:
             self._core.put(resource, obj, stored)
         else:
             self._core.remove(resource, stored.key)

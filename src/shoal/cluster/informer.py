@@ -1,6 +1,6 @@
 """A local copy of one kind, kept true by a watch.
 
-A `Reflector` opens a streaming list, then follows changes from there. A watch that ends is normal: it goes on
+A `Informer` opens a streaming list, then follows changes from there. A watch that ends is normal: it goes on
 from the last version seen. A version that is no longer kept (410) means listing again, and what the list no
 longer holds is reported as deleted, so that nobody downstream misses a deletion. Failures are retried with
 growing, jittered pauses; a success resets them. A command that a person waits for names the refusals that end it
@@ -16,16 +16,16 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from shoal.cluster.client import Cluster, EventType, OutcomeUnknown, WatchEvent
-from shoal.cluster.clock import Clock, SystemClock, pause
+from shoal.cluster.clock import Clock, SystemClock, sleep
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Key, Obj, key_of, without_bookkeeping
+from shoal.kube.objects import Key, Obj, key_of, without_managed_fields
 from shoal.logs import Logger
 
 log = Logger(__name__)
 
-FIRST_PAUSE_SECONDS = 0.2
-LONGEST_PAUSE_SECONDS = 30.0
+INITIAL_BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,16 @@ class Change:
     new: Obj | None
 
 
-Subscriber = Callable[[Change], None]
-Trim = Callable[[WatchEvent], Obj]
+EventHandler = Callable[[Change], None]
+Transform = Callable[[WatchEvent], Obj]
 
 
-def bare(event: WatchEvent) -> Obj:
+def strip_managed_fields(event: WatchEvent) -> Obj:
     """A copy without the record of who wrote what."""
-    return without_bookkeeping(event.object)
+    return without_managed_fields(event.object)
 
 
-class Reflector:
+class Informer:
     """Call `run` in a task; read `objects` once `synced` is set. Callbacks run in the loop and must not wait."""
 
     def __init__(
@@ -58,14 +58,14 @@ class Reflector:
         *,
         labels: str = "",
         fields: str = "",
-        on_change: Subscriber | None = None,
-        trim: Trim | None = None,
-        gives_up_on: Container[int] = (),
-        most_failures: int | None = None,
+        on_change: EventHandler | None = None,
+        trim: Transform | None = None,
+        fatal_codes: Container[int] = (),
+        max_failures: int | None = None,
         clock: Clock | None = None,
         jitter: random.Random | None = None,
     ) -> None:
-        """`run` retries for ever, but for refusals with the codes of `gives_up_on`, and after `most_failures` in a row
+        """`run` retries for ever, but for refusals with the codes of `fatal_codes`, and after `max_failures` in a row
         without anything received between them: those it raises."""
         self.kind = kind
         self.objects: dict[Key, Obj] = {}
@@ -74,68 +74,68 @@ class Reflector:
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
-        self._subscribers: list[Subscriber] = [on_change] if on_change else []
+        self._handlers: list[EventHandler] = [on_change] if on_change else []
         self._trim = trim
-        self._gives_up_on = gives_up_on
-        self._most_failures = most_failures
+        self._fatal_codes = fatal_codes
+        self._max_failures = max_failures
         self._failures = 0  # in a row
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._version = ""
-        self._arriving: dict[Key, Obj] | None = None
-        self._awaited: list[tuple[int, asyncio.Event]] = []  # versions somebody waits for
+        self._initial_list: dict[Key, Obj] | None = None
+        self._version_waiters: list[tuple[int, asyncio.Event]] = []  # versions somebody waits for
 
     @property
     def name(self) -> str:
         return f"copy of {self.kind.plural}"
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+    def subscribe(self, handler: EventHandler) -> Callable[[], None]:
         """Tell of every object there is now, as news, and of every change from here on; call the result to end it."""
-        self._subscribers.append(subscriber)
+        self._handlers.append(handler)
         for key, obj in list(self.objects.items()):
-            subscriber(Change(self.kind, key, None, obj))
-        return lambda: self._subscribers.remove(subscriber)
+            handler(Change(self.kind, key, None, obj))
+        return lambda: self._handlers.remove(handler)
 
-    async def reach(self, version: int) -> None:
+    async def wait_for_version(self, version: int) -> None:
         """Wait until the copy is at least as new as that version of an object it follows, whatever became of it."""
         if self._version and int(self._version) >= version:
             return
         reached = asyncio.Event()
-        waiting = version, reached
-        self._awaited.append(waiting)
+        waiter = version, reached
+        self._version_waiters.append(waiter)
         try:
             await reached.wait()
         finally:
-            self._awaited.remove(waiting)
+            self._version_waiters.remove(waiter)
 
     async def run(self) -> None:
-        seconds = FIRST_PAUSE_SECONDS
+        seconds = INITIAL_BACKOFF_SECONDS
         while True:
             try:
-                await self._follow()
-                seconds = FIRST_PAUSE_SECONDS
+                await self._list_and_watch()
+                seconds = INITIAL_BACKOFF_SECONDS
                 continue
             except ApiError as refused:
                 if refused.code == 410:
                     self._version = ""
                     continue
-                if refused.code in self._gives_up_on or self._is_last_failure():
+                if refused.code in self._fatal_codes or self._is_last_failure():
                     raise
                 log.warning("watch refused", kind=str(self.kind), code=refused.code, message=refused.message)
             except (OutcomeUnknown, OSError) as broken:
                 if self._is_last_failure():
                     raise
                 log.warning("watch broken", kind=str(self.kind), error=str(broken))
-            await pause(self._clock, seconds * self._jitter.uniform(0.5, 1.0))
-            seconds = min(seconds * 2, LONGEST_PAUSE_SECONDS)
+            await sleep(self._clock, seconds * self._jitter.uniform(0.5, 1.0))
+            seconds = min(seconds * 2, MAX_BACKOFF_SECONDS)
 
     def _is_last_failure(self) -> bool:
         self._failures += 1
-        return self._most_failures is not None and self._failures >= self._most_failures
+        return self._max_failures is not None and self._failures >= self._max_failures
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         starting = not self._version
-        self._arriving = {} if starting else None
+        self._initial_list = {} if starting else None
         events = self._cluster.watch(
             self.kind,
             self._namespace,
@@ -145,32 +145,32 @@ class Reflector:
             initial_events=starting,
         )
         async for event in events:
-            self._take(event)
+            self._handle(event)
 
-    def _take(self, event: WatchEvent) -> None:
+    def _handle(self, event: WatchEvent) -> None:
         self._failures = 0
         obj = event.object
         if self._trim and event.type not in (EventType.BOOKMARK, EventType.DELETED):
             obj = self._trim(event)
         if event.type is EventType.BOOKMARK:
-            if event.ends_initial_list and self._arriving is not None:
-                self._replace(self._arriving)
-                self._arriving = None
-        elif self._arriving is not None:
-            self._arriving[key_of(obj)] = obj
+            if event.ends_initial_list and self._initial_list is not None:
+                self._replace(self._initial_list)
+                self._initial_list = None
+        elif self._initial_list is not None:
+            self._initial_list[key_of(obj)] = obj
             return  # a list that breaks off half-way must not move the version
         else:
             self._apply(key_of(obj), None if event.type is EventType.DELETED else obj)
-        if self._arriving is None:
+        if self._initial_list is None:
             self._version = event.resource_version
-            for wanted, reached in self._awaited:
-                if int(self._version) >= wanted:
+            for version, reached in self._version_waiters:
+                if int(self._version) >= version:
                     reached.set()
 
-    def _replace(self, arrived: dict[Key, Obj]) -> None:
-        for key in [key for key in self.objects if key not in arrived]:
+    def _replace(self, objects: dict[Key, Obj]) -> None:
+        for key in [key for key in self.objects if key not in objects]:
             self._apply(key, None)
-        for key, obj in arrived.items():
+        for key, obj in objects.items():
             old = self.objects.get(key)
             if old is None or old["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
                 self._apply(key, obj)
@@ -183,9 +183,9 @@ class Reflector:
         elif old is None:
             return
         change = Change(self.kind, key, old, new)
-        for subscriber in list(self._subscribers):
+        for handler in list(self._handlers):
             try:
-                subscriber(change)
+                handler(change)
             except Exception:
                 # The others share this copy; a mistake of one is loud in the log and stays its own.
                 log.exception("subscriber broke", copy=self.name, key=str(key))

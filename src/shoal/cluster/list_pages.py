@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from shoal.cluster.selection import Claim
+from shoal.cluster.selection import Predicate
 from shoal.cluster.store import Store, Table
 from shoal.cluster.store.tables import key_at, order_of
 from shoal.cluster.types import ListOptions, Stored, StoredPage, WatchOptions
@@ -57,8 +57,10 @@ class _View:
         return first, last
 
 
-def page(store: Store, table: Table, namespace: str | None, claim: Claim | None, options: ListOptions) -> StoredPage:
-    """`claim` covers labels, fields and namespace. Call with everything committed."""
+def page(
+    store: Store, table: Table, namespace: str | None, predicate: Predicate | None, options: ListOptions
+) -> StoredPage:
+    """`predicate` covers labels, fields and namespace. Call with everything committed."""
     token = _read_token(options.continue_token) if options.continue_token else None
     view = _view(store, table, options, token)
     first, last = view.bounds(namespace, token.start if token else "")
@@ -67,7 +69,7 @@ def page(store: Store, table: Table, namespace: str | None, claim: Claim | None,
     items: list[Stored] = []
     for index in range(first, last):
         stored = view.objects[key_at(view.order[index])]
-        if not plain and claim is not None and not claim(stored):
+        if not plain and predicate is not None and not predicate(stored):
             continue
         if limit and len(items) == limit:
             remaining = last - index if plain else None
@@ -114,55 +116,55 @@ def _unsupported(match: str, supported: str) -> Cause:
 
 
 def _view(store: Store, table: Table, options: ListOptions, token: _Token | None) -> _View:
-    wanted = _exact_revision(store, options, token)
-    if wanted is None or wanted == store.committed:
+    revision = _exact_revision(store, options, token)
+    if revision is None or revision == store.committed:
         return _View(table.order, table.objects, store.committed)
-    if wanted < store.compacted:
+    if revision < store.compacted:
         if token is not None:
             raise _continue_expired(token)
         raise expired("The resourceVersion for the provided list is too old.")
-    objects = table.at(wanted)
-    return _View(sorted(map(order_of, objects)), objects, wanted)
+    objects = table.state_at(revision)
+    return _View(sorted(map(order_of, objects)), objects, revision)
 
 
 def _exact_revision(store: Store, options: ListOptions, token: _Token | None) -> int | None:
     """The revision a list must be served at; None for the present."""
-    asked = parse_version(options.resource_version, about="invalid resource version: ")
+    requested = parse_version(options.resource_version, prefix="invalid resource version: ")
     if token is not None:
-        if asked:
+        if requested:
             raise bad_request("specifying resource version is not allowed when using continue")
-        return None if token.rv == _PRESENT else _not_ahead(store, token.rv)
-    if not asked:
+        return None if token.rv == _PRESENT else _check_not_future(store, token.rv)
+    if not requested:
         return None
-    _not_ahead(store, asked)
+    _check_not_future(store, requested)
     match = options.resource_version_match
-    return asked if match == "Exact" or (not match and options.limit) else None
+    return requested if match == "Exact" or (not match and options.limit) else None
 
 
-def _not_ahead(store: Store, revision: int) -> int:
+def _check_not_future(store: Store, revision: int) -> int:
     if revision > store.committed:
         raise too_large_version(revision, store.committed)
     return revision
 
 
-def too_large_version(asked: int, current: int) -> ApiError:
+def too_large_version(requested: int, current: int) -> ApiError:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
-    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
+    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {requested}, current: {current}", details)
 
 
 _MAX_DIGITS = 20  # of 2**64
 
 
-def parse_version(text: str, *, about: str = "") -> int:
-    """A resourceVersion parameter as a number; '' reads as 0. `about` begins the sentence of a refusal."""
+def parse_version(text: str, *, prefix: str = "") -> int:
+    """A resourceVersion parameter as a number; '' reads as 0. `prefix` begins the sentence of a refusal."""
     if not text:
         return 0
     if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) < 1 << 64:
         return int(text)
     why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
     message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
-    raise bad_request(f"{about}resourceVersion: {message}")
+    raise bad_request(f"{prefix}resourceVersion: {message}")
 
 
 def _write_token(revision: int, after: Key) -> str:

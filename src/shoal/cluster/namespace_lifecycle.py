@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from shoal.cluster.client import DeleteOptions, Propagation
-from shoal.cluster.delete import Remover
+from shoal.cluster.client import DeleteOptions, DeletionPropagation
+from shoal.cluster.delete import Deleter
 from shoal.cluster.registry import Core, Resource
 from shoal.cluster.store import Table
 from shoal.cluster.store.tables import key_at
@@ -18,97 +18,97 @@ from shoal.kube import kinds
 from shoal.kube.conditions import is_true, with_condition
 from shoal.kube.objects import Key, Obj
 
-SLICE = 200
+BATCH = 200
 _KUBERNETES = "kubernetes"
-_IN_BACKGROUND = DeleteOptions(propagation=Propagation.BACKGROUND)
+_IN_BACKGROUND = DeleteOptions(propagation=DeletionPropagation.BACKGROUND)
 
 
-class Emptier:
-    def __init__(self, core: Core, remover: Remover) -> None:
+class NamespaceLifecycle:
+    def __init__(self, core: Core, deleter: Deleter) -> None:
         self._core = core
-        self._remover = remover
+        self._deleter = deleter
 
     def empty(self, resource: Resource, stored: Stored) -> bool:
         """True where there is more to delete at once; what lingers brings us back when it goes."""
         if resource.kind == kinds.NAMESPACE:
             return self._empty_namespace(resource, stored)
-        if stored.leaving:
+        if stored.terminating:
             return self._empty_definition(resource, stored)
-        self._judge_again(resource, stored)
+        self._recheck_names(resource, stored)
         return False
 
     # Namespaces
 
     def _empty_namespace(self, resource: Resource, stored: Stored) -> bool:
         name = stored.key.name
-        left: list[Stored] = []
-        for home in self._core.homes():
-            if home.kind.namespaced:
-                left += self._delete_all(home, _keys_in(home.table, name))
-            if len(left) >= SLICE:
+        remaining: list[Stored] = []
+        for storage_resource in self._core.storage_resources():
+            if storage_resource.kind.namespaced:
+                remaining += self._delete_all(storage_resource, _keys_in(storage_resource.table, name))
+            if len(remaining) >= BATCH:
                 return True
-        if any(not item.leaving for item in left):
+        if any(not item.terminating for item in remaining):
             return True
-        if left:
-            self._say_what_is_left(resource, stored, left)
+        if remaining:
+            self._set_remaining_conditions(resource, stored, remaining)
             return False
         self._finish_namespace(resource, stored)
         return False
 
-    def _delete_all(self, home: Resource, keys: list[Key]) -> list[Stored]:
+    def _delete_all(self, storage_resource: Resource, keys: list[Key]) -> list[Stored]:
         """Ask each of them to go; those still there afterwards."""
-        left = []
-        for key in keys[:SLICE]:
-            item = home.table.objects[key]
-            if not item.leaving:
-                self._remover.delete(home, key, _IN_BACKGROUND)
-            still = home.table.objects.get(key)
+        remaining = []
+        for key in keys[:BATCH]:
+            item = storage_resource.table.objects[key]
+            if not item.terminating:
+                self._deleter.delete(storage_resource, key, _IN_BACKGROUND)
+            still = storage_resource.table.objects.get(key)
             if still is not None:
-                left.append(still)
-        return left + [home.table.objects[key] for key in keys[SLICE:]]
+                remaining.append(still)
+        return remaining + [storage_resource.table.objects[key] for key in keys[BATCH:]]
 
-    def _say_what_is_left(self, resource: Resource, stored: Stored, left: list[Stored]) -> None:
+    def _set_remaining_conditions(self, resource: Resource, stored: Stored, remaining: list[Stored]) -> None:
         namespace = stored.obj()
         status = namespace.setdefault("status", {})
-        counted: dict[str, int] = {}
+        counts: dict[str, int] = {}
         finalizers: dict[str, int] = {}
-        for item in left:
-            counted[item.kind.resource] = counted.get(item.kind.resource, 0) + 1
+        for item in remaining:
+            counts[item.kind.resource] = counts.get(item.kind.resource, 0) + 1
             for name in item.finalizers:
                 finalizers[name] = finalizers.get(name, 0) + 1
-        what = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(counted.items()))
+        what = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(counts.items()))
         message = f"Some resources are remaining: {what}"
-        self._say(status, "NamespaceContentRemaining", "SomeResourcesRemain", message)
+        self._set_condition(status, "NamespaceContentRemaining", "SomeResourcesRemain", message)
         if finalizers:
             which = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
             message = f"Some content in the namespace has finalizers remaining: {which}"
-            self._say(status, "NamespaceFinalizersRemaining", "SomeFinalizersRemain", message)
+            self._set_condition(status, "NamespaceFinalizersRemaining", "SomeFinalizersRemain", message)
         if namespace != stored.obj():
             self._core.put(resource, namespace, stored)
 
-    def _say(self, status: Obj, claim: str, reason: str, message: str) -> None:
+    def _set_condition(self, status: Obj, type_: str, reason: str, message: str) -> None:
         status["conditions"] = with_condition(
-            status.get("conditions"), claim, True, now=self._core.now(), reason=reason, message=message
+            status.get("conditions"), type_, True, now=self._core.now(), reason=reason, message=message
         )
 
     def _finish_namespace(self, resource: Resource, stored: Stored) -> None:
         namespace = stored.obj()
-        held = [name for name in namespace["spec"].get("finalizers") or () if name != _KUBERNETES]
-        if not held and not stored.finalizers:
+        other_finalizers = [name for name in namespace["spec"].get("finalizers") or () if name != _KUBERNETES]
+        if not other_finalizers and not stored.finalizers:
             self._core.remove(resource, stored.key)
-        elif held != namespace["spec"].get("finalizers"):
-            namespace["spec"]["finalizers"] = held
+        elif other_finalizers != namespace["spec"].get("finalizers"):
+            namespace["spec"]["finalizers"] = other_finalizers
             self._core.put(resource, namespace, stored)
 
     # Definitions
 
     def _empty_definition(self, resource: Resource, stored: Stored) -> bool:
-        home = self._core.home(self._core.store.table(stored.key.name))
-        if home is not None:
-            left = self._delete_all(home, list(home.table.objects))
-            if any(not item.leaving for item in left):
+        storage_resource = self._core.storage_resource(self._core.store.table(stored.key.name))
+        if storage_resource is not None:
+            remaining = self._delete_all(storage_resource, list(storage_resource.table.objects))
+            if any(not item.terminating for item in remaining):
                 return True
-            if left:
+            if remaining:
                 return False
         if custom_resource_definitions.CLEANUP not in stored.finalizers:
             return False
@@ -120,12 +120,12 @@ class Emptier:
             self._core.remove(resource, stored.key)
         return False
 
-    def _judge_again(self, resource: Resource, stored: Stored) -> None:
+    def _recheck_names(self, resource: Resource, stored: Stored) -> None:
         definition = stored.obj()
         if is_true(definition, "NamesAccepted"):
             return
-        custom_resource_definitions.judge(self._core, definition)
-        if _claims(definition) != _claims(stored.obj()):
+        custom_resource_definitions.update_conditions(self._core, definition)
+        if _condition_states(definition) != _condition_states(stored.obj()):
             self._core.put(resource, definition, stored)
 
 
@@ -134,5 +134,5 @@ def _keys_in(table: Table, namespace: str) -> list[Key]:
     return [key_at(order) for order in table.order[first:last]]
 
 
-def _claims(definition: Obj) -> list[tuple[str, str]]:
+def _condition_states(definition: Obj) -> list[tuple[str, str]]:
     return [(c["type"], c["status"]) for c in definition["status"].get("conditions") or ()]

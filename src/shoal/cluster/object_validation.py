@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.cluster.admission import Admission, together
+from shoal.cluster.admission import Admission, merge_causes
 from shoal.kube import defaults, kinds, selectors, structural_schema, validation
 from shoal.kube.errors import ApiError, Cause, bad_request, invalid
 from shoal.kube.kinds import Kind
@@ -26,7 +26,7 @@ _EVENT_TIMES = (
 )  # fmt: skip
 
 
-class Shape:
+class DecodedObject:
     """What decoding an object found out."""
 
     __slots__ = ("obj", "warnings")
@@ -36,7 +36,9 @@ class Shape:
         self.warnings = warnings
 
 
-def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = False, old: Obj | None = None) -> Shape:
+def decode_object(
+    kind: Kind, obj: Any, field_validation: str, *, patched: bool = False, old: Obj | None = None
+) -> DecodedObject:
     """The object as the kind's decoder reads it: 400 for wrong types (422 where a patch made them).
 
     Parts that are the very objects of `old` were read before.
@@ -44,25 +46,25 @@ def decoded(kind: Kind, obj: Any, field_validation: str, *, patched: bool = Fals
     if not isinstance(obj, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): not an object")
     _check_type_meta(kind, obj)
-    _take_own_nulls(kind, obj)
+    _drop_server_nulls(kind, obj)
     schema = schema_of(kind)
-    if is_clean(schema, _news(obj, old) if old is not None else obj):
-        return Shape(obj, [])
+    if is_clean(schema, _changed_fields(obj, old) if old is not None else obj):
+        return DecodedObject(obj, [])
     problem = type_problem(schema, obj)
     if problem is not None:
-        raise _undecodable(kind, obj, problem, patched)
+        raise _decode_error(kind, obj, problem, patched)
     unknown = [] if field_validation == "Ignore" else unknown_fields(schema, obj)
-    said = [f'unknown field "{path}"' for path in unknown]
-    if said and field_validation == "Strict":
-        raise _undecodable(kind, obj, "strict decoding error: " + ", ".join(said), patched)
-    return Shape(_kept(kind, obj), said)
+    warnings = [f'unknown field "{path}"' for path in unknown]
+    if warnings and field_validation == "Strict":
+        raise _decode_error(kind, obj, "strict decoding error: " + ", ".join(warnings), patched)
+    return DecodedObject(_drop_unknown(kind, obj), warnings)
 
 
-def _news(obj: Obj, old: Obj) -> Obj:
+def _changed_fields(obj: Obj, old: Obj) -> Obj:
     return {name: value for name, value in obj.items() if old.get(name) is not value}
 
 
-def _take_own_nulls(kind: Kind, obj: Obj) -> None:
+def _drop_server_nulls(kind: Kind, obj: Obj) -> None:
     """Some times stand as null until somebody sets them. The defaults write them again; without them here an
     object the server itself made needs no second look."""
     if kind.plural == kinds.POD.plural and not kind.group:
@@ -80,7 +82,7 @@ def _drop_nulls(obj: Obj, names: tuple[str, ...]) -> None:
             del obj[name]
 
 
-def _kept(kind: Kind, obj: Obj) -> Obj:
+def _drop_unknown(kind: Kind, obj: Obj) -> Obj:
     if kind.custom:
         return structural_schema.prune(schema_of(kind), obj)
     return drop_unknown(schema_of(kind), obj)
@@ -90,16 +92,18 @@ def _check_type_meta(kind: Kind, obj: Obj) -> None:
     version = obj.get("apiVersion") or kind.api_version
     found = obj.get("kind") or kind.kind
     if version != kind.api_version or found != kind.kind:
-        raise _of_another_type(kind, obj, version, found)
+        raise _type_meta_error(kind, obj, version, found)
     obj["apiVersion"], obj["kind"] = version, found
     if obj.get("metadata") is None:
         obj["metadata"] = {}
 
 
-def _of_another_type(kind: Kind, obj: Obj, version: Any, found: Any) -> ApiError:
+def _type_meta_error(kind: Kind, obj: Obj, version: Any, found: Any) -> ApiError:
     if kind.custom and version != kind.api_version:
-        told = f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
-        return bad_request(told)
+        message = (
+            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+        )
+        return bad_request(message)
     if kind.custom:
         given = replace(kind, kind=str(found))
         wrong = Cause("FieldValueInvalid", f'Invalid value: "{found}": must be {kind.kind}', "kind")
@@ -112,16 +116,16 @@ def _of_another_type(kind: Kind, obj: Obj, version: Any, found: Any) -> ApiError
     return bad_request(f'{found} in version "{short}" cannot be handled as a {kind.kind}: {why}')
 
 
-def _undecodable(kind: Kind, obj: Obj, problem: str, patched: bool) -> ApiError:
+def _decode_error(kind: Kind, obj: Obj, problem: str, patched: bool) -> ApiError:
     if patched:
-        return patch_refused(obj, problem)
+        return patch_error(obj, problem)
     return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {problem}')
 
 
-def patch_refused(obj: Obj, problem: str) -> ApiError:
+def patch_error(obj: Obj, problem: str) -> ApiError:
     """A patch whose result is not an object of the kind; Kubernetes names no kind here."""
-    shown = msgspec.json.encode(msgspec.json.encode(obj).decode()).decode()
-    message = f"Invalid value: {shown}: {problem}"
+    encoded = msgspec.json.encode(msgspec.json.encode(obj).decode()).decode()
+    message = f"Invalid value: {encoded}: {problem}"
     cause = {"reason": "FieldValueInvalid", "message": message, "field": "patch"}
     return ApiError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause]})
 
@@ -131,7 +135,7 @@ def fill_defaults(kind: Kind, obj: Obj, old: Obj | None = None) -> None:
     _drop_empty(obj["metadata"], _EMPTY_IS_ABSENT)
     if kind.custom:
         filled = frozenset(name for name in obj if old.get(name) is obj[name]) if old is not None else frozenset[str]()
-        structural_schema.apply_defaults(schema_of(kind), obj, but=filled)
+        structural_schema.apply_defaults(schema_of(kind), obj, skip=filled)
     else:
         _drop_empty(obj, _EMPTY_DATA_IS_ABSENT)
         defaults.apply_defaults(kind, obj)
@@ -151,8 +155,8 @@ def _drop_empty(obj: Obj, names: tuple[str, ...]) -> None:
 def check_new(kind: Kind, obj: Obj, *, allow_loopback: bool = False, admission: Admission | None = None) -> None:
     causes = validation.validate_create(kind, obj, allow_loopback=allow_loopback)
     if kind.custom:
-        own = admission.check(obj, None) if admission is not None else []
-        causes = together(own, causes + structural_schema.validate(schema_of(kind), obj))
+        webhook_causes = admission.check(obj, None) if admission is not None else []
+        causes = merge_causes(webhook_causes, causes + structural_schema.validate(schema_of(kind), obj))
     elif admission is not None:
         causes += admission.check(obj, None)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION:
@@ -172,8 +176,8 @@ def check_change(
 ) -> None:
     causes = validation.validate_update(kind, new, old, subresource, allow_loopback=allow_loopback)
     if kind.custom:
-        own = admission.check(new, old) if admission is not None else []
-        causes = together(own, causes + structural_schema.validate(schema_of(kind), new, old))
+        webhook_causes = admission.check(new, old) if admission is not None else []
+        causes = merge_causes(webhook_causes, causes + structural_schema.validate(schema_of(kind), new, old))
     elif admission is not None:
         causes += admission.check(new, old)
     elif kind == kinds.CUSTOM_RESOURCE_DEFINITION and subresource == "" and new.get("spec") != old.get("spec"):
@@ -182,8 +186,10 @@ def check_change(
         raise invalid(kind, name_of(new), causes)
 
 
-def remarks(kind: Kind, obj: Obj, judged: Container[str]) -> tuple[str, ...]:
-    """What the person should know about an object that is valid; `judged` are resources a program has its say about."""
+def admission_warnings(kind: Kind, obj: Obj, admitted_resources: Container[str]) -> tuple[str, ...]:
+    """What the person should know about an object that is valid; `admitted_resources` are resources a program has its
+    say about.
+    """
     if kind == kinds.REPLICA_SET_V1BETA1:
         chosen = selectors.from_label_selector(at_path(obj, "spec", "selector"))
         return (
@@ -192,10 +198,10 @@ def remarks(kind: Kind, obj: Obj, judged: Container[str]) -> tuple[str, ...]:
         )
     if kind != kinds.CUSTOM_RESOURCE_DEFINITION:
         return ()
-    return tuple(structural_schema.crd_warnings(obj, is_judged=name_of(obj) in judged))
+    return tuple(structural_schema.crd_warnings(obj, validated_elsewhere=name_of(obj) in admitted_resources))
 
 
-def is_same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+def is_unchanged(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     """Whether a write changes nothing; the times in managedFields do not count."""
     if new == old:
         return True
@@ -204,8 +210,8 @@ def is_same(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     new_meta, old_meta = new["metadata"], old["metadata"]
     if {**new_meta, "managedFields": None} != {**old_meta, "managedFields": None}:
         return False
-    return _timeless(new_meta.get("managedFields")) == _timeless(old_meta.get("managedFields"))
+    return _without_time(new_meta.get("managedFields")) == _without_time(old_meta.get("managedFields"))
 
 
-def _timeless(managed: Any) -> list[Obj]:
+def _without_time(managed: Any) -> list[Obj]:
     return [{**entry, "time": None} for entry in managed or ()]

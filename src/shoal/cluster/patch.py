@@ -12,7 +12,7 @@ from dataclasses import replace
 from shoal.cluster import object_validation
 from shoal.cluster.client import PatchType
 from shoal.cluster.registry import Core, Resource
-from shoal.cluster.types import WriteOptions, Written
+from shoal.cluster.types import WriteOptions, WriteResult
 from shoal.cluster.write import Writer
 from shoal.kube import apply
 from shoal.kube.errors import bad_request, conflict, not_found, unsupported_media_type
@@ -23,45 +23,49 @@ from shoal.kube.schemas import schema_of
 
 Patch = Obj | Sequence[Obj]
 
-_BESIDE_STATUS = ("apiVersion", "kind", "metadata", "status")
-_ENDS = ("path", "from")  # of an operation of a JSON patch
+_STATUS_FIELDS = ("apiVersion", "kind", "metadata", "status")
+_PATH_KEYS = ("path", "from")  # of an operation of a JSON patch
 
 
-class Editor:
+class Patcher:
     def __init__(self, core: Core, writer: Writer) -> None:
         self._core = core
         self._writer = writer
 
     def patch(
         self, resource: Resource, key: Key, patch: Patch, patch_type: PatchType, options: WriteOptions, subresource: str
-    ) -> Written:
+    ) -> WriteResult:
         if patch_type is PatchType.APPLY:
             return self._apply(resource, key, patch, options, subresource)
         warnings: list[str] = []
 
-        def make(live: Obj) -> Obj:
-            if subresource == "status" and _speaks_of_status_alone(patch):
-                part = {name: live[name] for name in _BESIDE_STATUS if name in live}
-                patched = _put_back(live, patched_by(resource, part, patch, patch_type))
+        def mutate(live: Obj) -> Obj:
+            if subresource == "status" and _patches_only_status(patch):
+                status_part = {name: live[name] for name in _STATUS_FIELDS if name in live}
+                patched = _merge_part(live, apply_patch(resource, status_part, patch, patch_type))
             else:
-                patched = patched_by(resource, live, patch, patch_type)
+                patched = apply_patch(resource, live, patch, patch_type)
             if resource.kind.custom and subresource == "status":
                 patched = _only_status(live, patched)
-            shape = object_validation.decoded(resource.kind, patched, options.field_validation, patched=True, old=live)
-            warnings.extend(shape.warnings)
-            _check_identity(shape.obj, key)
-            return shape.obj
+            decoded = object_validation.decode_object(
+                resource.kind, patched, options.field_validation, patched=True, old=live
+            )
+            warnings.extend(decoded.warnings)
+            _check_identity(decoded.obj, key)
+            return decoded.obj
 
-        written = self._writer.change(resource, key, make, options, subresource)
+        written = self._writer.change(resource, key, mutate, options, subresource)
         return replace(written, warnings=(*warnings, *written.warnings)) if warnings else written
 
-    def _apply(self, resource: Resource, key: Key, patch: Patch, options: WriteOptions, subresource: str) -> Written:
+    def _apply(
+        self, resource: Resource, key: Key, patch: Patch, options: WriteOptions, subresource: str
+    ) -> WriteResult:
         if not isinstance(patch, dict):
             raise bad_request("error decoding YAML: an applied configuration is one object")
         _check_applied(resource.kind, patch, key)
         apply.check(schema_of(resource.kind), patch)
-        shape = object_validation.decoded(resource.kind, dict(patch), options.field_validation)
-        applied = _without_the_others_part(resource, shape.obj, subresource)
+        decoded = object_validation.decode_object(resource.kind, dict(patch), options.field_validation)
+        applied = _restrict_to_subresource(resource, decoded.obj, subresource)
         applied["metadata"] = dict(applied["metadata"])
         if key not in resource.table.objects:
             if subresource:
@@ -73,7 +77,7 @@ class Editor:
                 lambda live: self._merged(resource, live, applied, options, subresource),
                 options, subresource, tracked=True,
             )  # fmt: skip
-        return replace(written, warnings=(*shape.warnings, *written.warnings)) if shape.warnings else written
+        return replace(written, warnings=(*decoded.warnings, *written.warnings)) if decoded.warnings else written
 
     def _merged(self, resource: Resource, live: Obj | None, applied: Obj, options: WriteOptions, sub: str) -> Obj:
         return apply.apply(
@@ -81,7 +85,7 @@ class Editor:
             manager=options.field_manager, force=options.force, now=self._core.now(), subresource=sub,
         )  # fmt: skip
 
-    def _apply_first(self, resource: Resource, key: Key, applied: Obj, options: WriteOptions) -> Written:
+    def _apply_first(self, resource: Resource, key: Key, applied: Obj, options: WriteOptions) -> WriteResult:
         uid = applied["metadata"].get("uid")
         if uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -90,7 +94,7 @@ class Editor:
         return self._writer.add(resource, key.namespace, obj, options, tracked=True)
 
 
-def patched_by(resource: Resource, live: Obj, patch: Patch, patch_type: PatchType) -> Obj:
+def apply_patch(resource: Resource, live: Obj, patch: Patch, patch_type: PatchType) -> Obj:
     if patch_type is PatchType.JSON:
         result = json_patch(live, patch)
     elif not isinstance(patch, dict):
@@ -107,26 +111,28 @@ def patched_by(resource: Resource, live: Obj, patch: Patch, patch_type: PatchTyp
     else:
         result = strategic_merge(schema_of(resource.kind), live, patch)
     if not isinstance(result, dict):
-        raise object_validation.patch_refused({}, "the patch leaves no object behind")
+        raise object_validation.patch_error({}, "the patch leaves no object behind")
     return result
 
 
-def _speaks_of_status_alone(patch: Patch) -> bool:
+def _patches_only_status(patch: Patch) -> bool:
     """Then the rest, which is most of an object, need be neither copied nor looked at again."""
     if isinstance(patch, dict):
-        return patch.keys() <= {*_BESIDE_STATUS}
+        return patch.keys() <= {*_STATUS_FIELDS}
     return all(
-        isinstance(one, dict) and all(_is_beside_status(one.get(end, "/status")) for end in _ENDS) for one in patch
+        isinstance(operation, dict)
+        and all(_is_status_path(operation.get(path_key, "/status")) for path_key in _PATH_KEYS)
+        for operation in patch
     )
 
 
-def _is_beside_status(path: object) -> bool:
+def _is_status_path(path: object) -> bool:
     return isinstance(path, str) and path.split("/", 2)[1:2] in (["status"], ["metadata"])
 
 
-def _put_back(live: Obj, patched: Obj) -> Obj:
+def _merge_part(live: Obj, patched: Obj) -> Obj:
     """The patched part in its place among the others, which are the very objects of the old version."""
-    kept = {name: value for name, value in live.items() if name not in _BESIDE_STATUS or name in patched}
+    kept = {name: value for name, value in live.items() if name not in _STATUS_FIELDS or name in patched}
     return {**kept, **patched}
 
 
@@ -158,7 +164,7 @@ def _check_applied(kind: Kind, applied: Obj, key: Key) -> None:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
 
 
-def _without_the_others_part(resource: Resource, applied: Obj, subresource: str) -> Obj:
+def _restrict_to_subresource(resource: Resource, applied: Obj, subresource: str) -> Obj:
     """Main resource and status are applied apart: neither owns fields of the other."""
     if "status" not in resource.kind.subresources:
         return dict(applied)

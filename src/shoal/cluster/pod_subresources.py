@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from shoal.cluster import disruption_budget
-from shoal.cluster.client import DeleteOptions, Preconditions, Propagation
-from shoal.cluster.delete import Remover, check_preconditions
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, Preconditions
+from shoal.cluster.delete import Deleter, check_preconditions
 from shoal.cluster.registry import Core
-from shoal.cluster.types import Deleted, Stored
+from shoal.cluster.types import DeleteResult, Stored
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
 from shoal.kube.defaults import pods as pod_defaults
@@ -19,7 +19,7 @@ _BINDING = Kind("", "v1", "Binding", "bindings")
 _POD_BINDING = Kind("", "v1", "Pod", "pods/binding")
 
 
-class Binder:
+class PodSubresources:
     def __init__(self, core: Core) -> None:
         self._core = core
 
@@ -42,7 +42,7 @@ class Binder:
         _check_free(pod, key.name)
         self._assign(pod, node, meta)
         if dry_run:
-            return self._core.made(resource, pod, 0, stored)
+            return self._core.build_stored(resource, pod, 0, stored)
         return self._core.put(resource, pod, stored)
 
     def _assign(self, pod: Obj, node: str, binding: Obj) -> None:
@@ -58,48 +58,48 @@ class Binder:
         status["conditions"] = with_condition(status.get("conditions"), "PodScheduled", True, now=self._core.now())
         pod_defaults.conditions(status)
 
-    def evict(self, remover: Remover, key: Key, eviction: Obj, *, dry_run: bool) -> Deleted:
+    def evict(self, deleter: Deleter, key: Key, eviction: Obj, *, dry_run: bool) -> DeleteResult:
         name = (eviction.get("metadata") or {}).get("name")
         if name and name != key.name:
             raise bad_request("name in URL does not match name in Eviction object")
         options = _delete_options(eviction.get("deleteOptions") or {}, dry_run)
         pod = self._core.stored(self._core.pods, key)
         check_preconditions(self._core.pods, pod, options)  # what is refused must not be taken from a budget
-        disruption_budget.spend(self._core, pod.obj(), dry_run=options.dry_run)
-        return remover.evict(key, options)
+        disruption_budget.check_and_decrement(self._core, pod.obj(), dry_run=options.dry_run)
+        return deleter.evict(key, options)
 
 
 def _target(binding: Obj, key: Key) -> str:
     name = at_path(binding, "metadata", "name", default="")
     if name and name != key.name:
         raise bad_request("name in URL does not match name in Binding object")
-    if mistakes := validate_binding(binding):
-        raise invalid(_BINDING, key.name, mistakes)
+    if causes := validate_binding(binding):
+        raise invalid(_BINDING, key.name, causes)
     return str(binding["target"]["name"])
 
 
 def _check_free(pod: Obj, name: str) -> None:
     if pod["metadata"].get("deletionTimestamp"):
-        raise _taken(name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise _conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
     node = pod["spec"].get("nodeName")
     if node:
-        raise _taken(name, f'pod {name} is already assigned to node "{node}"')
+        raise _conflict(name, f'pod {name} is already assigned to node "{node}"')
     if pod["spec"].get("schedulingGates"):
-        raise _taken(name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise _conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
 
 
-def _taken(name: str, why: str) -> ApiError:
+def _conflict(name: str, why: str) -> ApiError:
     return conflict(_POD_BINDING, name, why)
 
 
-def _delete_options(given: Obj, dry_run: bool) -> DeleteOptions:
-    wanted = given.get("preconditions") or {}
-    policy = given.get("propagationPolicy")
-    if policy is not None and policy not in list(Propagation):
+def _delete_options(delete_options: Obj, dry_run: bool) -> DeleteOptions:
+    preconditions = delete_options.get("preconditions") or {}
+    policy = delete_options.get("propagationPolicy")
+    if policy is not None and policy not in list(DeletionPropagation):
         raise bad_request(f"propagationPolicy {policy!r} is none of Foreground, Background, Orphan")
     return DeleteOptions(
-        grace_seconds=given.get("gracePeriodSeconds"),
-        propagation=Propagation(policy) if policy else None,
-        preconditions=Preconditions(wanted.get("uid"), wanted.get("resourceVersion")),
-        dry_run=dry_run or bool(given.get("dryRun")),
+        grace_seconds=delete_options.get("gracePeriodSeconds"),
+        propagation=DeletionPropagation(policy) if policy else None,
+        preconditions=Preconditions(preconditions.get("uid"), preconditions.get("resourceVersion")),
+        dry_run=dry_run or bool(delete_options.get("dryRun")),
     )

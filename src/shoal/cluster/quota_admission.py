@@ -1,6 +1,6 @@
 """Quotas, asked before a pod is stored. What is taken is known from the pods themselves, so it is never out of date.
 
-`QuotaTallies` follow the store: every write, and every write that is taken back, names a pod whose share has to be
+`QuotaUsage` follow the store: every write, and every write that is taken back, names a pod whose share has to be
 worked out again, once, before the next question. Pods are therefore not counted afresh for each new one, and only
 namespaces that have a quota pay anything.
 """
@@ -16,28 +16,28 @@ from shoal.kube import kinds
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Key, Obj, at_path, name_of
 from shoal.kube.pod_resources import Amounts, amounts
-from shoal.kube.quotas import Tally, is_for, unsaid, usage_of, written
+from shoal.kube.quotas import QuotaTally, applies_to, format_amount, missing_resources, usage_of
 
 if TYPE_CHECKING:
     from shoal.cluster.registry import Core
 
 
 @dataclass(slots=True)
-class _Space:
+class _NamespaceUsage:
     """One namespace: its quotas in the order of their names, and the pods written since they were last asked."""
 
-    tallies: list[Tally]
+    quotas: list[QuotaTally]
     changed: set[Key] = field(default_factory=set)
 
 
-class QuotaTallies:
+class QuotaUsage:
     """What is taken of each quota; counted from all pods when first asked for, then kept by what is written."""
 
     def __init__(self, quotas: Table, pods: Table) -> None:
         self._quotas = quotas
         self._pods = pods
         self._keys: dict[str, set[Key]] = {}  # of the quotas, by namespace
-        self._spaces: dict[str, _Space] = {}
+        self._namespaces: dict[str, _NamespaceUsage] = {}
 
     def observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         written_one = after or before
@@ -45,8 +45,8 @@ class QuotaTallies:
             return
         key = written_one.key
         if table is self._pods:
-            if key.namespace in self._spaces:
-                self._spaces[key.namespace].changed.add(key)
+            if key.namespace in self._namespaces:
+                self._namespaces[key.namespace].changed.add(key)
         elif table is self._quotas:
             self._quota_changed(key, before, after)
 
@@ -60,45 +60,48 @@ class QuotaTallies:
             keys.add(key)
         if not keys:
             del self._keys[key.namespace]
-        self._spaces.pop(key.namespace, None)
+        self._namespaces.pop(key.namespace, None)
 
-    def of(self, namespace: str) -> list[Tally]:
+    def values(self, namespace: str) -> list[QuotaTally]:
         if namespace not in self._keys:
             return []
-        space = self._spaces.get(namespace)
-        if space is None:
+        usage = self._namespaces.get(namespace)
+        if usage is None:
             quotas = (self._quotas.objects[key].obj() for key in sorted(self._keys[namespace]))
-            there = {key for key in self._pods.objects if key.namespace == namespace}
-            space = self._spaces[namespace] = _Space([Tally(quota) for quota in quotas], there)
-        for key in space.changed:
+            pods = {key for key in self._pods.objects if key.namespace == namespace}
+            usage = self._namespaces[namespace] = _NamespaceUsage([QuotaTally(quota) for quota in quotas], pods)
+        for key in usage.changed:
             stored = self._pods.objects.get(key)
             pod = stored.obj() if stored is not None else None
-            for tally in space.tallies:
-                tally.put(key, pod)
-        space.changed.clear()
-        return space.tallies
+            for quota_tally in usage.quotas:
+                quota_tally.put(key, pod)
+        usage.changed.clear()
+        return usage.quotas
 
 
 def check_quotas(core: Core, pod: Obj) -> None:
     """Raises where the pod asks for more than a quota of its namespace leaves."""
-    for tally in core.quotas.of(pod["metadata"]["namespace"]):
-        if is_for(tally.quota, pod):
-            _check(tally, pod)
+    for quota_tally in core.quotas.values(pod["metadata"]["namespace"]):
+        if applies_to(quota_tally.quota, pod):
+            _check(quota_tally, pod)
 
 
-def _check(tally: Tally, pod: Obj) -> None:
-    quota, used = tally.quota, tally.used
+def _check(quota_tally: QuotaTally, pod: Obj) -> None:
+    quota, used = quota_tally.quota, quota_tally.used
     name = name_of(quota)
-    if missing := unsaid(quota, pod):
+    if missing := missing_resources(quota, pod):
         raise forbidden(kinds.POD, name_of(pod), f"failed quota: {name}: must specify {'; '.join(missing)}")
-    hard, asked = amounts(at_path(quota, "spec", "hard")), usage_of(pod)
-    over = sorted(each for each in hard.keys() & asked.keys() if used.get(each, 0) + asked[each] > hard[each])
-    if over:
-        told = (
-            f"{word}: {_listed(over, of)}" for word, of in (("requested", asked), ("used", used), ("limited", hard))
+    hard, requested = amounts(at_path(quota, "spec", "hard")), usage_of(pod)
+    exceeded = sorted(
+        each for each in hard.keys() & requested.keys() if used.get(each, 0) + requested[each] > hard[each]
+    )
+    if exceeded:
+        parts = (
+            f"{label}: {_listed(exceeded, values)}"
+            for label, values in (("requested", requested), ("used", used), ("limited", hard))
         )
-        raise forbidden(kinds.POD, name_of(pod), f"exceeded quota: {name}, {', '.join(told)}")
+        raise forbidden(kinds.POD, name_of(pod), f"exceeded quota: {name}, {', '.join(parts)}")
 
 
-def _listed(names: list[str], of: Amounts) -> str:
-    return ",".join(f"{name}={written(name, of.get(name, 0))}" for name in names)
+def _listed(names: list[str], values: Amounts) -> str:
+    return ",".join(f"{name}={format_amount(name, values.get(name, 0))}" for name in names)

@@ -16,11 +16,11 @@ import msgspec
 
 from shoal.cluster.admission import Admission
 from shoal.cluster.clock import Clock
-from shoal.cluster.conversion import EventFace, Face, VersionFace
-from shoal.cluster.quota_admission import QuotaTallies
+from shoal.cluster.conversion import ApiVersionConverter, EventConverter, VersionConverter
+from shoal.cluster.quota_admission import QuotaUsage
 from shoal.cluster.selection import fields_of
 from shoal.cluster.store import Row, Store, Table
-from shoal.cluster.strategies import Rules, rules_of
+from shoal.cluster.strategies import Strategy, strategy_of
 from shoal.cluster.types import Stored
 from shoal.kube import kinds, structural_schema
 from shoal.kube.conditions import is_true
@@ -37,38 +37,38 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 # Built-in kinds that are stored as another: that one, and how they differ from it.
-_OTHER_FACES: dict[Kind, tuple[Kind, Face]] = {
-    kinds.EVENT_V1: (kinds.EVENT, EventFace()),
-    kinds.REPLICA_SET_V1BETA1: (kinds.REPLICA_SET, VersionFace(kinds.REPLICA_SET_V1BETA1, kinds.REPLICA_SET)),
+_CONVERTERS: dict[Kind, tuple[Kind, VersionConverter]] = {
+    kinds.EVENT_V1: (kinds.EVENT, EventConverter()),
+    kinds.REPLICA_SET_V1BETA1: (kinds.REPLICA_SET, ApiVersionConverter(kinds.REPLICA_SET_V1BETA1, kinds.REPLICA_SET)),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
     kind: Kind  # the version asked for
-    home: Kind  # the version it is stored in
+    storage_kind: Kind  # the version it is stored in
     table: Table
-    rules: Rules
-    face: Face | None = None
+    strategy: Strategy
+    converter: VersionConverter | None = None
 
-    def show(self, stored: Stored) -> Stored:
-        if self.face is None:
+    def from_storage(self, stored: Stored) -> Stored:
+        if self.converter is None:
             return stored
-        return replace(stored, kind=self.kind, raw=self.face.show(stored.raw))
+        return replace(stored, kind=self.kind, raw=self.converter.from_storage(stored.raw))
 
     @property
-    def shows_what_is_stored(self) -> bool:
-        return self.kind.api_version == self.home.api_version
+    def is_storage_version(self) -> bool:
+        return self.kind.api_version == self.storage_kind.api_version
 
-    def live(self, stored: Stored) -> Obj:
+    def decode(self, stored: Stored) -> Obj:
         """The stored object, decoded, in the version asked for."""
-        raw = stored.raw if self.face is None else self.face.show(stored.raw)
+        raw = stored.raw if self.converter is None else self.converter.from_storage(stored.raw)
         obj: Obj = _decode(raw)
         return obj
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ClusterSettings:
     """What a cluster may be told about itself."""
 
     service_network: IPv4Network = SERVICE_NETWORK
@@ -78,23 +78,23 @@ class Settings:
 class Core:
     """State and chance. Every step goes through `put` and `remove`."""
 
-    def __init__(self, store: Store, clock: Clock, chance: random.Random, settings: Settings) -> None:
+    def __init__(self, store: Store, clock: Clock, rng: random.Random, settings: ClusterSettings) -> None:
         self.store = store
         self.clock = clock
-        self.chance = chance
+        self.rng = rng
         self.settings = settings
         self.admissions: dict[str, Admission] = {}  # by the name of the resource
         self.service_addresses: set[str] = set()
-        self._homes: dict[str, Resource] = {}
+        self._storage_resources: dict[str, Resource] = {}
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self._by_kind: dict[tuple[str, str, str], Resource] = {}
-        self._customs: dict[str, list[Kind]] = {}  # by definition name
+        self._custom_kinds: dict[str, list[Kind]] = {}  # by definition name
         for kind in kinds.BUILT_IN:
-            self._serve(kind, *_OTHER_FACES.get(kind, (kind, None)))
+            self._serve(kind, *_CONVERTERS.get(kind, (kind, None)))
         self.definitions = self.resource(kinds.CUSTOM_RESOURCE_DEFINITION)
         self.namespaces = self.resource(kinds.NAMESPACE)
         self.pods = self.resource(kinds.POD)
-        self.quotas = QuotaTallies(self.resource(kinds.RESOURCE_QUOTA).table, self.pods.table)
+        self.quotas = QuotaUsage(self.resource(kinds.RESOURCE_QUOTA).table, self.pods.table)
         self._services = self.resource(kinds.SERVICE)
         self._priorities = self.resource(kinds.PRIORITY_CLASS)
         self._default_known = False
@@ -122,62 +122,68 @@ class Core:
         group, _, version = api_version.rpartition("/")
         return self._by_kind.get((group, version, kind))
 
-    def homes(self) -> list[Resource]:
+    def storage_resources(self) -> list[Resource]:
         """Each stored resource once, under the version it is stored in."""
-        return list(self._homes.values())
+        return list(self._storage_resources.values())
 
-    def home(self, table: Table) -> Resource | None:
-        return self._homes.get(table.resource)
+    def storage_resource(self, table: Table) -> Resource | None:
+        return self._storage_resources.get(table.resource)
 
-    def _serve(self, kind: Kind, home: Kind, face: Face | None) -> None:
-        resource = Resource(kind, home, self.store.table(home.resource), rules_of(kind), face)
-        if kind is home:
-            self._homes[home.resource] = resource
+    def _serve(self, kind: Kind, storage_kind: Kind, converter: VersionConverter | None) -> None:
+        resource = Resource(kind, storage_kind, self.store.table(storage_kind.resource), strategy_of(kind), converter)
+        if kind is storage_kind:
+            self._storage_resources[storage_kind.resource] = resource
         self._resources[kind.group, kind.version, kind.plural] = resource
         self._by_kind[kind.group, kind.version, kind.kind] = resource
 
     def _observe(self, table: Table, before: Stored | None, after: Stored | None) -> None:
         if table is self.definitions.table:
             if before is not None:
-                self._withdraw(before.key.name)
+                self._unserve(before.key.name)
             if after is not None:
-                self._publish(after.obj())
+                self._serve_definition(after.obj())
         elif table is self._services.table:
-            _move(self.service_addresses, "spec.clusterIP", before, after)
+            _move_value(self.service_addresses, "spec.clusterIP", before, after)
         elif table is self._priorities.table:
             self._default_known = False
         else:
             self.quotas.observe(table, before, after)
 
-    def _withdraw(self, definition: str) -> None:
-        self._homes.pop(definition, None)
-        for kind in self._customs.pop(definition, ()):
+    def _unserve(self, definition: str) -> None:
+        self._storage_resources.pop(definition, None)
+        for kind in self._custom_kinds.pop(definition, ()):
             self._resources.pop((kind.group, kind.version, kind.plural), None)
             self._by_kind.pop((kind.group, kind.version, kind.kind), None)
 
-    def _publish(self, definition: Obj) -> None:
+    def _serve_definition(self, definition: Obj) -> None:
         served = structural_schema.kinds_of(definition) if is_true(definition, "Established") else ()
         if not served:
             return
         version = next(v["name"] for v in definition["spec"]["versions"] if v.get("storage"))
         # The version objects are stored in need not be one that is served.
-        home = next((kind for kind in served if kind.version == version), replace(served[0], version=version))
+        storage_kind = next((kind for kind in served if kind.version == version), replace(served[0], version=version))
         # What any version selects by is taken out of every object.
-        home = replace(home, selectable=tuple(dict.fromkeys(path for kind in served for path in kind.selectable)))
-        self._customs[definition["metadata"]["name"]] = list(served)
-        for kind in served:
-            self._serve(kind, home, VersionFace(kind, home))
-        self._homes[home.resource] = Resource(
-            home, home, self.store.table(home.resource), rules_of(home), VersionFace(home, home)
+        storage_kind = replace(
+            storage_kind, selectable=tuple(dict.fromkeys(path for kind in served for path in kind.selectable))
         )
-        self._index_again(home)
+        self._custom_kinds[definition["metadata"]["name"]] = list(served)
+        for kind in served:
+            self._serve(kind, storage_kind, ApiVersionConverter(kind, storage_kind))
+        self._storage_resources[storage_kind.resource] = Resource(
+            storage_kind,
+            storage_kind,
+            self.store.table(storage_kind.resource),
+            strategy_of(storage_kind),
+            ApiVersionConverter(storage_kind, storage_kind),
+        )
+        self._reindex(storage_kind)
 
-    def _index_again(self, home: Kind) -> None:
+    def _reindex(self, storage_kind: Kind) -> None:
         """The definition may select by other fields than before."""
-        table = self.store.table(home.resource)
+        table = self.store.table(storage_kind.resource)
         for key, stored in table.objects.items():
-            fields = fields_of(home, key, stored.obj()) if home.selectable else stored.fields
-            table.objects[key] = replace(stored, kind=home, fields=fields)
+            fields = fields_of(storage_kind, key, stored.obj()) if storage_kind.selectable else stored.fields
+            table.objects[key] = replace(stored, kind=storage_kind, fields=fields)
 
     def default_priority(self) -> Obj | None:
         """The PriorityClass of pods that name none, where there is one."""
@@ -192,12 +198,12 @@ class Core:
     def now(self) -> str:
         return rfc3339(self.clock.now())
 
-    def moment(self) -> datetime:
+    def now_datetime(self) -> datetime:
         return self.clock.now()
 
     def new_uid(self) -> str:
         """A random UUID of version 4, as `uuid.uuid4` would give from our own chance."""
-        bits = self.chance.getrandbits(128)
+        bits = self.rng.getrandbits(128)
         bits = bits & ~(0xF << 76) & ~(0x3 << 62) | 4 << 76 | 2 << 62
         text = f"{bits:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
@@ -210,35 +216,35 @@ class Core:
 
     def put(self, resource: Resource, obj: Obj, before: Stored | None) -> Stored:
         """Write `obj` (in the version of `resource`) as the next revision. From now on it is read only."""
-        stored = self.made(resource, obj, self.store.revision + 1, before)
-        self.store.put(resource.table, stored, obj if resource.shows_what_is_stored else None)
+        stored = self.build_stored(resource, obj, self.store.revision + 1, before)
+        self.store.put(resource.table, stored, obj if resource.is_storage_version else None)
         return stored
 
-    def made(self, resource: Resource, obj: Obj, revision: int, before: Stored | None) -> Stored:
+    def build_stored(self, resource: Resource, obj: Obj, revision: int, before: Stored | None) -> Stored:
         """The record of `obj` at `revision`; 0 leaves the object's own resourceVersion (a dry run)."""
-        if resource.face is not None:
-            obj = resource.face.to_home(obj)
+        if resource.converter is not None:
+            obj = resource.converter.to_storage(obj)
         meta = obj["metadata"]
         if revision:
             meta["resourceVersion"] = str(revision)
         raw = self._encoded(resource, obj)
         key = Key(meta.get("namespace") or "", meta["name"])
         labels = meta.get("labels") or {}
-        fields = fields_of(resource.home, key, obj)
+        fields = fields_of(resource.storage_kind, key, obj)
         if before is not None:  # share what did not change: most of what history keeps is equal
             labels = before.labels if before.labels == labels else labels
             fields = before.fields if before.fields == fields else fields
             key = before.key
         return Stored(
-            resource.home, key, meta["uid"], revision, raw, labels, fields,
-            before.created_revision if before is not None else revision, *_ties(meta),
+            resource.storage_kind, key, meta["uid"], revision, raw, labels, fields,
+            before.created_revision if before is not None else revision, *_references(meta),
         )  # fmt: skip
 
     def _encoded(self, resource: Resource, obj: Obj) -> bytes:
-        home = resource.home
-        ordered = {"apiVersion": home.api_version, "kind": home.kind, "metadata": obj["metadata"]}
+        storage_kind = resource.storage_kind
+        ordered = {"apiVersion": storage_kind.api_version, "kind": storage_kind.kind, "metadata": obj["metadata"]}
         ordered.update(obj)
-        ordered["apiVersion"] = home.api_version
+        ordered["apiVersion"] = storage_kind.api_version
         raw = _encode(ordered)
         if len(raw) > LARGEST_OBJECT_BYTES and ordered["metadata"].pop("managedFields", None):
             raw = _encode(ordered)
@@ -256,7 +262,7 @@ class Core:
         assert event is not None
         return replace(change.previous, revision=change.revision, raw=event.stored_raw)
 
-    def revive(self, row: Row) -> Stored:
+    def stored_from_row(self, row: Row) -> Stored:
         """A row of the journal as it was when it was written."""
         obj: Obj = _decode(row.raw)
         kind = self._kind_of_row(row, obj)
@@ -264,26 +270,26 @@ class Core:
         meta = obj["metadata"]
         return Stored(
             kind, key, meta["uid"], row.revision, row.raw, meta.get("labels") or {}, fields_of(kind, key, obj),
-            row.id, *_ties(meta),
+            row.id, *_references(meta),
         )  # fmt: skip
 
     def _kind_of_row(self, row: Row, obj: Obj) -> Kind:
         group, _, version = str(obj["apiVersion"]).rpartition("/")
         found = self._by_kind.get((group, version, obj["kind"]))
         if found is not None:
-            return found.home
+            return found.storage_kind
         plural = row.resource.partition(".")[0]
         return Kind(group, version, obj["kind"], plural, namespaced=bool(row.namespace), custom=True)
 
 
-def _move(taken: set[str], field: str, before: Stored | None, after: Stored | None) -> None:
+def _move_value(taken: set[str], field: str, before: Stored | None, after: Stored | None) -> None:
     if before is not None:
         taken.discard(before.fields[field])
     if after is not None and after.fields[field] not in ("", "None"):
         taken.add(after.fields[field])
 
 
-def _ties(meta: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+def _references(meta: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     references = meta.get("ownerReferences")
     owners = tuple(reference["uid"] for reference in references) if references else ()
     return owners, tuple(meta.get("finalizers") or ()), bool(meta.get("deletionTimestamp"))

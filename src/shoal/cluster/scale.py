@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.client import PatchType
-from shoal.cluster.patch import Patch, patched_by
+from shoal.cluster.patch import Patch, apply_patch
 from shoal.cluster.registry import Core, Resource
-from shoal.cluster.types import SCALE, Stored, WriteOptions, Written
+from shoal.cluster.types import SCALE, Stored, WriteOptions, WriteResult
 from shoal.cluster.write import Writer
 from shoal.kube.errors import ApiError, Cause, bad_request, conflict, invalid, no_such_path
 from shoal.kube.kinds import Kind, Scale
@@ -21,7 +21,7 @@ from shoal.kube.objects import Key, Obj, at_path, uid_of
 from shoal.kube.patching import merge_patch
 from shoal.kube.selectors import from_label_selector
 
-_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_METADATA_FIELDS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 class Scaler:
@@ -30,21 +30,21 @@ class Scaler:
         self._writer = writer
 
     def get(self, resource: Resource, key: Key) -> Stored:
-        return _record(resource, self._core.stored(resource, key))
+        return _stored_scale(resource, self._core.stored(resource, key))
 
-    def update(self, resource: Resource, key: Key, scale: Obj, options: WriteOptions) -> Written:
+    def update(self, resource: Resource, key: Key, scale: Obj, options: WriteOptions) -> WriteResult:
         self._check(scale, key)
-        return self._write(resource, key, lambda live: _checked(live, scale), options)
+        return self._write(resource, key, lambda live: _check_uid(live, scale), options)
 
     def patch(
         self, resource: Resource, key: Key, patch: Patch, patch_type: PatchType, options: WriteOptions
-    ) -> Written:
+    ) -> WriteResult:
         if patch_type is PatchType.APPLY:
             if not isinstance(patch, dict):
                 raise bad_request("error decoding YAML: an applied configuration is one object")
             patch, patch_type = dict(patch), PatchType.MERGE
         plain = PatchType.MERGE if patch_type is PatchType.STRATEGIC else patch_type
-        return self._write(resource, key, lambda live: patched_by(resource, live, patch, plain), options)
+        return self._write(resource, key, lambda live: apply_patch(resource, live, patch, plain), options)
 
     def _check(self, scale: Obj, key: Key) -> None:
         if scale.get("kind", "Scale") != "Scale":
@@ -53,50 +53,50 @@ class Scaler:
         if name != key.name:
             raise bad_request(f"the name of the object ({name or ''}) does not match the name on the URL ({key.name})")
 
-    def _write(self, resource: Resource, key: Key, make: Any, options: WriteOptions) -> Written:
-        where = _scale_of(resource.kind)
+    def _write(self, resource: Resource, key: Key, mutate: Any, options: WriteOptions) -> WriteResult:
+        scale_paths = _scale_paths(resource.kind)
         stored = self._core.stored(resource, key)
-        scale = make(shown(resource, resource.live(stored)))
+        scale = mutate(scale_from(resource, resource.decode(stored)))
         replicas = _replicas(resource.kind, key, scale)
         version = (scale.get("metadata") or {}).get("resourceVersion")
 
         def change(live: Obj) -> Obj:
-            changed = merge_patch(live, _at(where.spec_replicas, replicas))
+            changed = merge_patch(live, _object_with(scale_paths.spec_replicas, replicas))
             if version:
                 changed["metadata"] = {**changed["metadata"], "resourceVersion": version}
             return changed
 
         written = self._writer.change(resource, key, change, options, "scale")
-        return Written(_record(resource, written.stored), warnings=written.warnings)
+        return WriteResult(_stored_scale(resource, written.stored), warnings=written.warnings)
 
 
-def _scale_of(kind: Kind) -> Scale:
+def _scale_paths(kind: Kind) -> Scale:
     if kind.scale is None:
         raise no_such_path()
     return kind.scale
 
 
-def shown(resource: Resource, obj: Obj) -> Obj:
+def scale_from(resource: Resource, obj: Obj) -> Obj:
     """The Scale of an object."""
-    where = _scale_of(resource.kind)
-    status: Obj = {"replicas": _number(obj, where.status_replicas)}
-    if where.label_selector and (selector := at_path(obj, *_steps(where.label_selector))):
+    scale_paths = _scale_paths(resource.kind)
+    status: Obj = {"replicas": _number(obj, scale_paths.status_replicas)}
+    if scale_paths.label_selector and (selector := at_path(obj, *_steps(scale_paths.label_selector))):
         status["selector"] = selector if isinstance(selector, str) else str(from_label_selector(selector))
     return {
         "apiVersion": SCALE.api_version,
         "kind": SCALE.kind,
-        "metadata": {name: obj["metadata"][name] for name in _KEPT if name in obj["metadata"]},
-        "spec": {"replicas": _number(obj, where.spec_replicas)},
+        "metadata": {name: obj["metadata"][name] for name in _METADATA_FIELDS if name in obj["metadata"]},
+        "spec": {"replicas": _number(obj, scale_paths.spec_replicas)},
         "status": status,
     }
 
 
-def _record(resource: Resource, stored: Stored) -> Stored:
-    raw = msgspec.json.encode(shown(resource, resource.live(stored)))
+def _stored_scale(resource: Resource, stored: Stored) -> Stored:
+    raw = msgspec.json.encode(scale_from(resource, resource.decode(stored)))
     return Stored(SCALE, stored.key, stored.uid, stored.revision, raw, {}, {}, stored.created_revision)
 
 
-def _checked(live_scale: Obj, scale: Obj) -> Obj:
+def _check_uid(live_scale: Obj, scale: Obj) -> Obj:
     uid = uid_of(scale)
     if uid and uid != uid_of(live_scale):
         raise conflict(SCALE, live_scale["metadata"]["name"], f"uid mismatch: {uid} is not {uid_of(live_scale)}")
@@ -106,14 +106,14 @@ def _checked(live_scale: Obj, scale: Obj) -> Obj:
 def _replicas(kind: Kind, key: Key, scale: Obj) -> int:
     replicas = at_path(scale, "spec", "replicas", default=0)
     if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise _refused(key, f"Invalid value: {replicas!r}: must be a whole number")
+        raise _invalid(key, f"Invalid value: {replicas!r}: must be a whole number")
     if replicas < 0:
-        raise _refused(key, f"Invalid value: {replicas}: must be greater than or equal to 0")
+        raise _invalid(key, f"Invalid value: {replicas}: must be greater than or equal to 0")
     del kind
     return replicas
 
 
-def _refused(key: Key, message: str) -> ApiError:
+def _invalid(key: Key, message: str) -> ApiError:
     return invalid(SCALE, key.name, [Cause("FieldValueInvalid", message, "spec.replicas")])
 
 
@@ -126,7 +126,7 @@ def _number(obj: Obj, path: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _at(path: str, value: int) -> Obj:
+def _object_with(path: str, value: int) -> Obj:
     """An object with nothing but `value` at `path`."""
     *outer, last = _steps(path)
     found: Obj = {last: value}

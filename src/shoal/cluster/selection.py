@@ -16,7 +16,7 @@ from shoal.kube.errors import bad_request
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, at_path
 
-Claim = Callable[[Stored], bool]
+Predicate = Callable[[Stored], bool]
 
 _METADATA = ("metadata.name", "metadata.namespace")
 _REGARDING = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -78,7 +78,7 @@ def _text(name: str, value: Any) -> str:
     return str(value)
 
 
-def claim(kind: Kind, namespace: str | None, labels: str, fields: str) -> Claim | None:
+def predicate(kind: Kind, namespace: str | None, labels: str, fields: str) -> Predicate | None:
     """None where everything of the kind is meant. 400 where a selector cannot be read or asks too much."""
     by_label = selectors.parse_labels(labels) if labels else None
     by_field = _field_selector(kind, fields) if fields else None
@@ -99,15 +99,15 @@ def claim(kind: Kind, namespace: str | None, labels: str, fields: str) -> Claim 
 
 def _field_selector(kind: Kind, text: str) -> selectors.FieldSelector:
     selector = selectors.parse_fields(text)
-    known = _known(kind)
+    known_fields = _known_fields(kind)
     renamed = _RENAMED.get(kind.resource, {})
     for comparison in selector.comparisons:
-        if comparison.field not in known and comparison.field not in renamed:
+        if comparison.field not in known_fields and comparison.field not in renamed:
             raise bad_request(_unsupported(kind, comparison.field))
     return selector.renamed(lambda name: renamed.get(name, name)) if renamed else selector
 
 
-def _known(kind: Kind) -> tuple[str, ...]:
+def _known_fields(kind: Kind) -> tuple[str, ...]:
     names = tuple(name for name, _ in _paths(kind.resource, kind.selectable))
     return ("metadata.name", *names) if kind == kinds.NODE else (*_METADATA, *names)
 

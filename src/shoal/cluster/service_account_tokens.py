@@ -19,7 +19,7 @@ _PURPOSE = b"shoal service account tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class TokenClaims:
     """What a token says about its holder; `audience` '' means the API server."""
 
     namespace: str
@@ -36,7 +36,7 @@ class TokenSigner:
     def __init__(self, secret: str) -> None:
         self._key = hmac.digest(secret.encode(), _PURPOSE, hashlib.sha256)
 
-    def sign(self, claims: Claims) -> str:
+    def sign(self, claims: TokenClaims) -> str:
         payload = {
             "iss": "shoal",
             "sub": f"system:serviceaccount:{claims.namespace}:{claims.account}",
@@ -51,7 +51,7 @@ class TokenSigner:
         signed = f"{_encode(_HEADER)}.{_encode(payload)}"
         return f"{signed}.{self._signature(signed)}"
 
-    def read(self, token: str, now: float) -> Claims | None:
+    def read(self, token: str, now: float) -> TokenClaims | None:
         """The claims of a token that was signed with this key and is still valid, else None."""
         if not token.isascii():
             return None
@@ -62,7 +62,7 @@ class TokenSigner:
         if payload["exp"] <= now:
             return None
         bound = payload["kubernetes.io"]
-        return Claims(
+        return TokenClaims(
             bound["namespace"],
             bound["serviceaccount"]["name"],
             bound["pod"]["name"],

@@ -1,6 +1,6 @@
 """The simulated cluster: the embedded one on a virtual clock, seen through faults a test chose.
 
-Several programs may look at the same store, each with faults of its own (`another`). A killed program is dead
+Several programs may look at the same store, each with faults of its own (`new_client`). A killed program is dead
 for good; the store keeps what was committed, and the next program starts from there. Every call is counted.
 """
 
@@ -16,8 +16,8 @@ from shoal.cluster.apimachinery import MEMORY, Machinery
 from shoal.cluster.client import DeleteOptions, LogOptions, Page, PatchType, WatchEvent
 from shoal.cluster.clock import VirtualClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.fault_injection import WRITES, Call, Delay, Disturbance, Faults, ProgramKilled, When
-from shoal.cluster.registry import Settings
+from shoal.cluster.fault_injection import WRITES, Call, Delay, Faults, FaultTiming, ProgramKilled, WatchDisruption
+from shoal.cluster.registry import ClusterSettings
 from shoal.cluster.store import HistoryLimits
 from shoal.cluster.types import ListOptions
 from shoal.kube import kinds
@@ -28,31 +28,29 @@ T = TypeVar("T")
 
 
 class SimulatedCluster:
-    """`port.Cluster` for one program. Make the first with `SimulatedCluster(seed)`, more with `another`."""
+    """`port.Cluster` for one program. Make the first with `SimulatedCluster(seed)`, more with `new_client`."""
 
     def __init__(
         self,
         seed: int = 0,
         *,
         faults: Faults | None = None,
-        settings: Settings | None = None,
+        settings: ClusterSettings | None = None,
         limits: HistoryLimits | None = None,
         base: EmbeddedCluster | None = None,
         clock: VirtualClock | None = None,
     ) -> None:
         self.clock = clock or VirtualClock()
         if base is None:
-            chance = random.Random(seed)  # noqa: S311 - names and uids of a simulation
-            base = EmbeddedCluster(
-                Machinery.open(MEMORY, clock=self.clock, chance=chance, settings=settings, limits=limits)
-            )
+            rng = random.Random(seed)  # noqa: S311 - names and uids of a simulation
+            base = EmbeddedCluster(Machinery.open(MEMORY, clock=self.clock, rng=rng, settings=settings, limits=limits))
         self.embedded = base
         self.faults = faults or Faults()
         self.calls: list[Call] = []
         self.is_dead = False
         self._writes = 0
 
-    def another(self, faults: Faults | None = None) -> SimulatedCluster:
+    def new_client(self, faults: Faults | None = None) -> SimulatedCluster:
         """Another program, or the next life of this one, on the same store and clock."""
         return SimulatedCluster(faults=faults, base=self.embedded, clock=self.clock)
 
@@ -60,7 +58,7 @@ class SimulatedCluster:
     def machinery(self) -> Machinery:
         return self.embedded.machinery
 
-    def forget_history(self) -> None:
+    def compact_history(self) -> None:
         """Watches and lists from older versions are answered with 410 from now on."""
         self.machinery.store.compact()
 
@@ -72,7 +70,7 @@ class SimulatedCluster:
 
     # Requests
 
-    def _note(self, verb: str, kind: Kind, namespace: str | None, name: str, subresource: str = "") -> Call:
+    def _record_call(self, verb: str, kind: Kind, namespace: str | None, name: str, subresource: str = "") -> Call:
         if self.is_dead:
             raise ProgramKilled
         if verb in WRITES:
@@ -82,24 +80,24 @@ class SimulatedCluster:
         self.calls.append(call)
         return call
 
-    def _strike(self, call: Call, when: When) -> None:
+    def _inject_fault(self, call: Call, when: FaultTiming) -> None:
         if self.is_dead:  # died at another call while this one was on its way
             raise ProgramKilled
         for fault in self.faults.requests:
-            if fault.strikes(call, when):
+            if fault.applies_to(call, when):
                 failure = fault.failure()
                 self.is_dead = isinstance(failure, ProgramKilled)
                 raise failure
 
-    async def _ask(self, call: Call, request: Callable[[], Awaitable[T]]) -> T:
-        self._strike(call, When.BEFORE)
+    async def _call(self, call: Call, request: Callable[[], Awaitable[T]]) -> T:
+        self._inject_fault(call, FaultTiming.BEFORE)
         answer = await request()
-        self._strike(call, When.AFTER)
+        self._inject_fault(call, FaultTiming.AFTER)
         return answer
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Obj:
-        call = self._note("get", kind, namespace, name)
-        return await self._ask(call, lambda: self.embedded.get(kind, name, namespace))
+        call = self._record_call("get", kind, namespace, name)
+        return await self._call(call, lambda: self.embedded.get(kind, name, namespace))
 
     async def list(
         self,
@@ -112,11 +110,11 @@ class SimulatedCluster:
         continue_token: str = "",
         resource_version: str = "",
     ) -> Page:
-        call = self._note("list", kind, namespace, "")
+        call = self._record_call("list", kind, namespace, "")
         stale = self.faults.stale.pop(kind.resource, None)
         if stale is not None:
-            return await self._ask(call, lambda: self._stale_list(kind, namespace, labels, fields, stale))
-        return await self._ask(
+            return await self._call(call, lambda: self._stale_list(kind, namespace, labels, fields, stale))
+        return await self._call(
             call,
             lambda: self.embedded.list(
                 kind, namespace, labels=labels, fields=fields, limit=limit, continue_token=continue_token,
@@ -132,8 +130,8 @@ class SimulatedCluster:
     async def create(
         self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
     ) -> Obj:
-        call = self._note("create", kind, namespace, (obj.get("metadata") or {}).get("name") or "")
-        return await self._ask(
+        call = self._record_call("create", kind, namespace, (obj.get("metadata") or {}).get("name") or "")
+        return await self._call(
             call, lambda: self.embedded.create(kind, obj, namespace, field_manager=field_manager, dry_run=dry_run)
         )
 
@@ -150,8 +148,8 @@ class SimulatedCluster:
         force: bool = False,
         dry_run: bool = False,
     ) -> Obj:
-        call = self._note("patch", kind, namespace, name, subresource)
-        return await self._ask(
+        call = self._record_call("patch", kind, namespace, name, subresource)
+        return await self._call(
             call,
             lambda: self.embedded.patch(
                 kind, name, namespace, patch=patch, patch_type=patch_type, subresource=subresource,
@@ -160,20 +158,20 @@ class SimulatedCluster:
         )  # fmt: skip
 
     async def delete(self, kind: Kind, name: str, namespace: str = "", options: DeleteOptions | None = None) -> Obj:
-        call = self._note("delete", kind, namespace, name)
-        return await self._ask(call, lambda: self.embedded.delete(kind, name, namespace, options))
+        call = self._record_call("delete", kind, namespace, name)
+        return await self._call(call, lambda: self.embedded.delete(kind, name, namespace, options))
 
     async def bind(self, pod: str, namespace: str, *, node: str, uid: str = "") -> None:
-        call = self._note("bind", kinds.POD, namespace, pod, "binding")
-        await self._ask(call, lambda: self.embedded.bind(pod, namespace, node=node, uid=uid))
+        call = self._record_call("bind", kinds.POD, namespace, pod, "binding")
+        await self._call(call, lambda: self.embedded.bind(pod, namespace, node=node, uid=uid))
 
     async def evict(self, pod: str, namespace: str, options: DeleteOptions | None = None) -> None:
-        call = self._note("evict", kinds.POD, namespace, pod, "eviction")
-        await self._ask(call, lambda: self.embedded.evict(pod, namespace, options))
+        call = self._record_call("evict", kinds.POD, namespace, pod, "eviction")
+        await self._call(call, lambda: self.embedded.evict(pod, namespace, options))
 
     async def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
-        call = self._note("logs", kinds.POD, namespace, pod, "log")
-        self._strike(call, When.BEFORE)
+        call = self._record_call("logs", kinds.POD, namespace, pod, "log")
+        self._inject_fault(call, FaultTiming.BEFORE)
         async for chunk in self.embedded.logs(pod, namespace, options):
             yield chunk
 
@@ -191,45 +189,47 @@ class SimulatedCluster:
         initial_events: bool = False,
         timeout_seconds: float | None = None,
     ) -> AsyncIterator[WatchEvent]:
-        call = self._note("watch", kind, namespace, "")
-        self._strike(call, When.BEFORE)
+        call = self._record_call("watch", kind, namespace, "")
+        self._inject_fault(call, FaultTiming.BEFORE)
         stream = self.embedded.watch(
             kind, namespace, resource_version=resource_version, labels=labels, fields=fields, bookmarks=bookmarks,
             initial_events=initial_events, timeout_seconds=timeout_seconds,
         )  # fmt: skip
         async with (
             aclosing(cast(AsyncGenerator[WatchEvent, None], stream)),
-            aclosing(self._disturbed(kind, stream)) as disturbed,
+            aclosing(self._with_disruptions(kind, stream)) as disrupted,
         ):
-            async for event in disturbed:
+            async for event in disrupted:
                 yield event
 
-    async def _disturbed(self, kind: Kind, stream: AsyncIterator[WatchEvent]) -> AsyncGenerator[WatchEvent, None]:
+    async def _with_disruptions(
+        self, kind: Kind, stream: AsyncIterator[WatchEvent]
+    ) -> AsyncGenerator[WatchEvent, None]:
         held: WatchEvent | None = None  # swapped: waits for the next
         number = 0
         async for event in stream:
             number += 1
             if self.is_dead:
                 raise ProgramKilled
-            what = self._disturbances(kind, number, event)
-            if Disturbance.CUT in what:
+            what = self._disruptions_for(kind, number, event)
+            if WatchDisruption.CUT in what:
                 return
-            if Disturbance.SWAP in what and held is None:
+            if WatchDisruption.SWAP in what and held is None:
                 held = event
                 continue
             await self._wait(what)
-            for _ in range(0 if Disturbance.DROP in what else 1 + (Disturbance.DUPLICATE in what)):
+            for _ in range(0 if WatchDisruption.DROP in what else 1 + (WatchDisruption.DUPLICATE in what)):
                 yield event
             if held is not None:
                 yield held
                 held = None
 
-    def _disturbances(self, kind: Kind, number: int, event: WatchEvent) -> Sequence[Disturbance | Delay]:
+    def _disruptions_for(self, kind: Kind, number: int, event: WatchEvent) -> Sequence[WatchDisruption | Delay]:
         """All faults are asked about all events, so that chance falls the same way whatever came before."""
         faults = [f for f in self.faults.watches if f.kind is None or f.kind == kind]
         return [fault.what for fault in faults if fault.where(number, event)]
 
-    async def _wait(self, what: Sequence[Disturbance | Delay]) -> None:
+    async def _wait(self, what: Sequence[WatchDisruption | Delay]) -> None:
         seconds = sum(step.seconds for step in what if isinstance(step, Delay))
         if seconds:
             arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()

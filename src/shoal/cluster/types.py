@@ -34,7 +34,7 @@ class Stored:
     created_revision: int = 0
     owners: tuple[str, ...] = ()  # the uids of its ownerReferences
     finalizers: tuple[str, ...] = ()
-    leaving: bool = False  # whether it has a deletionTimestamp
+    terminating: bool = False  # whether it has a deletionTimestamp
 
     def obj(self) -> Obj:
         """The object, decoded afresh: the caller may change it."""
@@ -76,28 +76,29 @@ class WatchOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What a write left behind. With `dry_run` nothing was kept.
 
-    `made` is the object the bytes were made of, where it is shown as it is stored; those who watch hold it too.
+    `decoded_object` is the object the bytes were made of, where it is shown as it is stored; those who watch hold it
+    too.
     """
 
     stored: Stored
     created: bool = False
     warnings: tuple[str, ...] = ()
-    made: Obj | None = None
+    decoded_object: Obj | None = None
 
     def obj(self) -> Obj:
         """The object, read only."""
-        return self.stored.obj() if self.made is None else self.made
+        return self.stored.obj() if self.decoded_object is None else self.decoded_object
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """`gone` is False while the object lingers for its grace period or its finalizers."""
+class DeleteResult:
+    """`removed` is False while the object lingers for its grace period or its finalizers."""
 
     stored: Stored
-    gone: bool
+    removed: bool
 
 
 @dataclass(frozen=True, slots=True)

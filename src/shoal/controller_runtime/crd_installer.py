@@ -23,21 +23,21 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 MANAGER = "shoal-install"
-_SHOWN = 5
+_MAX_LISTED = 5
 
 
-class Unserved(Exception):
+class CrdUnusable(Exception):
     """A job language cannot be served here; the message says why and what to do."""
 
 
-class Discovering(Cluster, Protocol):
+class DiscoveryCluster(Cluster, Protocol):
     """A cluster that also says which kinds it serves."""
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CrdState:
     """What was found under the name of a definition, and what became of it."""
 
     name: str
@@ -46,7 +46,7 @@ class Standing:
     remark: str = ""  # what people should know
 
 
-async def ensure(cluster: Cluster, definition: Obj, *, status: Obj | None = None, dry_run: bool = False) -> Standing:
+async def apply_crd(cluster: Cluster, definition: Obj, *, status: Obj | None = None, dry_run: bool = False) -> CrdState:
     """Make or renew our definition, or leave somebody else's alone. 403 where we may not look or make.
 
     `status`: the fields of the status, where our definition leaves them open.
@@ -54,24 +54,24 @@ async def ensure(cluster: Cluster, definition: Obj, *, status: Obj | None = None
     name = name_of(definition)
     found = await _existing(cluster, name)
     if found is not None and not _is_ours(found):
-        return judge(found, definition, status)
-    made = await cluster.patch(
+        return check_foreign_crd(found, definition, status)
+    applied = await cluster.patch(
         CUSTOM_RESOURCE_DEFINITION, name,
         patch=definition, patch_type=PatchType.APPLY, field_manager=MANAGER, force=True, dry_run=dry_run,
     )  # fmt: skip
-    if not dry_run and not is_true(made, "Established"):
-        await established(cluster, name)
+    if not dry_run and not is_true(applied, "Established"):
+        await wait_established(cluster, name)
     if found is None:
-        return Standing(name, "created")
-    same = made["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
-    return Standing(name, "unchanged" if same else "configured")
+        return CrdState(name, "created")
+    same = applied["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+    return CrdState(name, "unchanged" if same else "configured")
 
 
-async def established(cluster: Cluster, name: str) -> None:
+async def wait_established(cluster: Cluster, name: str) -> None:
     """Wait until the cluster serves the kind."""
     events = cluster.watch(CUSTOM_RESOURCE_DEFINITION, fields=f"metadata.name={name}", initial_events=True)
-    async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as told:
-        async for event in told:
+    async with aclosing(cast(AsyncGenerator[WatchEvent, None], events)) as stream:
+        async for event in stream:
             if is_true(event.object, "Established"):
                 return
 
@@ -79,35 +79,35 @@ async def established(cluster: Cluster, name: str) -> None:
 # --- somebody else's -----------------------------------------------------------------------------------------------
 
 
-def judge(found: Obj, ours: Obj, status: Obj | None = None) -> Standing:
+def check_foreign_crd(found: Obj, ours: Obj, status: Obj | None = None) -> CrdState:
     """What somebody else's definition lacks of ours, whose status has the fields of `status` where it is left open."""
-    name, wanted = name_of(ours), ours["spec"]["versions"][0]
-    version = next((each for each in found["spec"]["versions"] if each["name"] == wanted["name"]), None)
+    name, our_version = name_of(ours), ours["spec"]["versions"][0]
+    version = next((each for each in found["spec"]["versions"] if each["name"] == our_version["name"]), None)
     if version is None or not version.get("served"):
-        raise Unserved(
-            f"the definition {name} in this cluster was made by somebody else and does not serve {wanted['name']}. "
+        raise CrdUnusable(
+            f"the definition {name} in this cluster was made by somebody else and does not serve {our_version['name']}. "
             f"Remove it, or take its language out of --dialects"
         )
     has_status = "status" in (version.get("subresources") or {})
     schema = at_path(version, "schema", "openAPIV3Schema", default={})
-    whole = wanted["schema"]["openAPIV3Schema"]
+    our_schema = our_version["schema"]["openAPIV3Schema"]
     if status is not None:
-        whole = {**whole, "properties": {**whole["properties"], "status": status}}
-    lost = [] if found["spec"].get("preserveUnknownFields") else list(_lost(whole, schema))
-    return Standing(name, "left alone", has_status, _remark(lost, has_status=has_status))
+        our_schema = {**our_schema, "properties": {**our_schema["properties"], "status": status}}
+    dropped = [] if found["spec"].get("preserveUnknownFields") else list(_dropped_fields(our_schema, schema))
+    return CrdState(name, "left alone", has_status, _warning(dropped, has_status=has_status))
 
 
-def _remark(lost: list[str], *, has_status: bool) -> str:
-    said = ["it was made by somebody else and stays as it is"]
+def _warning(dropped: list[str], *, has_status: bool) -> str:
+    sentences = ["it was made by somebody else and stays as it is"]
     if not has_status:
-        said.append("it has no status subresource, so the status is written with the job")
-    if lost:
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-        said.append(f"it drops fields that Shoal knows: {', '.join(lost[:_SHOWN])}{more}")
-    return "; ".join(said)
+        sentences.append("it has no status subresource, so the status is written with the job")
+    if dropped:
+        suffix = f" and {len(dropped) - _MAX_LISTED} more" if len(dropped) > _MAX_LISTED else ""
+        sentences.append(f"it drops fields that Shoal knows: {', '.join(dropped[:_MAX_LISTED])}{suffix}")
+    return "; ".join(sentences)
 
 
-def _lost(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
+def _dropped_fields(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
     """Paths of fields that a server with their schema would prune."""
     if theirs.get("x-kubernetes-preserve-unknown-fields"):
         return
@@ -116,11 +116,11 @@ def _lost(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
         if path == "" and name in ("apiVersion", "kind", "metadata"):
             continue
         if name in known:
-            yield from _lost(schema, known[name], f"{path}.{name}")
+            yield from _dropped_fields(schema, known[name], f"{path}.{name}")
         elif "additionalProperties" not in theirs:
             yield f"{path}.{name}"
     if "items" in ours and "items" in theirs:
-        yield from _lost(ours["items"], theirs["items"], f"{path}[]")
+        yield from _dropped_fields(ours["items"], theirs["items"], f"{path}[]")
 
 
 async def _existing(cluster: Cluster, name: str) -> Obj | None:

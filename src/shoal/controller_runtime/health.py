@@ -19,7 +19,7 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 
-class AddressRefused(Exception):
+class ListenError(Exception):
     """Cannot listen there; the message says why."""
 
 
@@ -43,48 +43,48 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HttpPage:
     body: bytes | str
     status: int = 200
     content_type: str = "text/plain; charset=utf-8"
 
 
-Answer = Callable[[], Page]
+GetPage = Callable[[], HttpPage]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Readiness:
+class ComponentReadiness:
     """One part of the operator, and what it does or waits for, in words."""
 
     part: str
     is_ready: bool
-    words: str
+    message: str
 
 
-def health_pages(parts: Callable[[], list[Readiness]]) -> dict[str, Answer]:
+def health_pages(parts: Callable[[], list[ComponentReadiness]]) -> dict[str, GetPage]:
     """/healthz answers for as long as the process turns; /readyz once every part leads, or waits for its turn, and
     for as long as the cluster answers."""
 
-    def ready() -> Page:
+    def ready() -> HttpPage:
         found = parts()
-        lines = [f"{part.part}: {part.words}" for part in found] or ["not started: the cluster is being looked at"]
-        return Page("\n".join(lines) + "\n", 200 if found and all(part.is_ready for part in found) else 503)
+        lines = [f"{part.part}: {part.message}" for part in found] or ["not started: the cluster is being looked at"]
+        return HttpPage("\n".join(lines) + "\n", 200 if found and all(part.is_ready for part in found) else 503)
 
-    return {"/healthz": lambda: Page("ok\n"), "/readyz": ready}
+    return {"/healthz": lambda: HttpPage("ok\n"), "/readyz": ready}
 
 
-def metrics_pages(metrics: Metrics) -> dict[str, Answer]:
-    def page() -> Page:
+def metrics_pages(metrics: Metrics) -> dict[str, GetPage]:
+    def page() -> HttpPage:
         body, content_type = metrics.exposition()
-        return Page(body, content_type=content_type)
+        return HttpPage(body, content_type=content_type)
 
     return {"/metrics": page}
 
 
-def answering(answer: Answer) -> Handler:
+def page_handler(get_page: GetPage) -> Handler:
     async def handle(_: web.Request) -> web.StreamResponse:
-        page = answer()
+        page = get_page()
         body = page.body.encode() if isinstance(page.body, str) else page.body
         return web.Response(body=body, status=page.status, headers={"Content-Type": page.content_type})
 
@@ -92,18 +92,18 @@ def answering(answer: Answer) -> Handler:
 
 
 @asynccontextmanager
-async def serving(
+async def serve_http(
     what: str,
     address: Address,
     *,
-    reads: Mapping[str, Handler] | None = None,
-    takes: Mapping[str, Handler] | None = None,
+    get: Mapping[str, Handler] | None = None,
+    post: Mapping[str, Handler] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:
-    """Answer GETs (`reads`) and POSTs (`takes`) by path for as long as the body runs; the port."""
+    """Answer GETs (`get`) and POSTs (`post`) by path for as long as the body runs; the port."""
     app = web.Application(client_max_size=8 << 20)
-    app.router.add_routes([web.get(path, handler) for path, handler in (reads or {}).items()])
-    app.router.add_routes([web.post(path, handler) for path, handler in (takes or {}).items()])
+    app.router.add_routes([web.get(path, handler) for path, handler in (get or {}).items()])
+    app.router.add_routes([web.post(path, handler) for path, handler in (post or {}).items()])
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
     await runner.setup()
     try:
@@ -120,4 +120,4 @@ async def _start(site: web.TCPSite, what: str, address: Address) -> None:
     try:
         await site.start()
     except OSError as problem:
-        raise AddressRefused(f"cannot listen on {address} for {what}: {os.strerror(problem.errno or 0)}") from None
+        raise ListenError(f"cannot listen on {address} for {what}: {os.strerror(problem.errno or 0)}") from None

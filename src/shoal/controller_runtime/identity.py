@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from shoal.controller_runtime.crd_installer import Discovering
-from shoal.controller_runtime.leader_election import Terms
+from shoal.controller_runtime.crd_installer import DiscoveryCluster
+from shoal.controller_runtime.leader_election import LeaseTimes
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """Who this process is to its replicas, and where they meet."""
 
     name: str
     namespace: str
-    elects: bool = True
-    terms: Terms = field(default_factory=Terms)
+    leader_election: bool = True
+    lease_times: LeaseTimes = field(default_factory=LeaseTimes)
 
 
-class Somebodys(Discovering, Protocol):
+class VersionedCluster(DiscoveryCluster, Protocol):
     """A cluster that says what it serves, and whether it is young enough and nobody's yet."""
 
     async def require_unserved(self) -> object: ...

@@ -13,7 +13,7 @@ INSTANCE = "app.kubernetes.io/instance"
 CLASS_LABEL = "shoal.dev/class"
 
 
-def marked(definition: Obj) -> Obj:
+def with_install_labels(definition: Obj) -> Obj:
     """The definition with the label that says whose it is."""
     metadata = definition["metadata"]
     return {**definition, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), PART_OF: "shoal"}}}

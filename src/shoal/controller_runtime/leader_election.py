@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
-from shoal.cluster.clock import Clock, SystemClock, news_within, pause
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.clock import Clock, SystemClock, sleep, wait_event
+from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE
 from shoal.kube.objects import Obj
@@ -26,11 +26,11 @@ from shoal.logs import Logger
 
 log = Logger(__name__)
 
-GIVING_BACK_SECONDS = 2.0
+RELEASE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseTimes:
     """In seconds. `deadline` is shorter than `duration` by the time a request may take."""
 
     duration: int = 15  # without a renewal for so long, others take over
@@ -38,17 +38,17 @@ class Terms:
     renewal: float = 2.0  # between renewals, and between tries
 
     @classmethod
-    def of(cls, duration: int) -> Terms:
+    def of(cls, duration: int) -> LeaseTimes:
         """In the same proportions."""
         return cls(duration, duration * 2 / 3, duration * 2 / 15)
 
 
-def elapsed() -> float:
+def boottime() -> float:
     """Seconds that go on while this process, or the machine, is asleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Leadership:
+class LeaderElector:
     """`run` the work whenever we lead. `is_held` is the question to ask before each write."""
 
     def __init__(
@@ -58,119 +58,123 @@ class Leadership:
         namespace: str,
         *,
         identity: str,
-        terms: Terms | None = None,
+        lease_times: LeaseTimes | None = None,
         clock: Clock | None = None,
-        seconds: Callable[[], float] = elapsed,
+        seconds: Callable[[], float] = boottime,
         patience: Callable[[], float] = lambda: 0.0,
         on_leader: Callable[[], None] = lambda: None,
     ) -> None:
         """`patience`: how many seconds others may go first when the Lease is free. `on_leader`: there is another."""
         self.identity = identity
         self.leader = ""  # as last seen
-        self.follows = False  # whether the Lease has been seen, so that waiting for it means something
+        self.has_seen_lease = False  # whether the Lease has been seen, so that waiting for it means something
         self._cluster = cluster
         self._name = name
         self._namespace = namespace
-        self._terms = terms or Terms()
+        self._lease_times = lease_times or LeaseTimes()
         self._clock = clock or SystemClock()
         self._seconds = seconds
         self._patience = patience
         self._on_leader = on_leader
-        self._until = 0.0  # we lead before this moment
+        self._lead_until = 0.0  # we lead before this moment
         self._lease: Obj | None = None
         self._changed_at = seconds()
-        self._news = asyncio.Event()
+        self._changed_event = asyncio.Event()
 
     @property
     def is_held(self) -> bool:
-        return self._seconds() < self._until
+        return self._seconds() < self._lead_until
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Until cancelled, or until the work fails. The work is cancelled when leadership is lost."""
-        copy = Reflector(
+        informer = Informer(
             self._cluster, LEASE, self._namespace,
             fields=f"metadata.name={self._name}", on_change=self._changed, clock=self._clock,
         )  # fmt: skip
-        following = asyncio.create_task(copy.run())
+        informer_task = asyncio.create_task(informer.run())
         try:
-            await copy.synced.wait()
-            self.follows = True
-            if self._free_in() > 0:
+            await informer.synced.wait()
+            self.has_seen_lease = True
+            if self._seconds_until_free() > 0:
                 log.info("waiting for its turn", lease=self._name, identity=self.identity, leader=self.leader)
             while True:
-                await self._until_ours()
+                await self._acquire()
                 log.info("leading", lease=self._name, identity=self.identity)
-                await self._while_ours(work)
+                await self._lead(work)
                 log.warning("no longer leading", lease=self._name, identity=self.identity, leader=self.leader)
         finally:
-            following.cancel()
-            await self._give_back()
+            informer_task.cancel()
+            await self._release()
 
     def _changed(self, change: Change) -> None:
         if not is_older(change.new, self._lease):  # an answer may be ahead of the watch
-            self._see(change.new)
+            self._observe_lease(change.new)
 
-    def _see(self, lease: Obj | None) -> None:
+    def _observe_lease(self, lease: Obj | None) -> None:
         self._lease, self._changed_at = lease, self._seconds()
         before, self.leader = self.leader, _holder(lease)
-        self._news.set()
+        self._changed_event.set()
         if self.leader != before:
             self._on_leader()
 
-    def reconsider(self) -> None:
+    def recheck(self) -> None:
         """How patient we are may have changed."""
-        self._news.set()
+        self._changed_event.set()
 
     # Waiting
 
-    async def _until_ours(self) -> None:
+    async def _acquire(self) -> None:
         while True:
-            self._news.clear()
-            free_in = self._free_in()
-            if free_in <= 0 and await self._ask():
+            self._changed_event.clear()
+            seconds_until_free = self._seconds_until_free()
+            if seconds_until_free <= 0 and await self._acquire_or_renew():
                 return
-            await news_within(self._clock, self._news, free_in if free_in > 0 else self._terms.renewal)
+            await wait_event(
+                self._clock,
+                self._changed_event,
+                seconds_until_free if seconds_until_free > 0 else self._lease_times.renewal,
+            )
 
-    def _free_in(self) -> float:
+    def _seconds_until_free(self) -> float:
         duration = 0.0
         if self._lease is not None and _holder(self._lease):
             if _holder(self._lease) == self.identity:
                 return 0.0
-            duration = float(self._lease["spec"].get("leaseDurationSeconds") or self._terms.duration)
+            duration = float(self._lease["spec"].get("leaseDurationSeconds") or self._lease_times.duration)
         return self._changed_at + duration + self._patience() - self._seconds()
 
     # Leading
 
-    async def _while_ours(self, work: Callable[[], Awaitable[None]]) -> None:
-        working = asyncio.ensure_future(work())
-        renewing = asyncio.create_task(self._renew())
+    async def _lead(self, work: Callable[[], Awaitable[None]]) -> None:
+        work_task = asyncio.ensure_future(work())
+        renew_task = asyncio.create_task(self._renew())
         try:
-            await asyncio.wait((working, renewing), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((work_task, renew_task), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (working, renewing):
+            for task in (work_task, renew_task):
                 task.cancel()
-            await asyncio.gather(working, renewing, return_exceptions=True)
-        if not working.cancelled():
-            working.result()
+            await asyncio.gather(work_task, renew_task, return_exceptions=True)
+        if not work_task.cancelled():
+            work_task.result()
 
     async def _renew(self) -> None:
         """Returns when leadership is lost."""
         while True:
-            await pause(self._clock, self._terms.renewal)
+            await sleep(self._clock, self._lease_times.renewal)
             if not self.is_held or self.leader != self.identity:
                 break
             try:
-                async with asyncio.timeout(max(self._until - self._seconds(), 0.0)):
-                    await self._ask()
+                async with asyncio.timeout(max(self._lead_until - self._seconds(), 0.0)):
+                    await self._acquire_or_renew()
             except TimeoutError:
                 log.warning("lease not written", lease=self._name, error="no answer came while we led")
-        self._until = 0.0
+        self._lead_until = 0.0
 
     # The Lease
 
-    async def _ask(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         """Take or renew the Lease; whether we hold it now."""
-        asked = self._seconds()
+        sent_at = self._seconds()
         try:
             lease = await (self._create() if self._lease is None else self._replace(self._lease, self.identity))
         except ApiError as refused:
@@ -180,8 +184,8 @@ class Leadership:
         except (OutcomeUnknown, OSError) as unknown:
             log.warning("lease not written", lease=self._name, error=str(unknown))
             return False
-        self._see(lease)
-        self._until = asked + self._terms.deadline
+        self._observe_lease(lease)
+        self._lead_until = sent_at + self._lease_times.deadline
         return self.is_held  # an answer may come so late that we have to ask again
 
     async def _create(self) -> Obj:
@@ -197,18 +201,18 @@ class Leadership:
     def _spec(self, lease: Obj | None, holder: str) -> Obj:
         now = rfc3339_micro(self._clock.now())
         before = lease["spec"] if lease is not None else {}
-        spec = {"holderIdentity": holder, "leaseDurationSeconds": self._terms.duration, "renewTime": now}
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": self._lease_times.duration, "renewTime": now}
         if holder and holder != before.get("holderIdentity"):
             spec["acquireTime"] = now
             spec["leaseTransitions"] = int(before.get("leaseTransitions") or 0) + (1 if before else 0)
         return spec
 
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         if not self.is_held or self._lease is None:
             return
-        self._until = 0.0
+        self._lead_until = 0.0
         with suppress(ApiError, OutcomeUnknown, OSError, TimeoutError):  # then it runs out by itself
-            async with asyncio.timeout(GIVING_BACK_SECONDS):
+            async with asyncio.timeout(RELEASE_SECONDS):
                 await self._replace(self._lease, "")
 
 

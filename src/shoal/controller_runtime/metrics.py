@@ -23,9 +23,9 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self._asked: dict[str, list[Callable[[], int]]] = {}
-        self._requested: dict[tuple[str, str], Counter] = {}
-        self._written: dict[tuple[str, str], Counter] = {}
+        self._depth_callbacks: dict[str, list[Callable[[], int]]] = {}
+        self._request_counters: dict[tuple[str, str], Counter] = {}
+        self._write_counters: dict[tuple[str, str], Counter] = {}
         self._depth = Gauge(
             "shoal_queue_depth", "Jobs that are being looked at or wait for it.", ["kind"], registry=registry
         )
@@ -50,33 +50,33 @@ class Metrics:
         )
 
     @contextmanager
-    def watching_depth(self, kind: Kind, depth: Callable[[], int]) -> Iterator[None]:
+    def observe_depth(self, kind: Kind, depth: Callable[[], int]) -> Iterator[None]:
         """Ask `depth` whenever the metrics are read, for as long as the loop runs; loops of one kind add up."""
-        asked = self._asked.setdefault(kind.kind, [])
-        asked.append(depth)
-        self._depth.labels(kind.kind).set_function(lambda: sum(each() for each in asked))
+        callbacks = self._depth_callbacks.setdefault(kind.kind, [])
+        callbacks.append(depth)
+        self._depth.labels(kind.kind).set_function(lambda: sum(each() for each in callbacks))
         try:
             yield
         finally:
-            asked.remove(depth)
+            callbacks.remove(depth)
 
-    def watch_leading(self, shard: int, leads: Callable[[], bool]) -> None:
+    def observe_leading(self, shard: int, leads: Callable[[], bool]) -> None:
         """Ask `leads` whenever the metrics are read."""
         self._leading.labels(str(shard)).set_function(lambda: float(leads()))
 
-    def wrote(self, kind: Kind, verb: str) -> None:
-        written = self._written.get((kind.kind, verb))
+    def count_write(self, kind: Kind, verb: str) -> None:
+        written = self._write_counters.get((kind.kind, verb))
         if written is None:  # finding a counter by its labels takes longer than counting
-            written = self._written[kind.kind, verb] = self._writes.labels(kind.kind, verb)
+            written = self._write_counters[kind.kind, verb] = self._writes.labels(kind.kind, verb)
         written.inc()
 
-    def requested(self, verb: str, resource: str) -> None:
-        requested = self._requested.get((verb, resource))
+    def count_request(self, verb: str, resource: str) -> None:
+        requested = self._request_counters.get((verb, resource))
         if requested is None:
-            requested = self._requested[verb, resource] = self._requests.labels(verb, resource)
+            requested = self._request_counters[verb, resource] = self._requests.labels(verb, resource)
         requested.inc()
 
-    def moved(self, kind: Kind, before: str, after: str) -> None:
+    def count_state_change(self, kind: Kind, before: str, after: str) -> None:
         """A job went from one state to another; '' is before the first and after the last."""
         if before == after:
             return
@@ -86,15 +86,15 @@ class Metrics:
             self._jobs.labels(kind.kind, after).inc()
 
     @contextmanager
-    def timed(self, kind: Kind) -> Iterator[None]:
-        began = time.perf_counter()
+    def time_reconcile(self, kind: Kind) -> Iterator[None]:
+        started = time.perf_counter()
         try:
             yield
         except Exception:
             self._failures.labels(kind.kind).inc()
             raise
         finally:
-            self._seconds.labels(kind.kind).observe(time.perf_counter() - began)
+            self._seconds.labels(kind.kind).observe(time.perf_counter() - started)
 
     def exposition(self) -> tuple[bytes, str]:
         """The page Prometheus reads, and its content type."""

@@ -20,19 +20,19 @@ class OwnerIndex:
     def orphans_in(self, namespace: str) -> Collection[Key]:
         return self._orphans.get(namespace, {})
 
-    def note(self, change: Change) -> None:
-        for obj, is_there in ((change.old, False), (change.new, True)):
+    def update(self, change: Change) -> None:
+        for obj, exists in ((change.old, False), (change.new, True)):
             if obj is not None:
-                self._note(change.key, obj, is_there)
+                self._update(change.key, obj, exists)
 
-    def _note(self, key: Key, obj: Obj, is_there: bool) -> None:
+    def _update(self, key: Key, obj: Obj, exists: bool) -> None:
         controller = controller_of(obj)
         index = self._orphans if controller is None else self._owned
-        place = key.namespace if controller is None else str(controller.get("uid"))
-        keys = index.setdefault(place, {})
-        if is_there:
+        index_key = key.namespace if controller is None else str(controller.get("uid"))
+        keys = index.setdefault(index_key, {})
+        if exists:
             keys[key] = None
         else:
             keys.pop(key, None)
         if not keys:
-            del index[place]
+            del index[index_key]

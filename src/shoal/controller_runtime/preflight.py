@@ -10,42 +10,44 @@ import asyncio
 from collections.abc import Iterable
 
 from shoal.cluster.client import Cluster
-from shoal.controller_runtime.rights import Right
+from shoal.controller_runtime.rights import Permission
 from shoal.kube.kinds import Kind
 
 ACCESS_REVIEW = Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 
 
-class NotFit(Exception):
+class PreflightError(Exception):
     """The operator cannot work here; the message says why and what to do."""
 
 
-async def check_rights(cluster: Cluster, wanted: Iterable[tuple[str, Right]]) -> None:
-    """`wanted` are pairs of a namespace ('' for all) and a right needed there."""
-    asked = list(wanted)
-    answers = await asyncio.gather(*(_is_allowed(cluster, place, right) for place, right in asked))
-    missing = [pair for pair, allowed in zip(asked, answers, strict=True) if not allowed]
+async def check_permissions(cluster: Cluster, required: Iterable[tuple[str, Permission]]) -> None:
+    """`required` are pairs of a namespace ('' for all) and a right needed there."""
+    attributes = list(required)
+    answers = await asyncio.gather(
+        *(_is_allowed(cluster, namespace, permission) for namespace, permission in attributes)
+    )
+    missing = [pair for pair, allowed in zip(attributes, answers, strict=True) if not allowed]
     if not missing:
         return
-    listed = "\n".join(f"  {right} {_where(place)}, {right.why}" for place, right in missing)
-    raise NotFit(
-        f"this account lacks {len(missing)} of the {len(asked)} rights the operator needs:\n{listed}\n"
+    listed = "\n".join(f"  {permission} {_scope(namespace)}, {permission.why}" for namespace, permission in missing)
+    raise PreflightError(
+        f"this account lacks {len(missing)} of the {len(attributes)} rights the operator needs:\n{listed}\n"
         f"`shoal install` grants exactly these; `shoal install --dry-run -o yaml` shows them"
     )
 
 
-def _where(namespace: str) -> str:
+def _scope(namespace: str) -> str:
     return f"in namespace {namespace}" if namespace else "in the whole cluster"
 
 
-async def _is_allowed(cluster: Cluster, namespace: str, right: Right) -> bool:
-    resource, _, subresource = right.resource.partition("/")
-    asked = {"group": right.group, "resource": resource, "verb": right.verb}
+async def _is_allowed(cluster: Cluster, namespace: str, permission: Permission) -> bool:
+    resource, _, subresource = permission.resource.partition("/")
+    attributes = {"group": permission.group, "resource": resource, "verb": permission.verb}
     if namespace:
-        asked["namespace"] = namespace
+        attributes["namespace"] = namespace
     if subresource:
-        asked["subresource"] = subresource
-    if right.names:
-        asked["name"] = right.names[0]
-    answer = await cluster.create(ACCESS_REVIEW, {"metadata": {}, "spec": {"resourceAttributes": asked}})
+        attributes["subresource"] = subresource
+    if permission.names:
+        attributes["name"] = permission.names[0]
+    answer = await cluster.create(ACCESS_REVIEW, {"metadata": {}, "spec": {"resourceAttributes": attributes}})
     return bool((answer.get("status") or {}).get("allowed"))

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig, in_cluster, usual_files
+from shoal.cluster.kubeconfig import ConnectionConfig, ConnectionConfigError, default_files, from_kubeconfig, in_cluster
 from shoal.controller_runtime.health import (
     Address,
-    Answer,
-    Readiness,
-    answering,
+    ComponentReadiness,
+    GetPage,
     health_pages,
     metrics_pages,
-    serving,
+    page_handler,
+    serve_http,
 )
-from shoal.controller_runtime.identity import Identity
-from shoal.controller_runtime.leader_election import Terms
+from shoal.controller_runtime.identity import ProcessIdentity
+from shoal.controller_runtime.leader_election import LeaseTimes
 from shoal.controller_runtime.metrics import Metrics
 from shoal.logs import JsonLines, KeyValues, Logger
 
@@ -39,21 +39,25 @@ class ServerOptions:
 
     kubeconfig: Path | None = None
     context: str = ""
-    elects: bool = True
+    leader_election: bool = True
     lease_duration: int = 15
     metrics_address: Address | None = None
     health_address: Address | None = None
 
 
-def connection_of(options: ServerOptions) -> Connection:
+def connection_config(options: ServerOptions) -> ConnectionConfig:
     """Named on the command line, by KUBECONFIG, given to a pod, or ~/.kube/config: the first there is."""
     if options.kubeconfig is not None:
         return from_kubeconfig(options.kubeconfig, context=options.context)
-    if not options.context and not os.environ.get("KUBECONFIG") and (inside := in_cluster(os.environ)) is not None:
-        return inside
-    files = usual_files(os.environ)
+    if (
+        not options.context
+        and not os.environ.get("KUBECONFIG")
+        and (in_cluster_config := in_cluster(os.environ)) is not None
+    ):
+        return in_cluster_config
+    files = default_files(os.environ)
     if not files:
-        raise NoConnection(
+        raise ConnectionConfigError(
             "there is no cluster to speak to: this is no pod, and neither KUBECONFIG nor ~/.kube/config names one. "
             "Name one with --kubeconfig"
         )
@@ -67,43 +71,48 @@ def log_to_stderr(form: str) -> None:
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
 
 
-async def until_stopped(work: Coroutine[Any, Any, None]) -> None:
+async def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
     """Until SIGTERM or SIGINT; then the Lease is given back."""
-    working = asyncio.create_task(work)
-    for each in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(each, working.cancel)
+    task = asyncio.create_task(work)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signal_number, task.cancel)
     try:
-        await working
+        await task
     except asyncio.CancelledError:
         log.info("stopped")
 
 
-def identity_of(options: ServerOptions, connection: Connection) -> Identity:
+def process_identity(options: ServerOptions, connection: ConnectionConfig) -> ProcessIdentity:
     name = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-    return Identity(name, connection.namespace, elects=options.elects, terms=Terms.of(options.lease_duration))
+    return ProcessIdentity(
+        name,
+        connection.namespace,
+        leader_election=options.leader_election,
+        lease_times=LeaseTimes.of(options.lease_duration),
+    )
 
 
 @asynccontextmanager
 async def pages(
-    options: ServerOptions, readiness: Callable[[], list[Readiness]], metrics: Metrics
+    options: ServerOptions, readiness: Callable[[], list[ComponentReadiness]], metrics: Metrics
 ) -> AsyncIterator[None]:
     """On two addresses, or on one where they are the same."""
-    wanted = (
+    configured = (
         ("metrics", options.metrics_address, metrics_pages(metrics)),
         ("health", options.health_address, health_pages(readiness)),
     )
-    places: list[tuple[Address, list[str], dict[str, Answer]]] = []
-    for what, address, pages in wanted:
+    listeners: list[tuple[Address, list[str], dict[str, GetPage]]] = []
+    for what, address, pages in configured:
         if address is None:
             continue
-        shared = next((place for place in places if place[0] == address and address.port), None)
+        shared = next((listener for listener in listeners if listener[0] == address and address.port), None)
         if shared is None:
-            places.append((address, [what], pages))
+            listeners.append((address, [what], pages))
         else:
             shared[1].append(what)
             shared[2].update(pages)
     async with AsyncExitStack() as stack:
-        for address, names, pages in places:
-            reads = {path: answering(answer) for path, answer in pages.items()}
-            await stack.enter_async_context(serving(" and ".join(names), address, reads=reads))
+        for address, names, pages in listeners:
+            get = {path: page_handler(get_page) for path, get_page in pages.items()}
+            await stack.enter_async_context(serve_http(" and ".join(names), address, get=get))
         yield

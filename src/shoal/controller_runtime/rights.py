@@ -16,7 +16,7 @@ INFORMER_VERBS = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class Permission:
     """One verb on one resource; `names` limits it to objects of those names."""
 
     group: str
@@ -30,31 +30,31 @@ class Right:
         return f"{self.verb} {resource}"
 
 
-def lease_rights(names: Iterable[str]) -> list[Right]:
+def lease_permissions(names: Iterable[str]) -> list[Permission]:
     """In the operator's own namespace. Who may create cannot be told by name."""
     limited = tuple(names)
     return [
-        *rights_on(LEASE, ("create",), "to be the first to lead"),
-        *rights_on(LEASE, (*INFORMER_VERBS, "patch"), "to lead, and to see who does", limited),
+        *permissions_on(LEASE, ("create",), "to be the first to lead"),
+        *permissions_on(LEASE, (*INFORMER_VERBS, "patch"), "to lead, and to see who does", limited),
     ]
 
 
-def rules(rights: Iterable[Right]) -> list[Obj]:
+def policy_rules(permissions: Iterable[Permission]) -> list[Obj]:
     """The rules of a Role: verbs of the same resource together."""
 
-    def place(right: Right) -> tuple[str, str, tuple[str, ...]]:
-        return right.group, right.resource, right.names
+    def group_key(permission: Permission) -> tuple[str, str, tuple[str, ...]]:
+        return permission.group, permission.resource, permission.names
 
     return [
         {
             "apiGroups": [group],
             "resources": [resource],
             **({"resourceNames": list(names)} if names else {}),
-            "verbs": list(dict.fromkeys(right.verb for right in members)),
+            "verbs": list(dict.fromkeys(permission.verb for permission in members)),
         }
-        for (group, resource, names), members in groupby(sorted(rights, key=place), place)
+        for (group, resource, names), members in groupby(sorted(permissions, key=group_key), group_key)
     ]
 
 
-def rights_on(kind: Kind, verbs: Iterable[str], why: str, names: tuple[str, ...] = ()) -> list[Right]:
-    return [Right(kind.group, kind.plural, verb, why, names) for verb in verbs]
+def permissions_on(kind: Kind, verbs: Iterable[str], why: str, names: tuple[str, ...] = ()) -> list[Permission]:
+    return [Permission(kind.group, kind.plural, verb, why, names) for verb in verbs]

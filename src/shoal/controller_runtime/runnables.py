@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
-from shoal.cluster.informer import Reflector, Subscriber
+from shoal.cluster.informer import EventHandler, Informer
 from shoal.logs import Logger
 
 log = Logger(__name__)
 
-PAUSE_SECONDS = 1.0
+RESTART_SECONDS = 1.0
 
 
-class Loop(Protocol):
+class Runnable(Protocol):
     """Runs until cancelled. It may be cut anywhere: what it has to know it finds in the cluster."""
 
     @property
@@ -24,28 +24,28 @@ class Loop(Protocol):
     async def run(self) -> None: ...
 
 
-async def run_all(loops: Iterable[Callable[[], Loop]]) -> None:
+async def run_all(runnables: Iterable[Callable[[], Runnable]]) -> None:
     """Run the loops side by side; each is made by a function, so that one that broke starts afresh."""
     async with asyncio.TaskGroup() as group:
-        for make in loops:
+        for make in runnables:
             group.create_task(_keep_running(make))
 
 
-async def forever() -> None:
+async def wait_forever() -> None:
     """Until cancelled: the work of the loop is done by its callbacks."""
     await asyncio.Event().wait()
 
 
 @contextmanager
-def subscribed(*subscriptions: tuple[Reflector, Subscriber]) -> Iterator[None]:
+def subscribe_all(*subscriptions: tuple[Informer, EventHandler]) -> Iterator[None]:
     """Hear of what there is and of every change to it, for as long as the loop runs."""
-    with ExitStack() as ending:
+    with ExitStack() as stack:
         for reflector, subscriber in subscriptions:
-            ending.callback(reflector.subscribe(subscriber))
+            stack.callback(reflector.subscribe(subscriber))
         yield
 
 
-async def _keep_running(make: Callable[[], Loop]) -> None:
+async def _keep_running(make: Callable[[], Runnable]) -> None:
     while True:
         loop = make()
         try:
@@ -53,4 +53,4 @@ async def _keep_running(make: Callable[[], Loop]) -> None:
         except Exception:
             # A mistake of ours must not take the cluster down with it; it is loud in the log instead.
             log.exception("loop broke and starts again", loop=loop.name)
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(RESTART_SECONDS)

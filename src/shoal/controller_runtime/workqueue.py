@@ -24,53 +24,53 @@ from shoal.logs import Logger
 
 log = Logger(__name__)
 
-Work = Callable[[Key], Awaitable[None]]
+Reconcile = Callable[[Key], Awaitable[None]]
 
-AT_ONCE = 16
+WORKERS = 16
 BACKLOG = 96  # begun keys that may wait in the order they came
-TURNS_OF_BEGUN = 4  # of each five, while more than that wait
-FIRST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 60.0
-MOST_DOUBLINGS = 20  # what is longer is cut anyway, and numbers have an end
+PRIORITY_TURNS = 4  # of each five, while more than that wait
+INITIAL_BACKOFF_SECONDS = 0.05
+MAX_BACKOFF_SECONDS = 60.0
+MAX_DOUBLINGS = 20  # what is longer is cut anyway, and numbers have an end
 
 
-def growing_pause(failures: int, chance: random.Random) -> float:
+def backoff_seconds(failures: int, rng: random.Random) -> float:
     """Seconds to wait after so many failures in a row, from 1; spread, so that many do not come back at once."""
-    seconds = FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, MOST_DOUBLINGS)
-    return float(min(seconds, LONGEST_PAUSE_SECONDS) * chance.uniform(0.5, 1.0))
+    seconds = INITIAL_BACKOFF_SECONDS * 2.0 ** min(failures - 1, MAX_DOUBLINGS)
+    return float(min(seconds, MAX_BACKOFF_SECONDS) * rng.uniform(0.5, 1.0))
 
 
-class KeyedWork:
-    """`add` and `add_soon` may be called from anywhere in the loop, as often as one likes."""
+class WorkQueue:
+    """`add` and `add_after_delay` may be called from anywhere in the loop, as often as one likes."""
 
     def __init__(
         self,
         name: str,
-        work: Work,
+        reconcile: Reconcile,
         *,
         clock: Clock | None = None,
         jitter: random.Random | None = None,
-        gathering_seconds: float = 0.0,
-        at_once: int = AT_ONCE,
-        is_begun: Callable[[Key], bool] | None = None,
+        coalesce_seconds: float = 0.0,
+        workers: int = WORKERS,
+        in_progress: Callable[[Key], bool] | None = None,
     ) -> None:
-        """`gathering_seconds`: how long what is added "soon" waits for company. `is_begun`: whether ending it comes
+        """`coalesce_seconds`: how long what is added "soon" waits for company. `in_progress`: whether ending it comes
         before new keys; by default they are all alike."""
         self.name = name
-        self._at_once = at_once
-        self._gathering_seconds = gathering_seconds
-        self._work = work
+        self._max_workers = workers
+        self._coalesce_seconds = coalesce_seconds
+        self._reconcile = reconcile
         self._clock = clock or SystemClock()
         self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
-        self._is_begun = is_begun or _nobody
-        self._due: dict[Key, None] = {}  # waiting for their turn, in order
-        self._begun: dict[Key, None] = {}  # those of them that are begun
-        self._turns = 0  # taken out of order since the last in order
+        self._in_progress = in_progress or _never
+        self._queue: dict[Key, None] = {}  # waiting for their turn, in order
+        self._priority: dict[Key, None] = {}  # those of them that are begun
+        self._priority_turns = 0  # taken out of order since the last in order
         self._running: set[Key] = set()
-        self._hands: set[asyncio.Task[None]] = set()
-        self._again: set[Key] = set()
-        self._soon_again: set[Key] = set()
-        self._gathering: dict[Key, Timer] = {}
+        self._workers: set[asyncio.Task[None]] = set()
+        self._dirty: set[Key] = set()
+        self._dirty_delayed: set[Key] = set()
+        self._delayed: dict[Key, Timer] = {}
         self._failures: dict[Key, int] = {}
         self._retries: dict[Key, Timer] = {}
         self._closed = False
@@ -78,101 +78,103 @@ class KeyedWork:
     @property
     def depth(self) -> int:
         """Keys that are being worked on, or wait for it, or gather company."""
-        return len(self._running) + len(self._due) + len(self._gathering)
+        return len(self._running) + len(self._queue) + len(self._delayed)
 
-    def is_busy_with(self, key: Key) -> bool:
+    def is_pending(self, key: Key) -> bool:
         """Whether a pass of the key is under way or due."""
-        return key in self._running or key in self._due
+        return key in self._running or key in self._queue
 
     def add(self, key: Key) -> None:
-        if self._closed or key in self._due:
+        if self._closed or key in self._queue:
             return
         if key in self._running:
-            self._again.add(key)
+            self._dirty.add(key)
             return
-        for waiting in (self._retries, self._gathering):
+        for waiting in (self._retries, self._delayed):
             if timer := waiting.pop(key, None):
                 timer.cancel()
-        self._due[key] = None
-        if self._is_begun(key):
-            self._begun[key] = None
-        if len(self._hands) < self._at_once:
-            self._hands.add(asyncio.get_running_loop().create_task(self._work_off(), name=self.name))
+        self._queue[key] = None
+        if self._in_progress(key):
+            self._priority[key] = None
+        if len(self._workers) < self._max_workers:
+            self._workers.add(asyncio.get_running_loop().create_task(self._run_worker(), name=self.name))
 
-    def add_soon(self, key: Key) -> None:
+    def add_after_delay(self, key: Key) -> None:
         """Within the time of gathering, together with what else comes for the key until then."""
-        if not self._gathering_seconds:
+        if not self._coalesce_seconds:
             self.add(key)
         elif key in self._running:
-            self._soon_again.add(key)
-        elif key not in self._gathering and key not in self._due and not self._closed:
-            self._gathering[key] = self._clock.call_later(self._gathering_seconds, lambda: self.add(key))
+            self._dirty_delayed.add(key)
+        elif key not in self._delayed and key not in self._queue and not self._closed:
+            self._delayed[key] = self._clock.call_later(self._coalesce_seconds, lambda: self.add(key))
 
     async def close(self) -> None:
         """Stop without finishing: every pass may be cut anywhere, and the next start finds the rest."""
         self._closed = True
-        for timer in (*self._retries.values(), *self._gathering.values()):
+        for timer in (*self._retries.values(), *self._delayed.values()):
             timer.cancel()
-        hands = list(self._hands)
-        for hand in hands:
-            hand.cancel()
-        await asyncio.gather(*hands, return_exceptions=True)
+        tasks = list(self._workers)
+        for worker in tasks:
+            worker.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def idle(self) -> None:
         """Wait until no pass is running or due; for tests and orderly ends."""
-        while self._hands:
-            await asyncio.wait(list(self._hands))
+        while self._workers:
+            await asyncio.wait(list(self._workers))
 
-    async def _work_off(self) -> None:
+    async def _run_worker(self) -> None:
         try:
-            while self._due:
-                await self._pass(self._next())
+            while self._queue:
+                await self._process(self._next())
         finally:
-            hand = asyncio.current_task()
-            assert hand is not None
-            self._hands.discard(hand)
+            worker = asyncio.current_task()
+            assert worker is not None
+            self._workers.discard(worker)
 
     def _next(self) -> Key:
-        self._turns = self._turns + 1 if len(self._begun) > BACKLOG and self._turns < TURNS_OF_BEGUN else 0
-        key = next(iter(self._begun if self._turns else self._due))
-        del self._due[key]
-        self._begun.pop(key, None)
+        self._priority_turns = (
+            self._priority_turns + 1 if len(self._priority) > BACKLOG and self._priority_turns < PRIORITY_TURNS else 0
+        )
+        key = next(iter(self._priority if self._priority_turns else self._queue))
+        del self._queue[key]
+        self._priority.pop(key, None)
         return key
 
-    async def _pass(self, key: Key) -> None:
+    async def _process(self, key: Key) -> None:
         self._running.add(key)
         try:
-            await self._work(key)
+            await self._reconcile(key)
         except (ApiError, OutcomeUnknown, OSError) as failure:
             self._failed(key, failure)
-        except Exception as mistake:
+        except Exception as error:
             log.exception("pass broke", loop=self.name, key=str(key))
-            self._failed(key, mistake)
+            self._failed(key, error)
         else:
             self._failures.pop(key, None)
         finally:
             self._running.discard(key)
-        soon = key in self._soon_again
-        self._soon_again.discard(key)
-        if key in self._again:
-            self._again.discard(key)
+        delayed = key in self._dirty_delayed
+        self._dirty_delayed.discard(key)
+        if key in self._dirty:
+            self._dirty.discard(key)
             self.add(key)
-        elif soon:
-            self.add_soon(key)
+        elif delayed:
+            self.add_after_delay(key)
 
     def _failed(self, key: Key, failure: Exception) -> None:
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = growing_pause(count, self._jitter)
+        delay = backoff_seconds(count, self._jitter)
         if not isinstance(failure, ApiError) or failure.code != 409 or count > 5:
             log.warning(
-                "pass failed", loop=self.name, key=str(key), error=str(failure), again_in_seconds=round(pause, 2)
+                "pass failed", loop=self.name, key=str(key), error=str(failure), again_in_seconds=round(delay, 2)
             )
-        self._retries[key] = self._clock.call_later(pause, lambda: self._retry(key))
+        self._retries[key] = self._clock.call_later(delay, lambda: self._retry(key))
 
     def _retry(self, key: Key) -> None:
         self._retries.pop(key, None)
         self.add(key)
 
 
-def _nobody(_: Key) -> bool:
+def _never(_: Key) -> bool:
     return False

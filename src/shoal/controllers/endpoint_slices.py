@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.cluster.client import Cluster
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.runnables import subscribed
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.runnables import subscribe_all
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import ENDPOINT_SLICE, ENDPOINTS, SERVICE, Kind
-from shoal.kube.objects import Key, Obj, is_leaving, key_of, labels_of, name_of, namespace_of, uid_of
+from shoal.kube.objects import Key, Obj, is_terminating, key_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import owner_reference
 
 MANAGED_BY = {"endpointslice.kubernetes.io/managed-by": "endpoints.shoal.dev"}
@@ -56,7 +56,7 @@ def _target(port: Mapping[str, Any], pod: Obj) -> int | None:
 
 
 def _endpoint(service: Obj, pod: Obj) -> Obj:
-    spec, leaving = pod["spec"], is_leaving(pod)
+    spec, leaving = pod["spec"], is_terminating(pod)
     ready = is_true(pod, "Ready")
     anyway = bool(service["spec"].get("publishNotReadyAddresses"))
     endpoint: Obj = {
@@ -144,17 +144,17 @@ def _address(endpoint: Obj) -> Obj:
 class EndpointsLoop:
     name = "endpoints"
 
-    def __init__(self, cluster: Cluster, pods: Reflector) -> None:
+    def __init__(self, cluster: Cluster, pods: Informer) -> None:
         self._cluster = cluster
         self._pods = pods
-        self._work = KeyedWork(self.name, self._pass)
-        self._services = Reflector(cluster, SERVICE, on_change=lambda change: self._work.add(change.key))
+        self._work = WorkQueue(self.name, self._pass)
+        self._services = Informer(cluster, SERVICE, on_change=lambda change: self._work.add(change.key))
         managed = ",".join(f"{k}={v}" for k, v in MANAGED_BY.items())
-        self._slices = Reflector(cluster, ENDPOINT_SLICE, labels=managed, on_change=self._ours_changed)
-        self._endpoints = Reflector(cluster, ENDPOINTS, labels=managed, on_change=self._ours_changed)
+        self._slices = Informer(cluster, ENDPOINT_SLICE, labels=managed, on_change=self._ours_changed)
+        self._endpoints = Informer(cluster, ENDPOINTS, labels=managed, on_change=self._ours_changed)
 
     async def run(self) -> None:
-        with subscribed((self._pods, self._pod_changed)):
+        with subscribe_all((self._pods, self._pod_changed)):
             try:
                 async with asyncio.TaskGroup() as group:
                     for reflector in (self._slices, self._endpoints, self._services):
@@ -178,7 +178,7 @@ class EndpointsLoop:
         for reflector in (self._slices, self._endpoints, self._pods):
             await reflector.synced.wait()
         service = self._services.objects.get(key)
-        if service is None or not service["spec"].get("selector") or is_leaving(service):
+        if service is None or not service["spec"].get("selector") or is_terminating(service):
             return  # without a selector the addresses are the user's own; what we made goes with its owner
         pods = (pod for pod in self._pods.objects.values() if namespace_of(pod) == key.namespace)
         wanted = slices_for(service, pods)
@@ -227,4 +227,4 @@ def _as_endpoint(pod: Obj) -> tuple[Any, ...]:
     """What of a pod can matter to a Service: most status changes do not."""
     status = pod.get("status") or {}
     over = status.get("phase") in ("Succeeded", "Failed")
-    return (uid_of(pod), labels_of(pod), status.get("podIP"), over, is_true(pod, "Ready"), is_leaving(pod))
+    return (uid_of(pod), labels_of(pod), status.get("podIP"), over, is_true(pod, "Ready"), is_terminating(pod))

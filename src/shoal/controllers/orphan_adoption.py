@@ -12,10 +12,10 @@ import asyncio
 
 from shoal.cluster.client import Cluster, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.controller_runtime.owner_index import OwnerIndex
-from shoal.controller_runtime.runnables import forever, subscribed
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.controller_runtime.runnables import subscribe_all, wait_forever
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.dialects.native.adoption import (
     Claimant,
     adopter_of,
@@ -39,24 +39,24 @@ class AdoptingLoop:
 
     name = "adoption"
 
-    def __init__(self, cluster: Cluster, pods: Reflector, *, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, pods: Informer, *, clock: Clock) -> None:
         self._cluster = cluster
         self._pods = pods
         self._owners = [
-            Reflector(cluster, kind, trim=lambda event: slim(event.object), clock=clock) for kind in (REPLICA_SET, JOB)
+            Informer(cluster, kind, trim=lambda event: slim(event.object), clock=clock) for kind in (REPLICA_SET, JOB)
         ]
         self._claimants: dict[str, dict[str, Claimant]] = {}  # by namespace and uid
         self._index = OwnerIndex()
-        self._work = KeyedWork(self.name, self._look, clock=clock)
+        self._work = WorkQueue(self.name, self._look, clock=clock)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for copy in self._owners:
                 group.create_task(copy.run())
             told = [(copy, self._owner_changed) for copy in self._owners]
-            with subscribed(*told, (self._pods, self._pod_changed)):
+            with subscribe_all(*told, (self._pods, self._pod_changed)):
                 try:
-                    await forever()
+                    await wait_forever()
                 finally:
                     await self._work.close()
 
@@ -77,7 +77,7 @@ class AdoptingLoop:
 
     def _pod_changed(self, change: Change) -> None:
         key, new = change.key, change.new
-        self._index.note(change)
+        self._index.update(change)
         if new is not None and key.namespace in self._claimants and _is_another(change.old, new):
             self._work.add(key)
 

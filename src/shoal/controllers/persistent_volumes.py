@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Kind
-from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
 from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -69,7 +69,7 @@ def settle(claims: Iterable[Obj], volumes: Iterable[Obj], classes: Mapping[str, 
     free = [volume for volume in volumes if is_free(volume)]
     actions: list[Action] = []
     for claim in sorted(claims, key=key_of):
-        if at_path(claim, "status", "phase") == "Bound" or is_leaving(claim):
+        if at_path(claim, "status", "phase") == "Bound" or is_terminating(claim):
             continue
         storage = classes.get(class_of(claim))
         volume = _reserved(claim, volumes) or (None if waits_for_a_pod(storage) else _best(claim, free))
@@ -142,10 +142,10 @@ class VolumesLoop:
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster = cluster
         self._folder = folder
-        self._work = KeyedWork(self.name, self._pass)
-        self._claims = Reflector(cluster, PERSISTENT_VOLUME_CLAIM, on_change=self._changed)
-        self._volumes = Reflector(cluster, PERSISTENT_VOLUME, on_change=self._changed)
-        self._classes = Reflector(cluster, STORAGE_CLASS, on_change=self._changed)
+        self._work = WorkQueue(self.name, self._pass)
+        self._claims = Informer(cluster, PERSISTENT_VOLUME_CLAIM, on_change=self._changed)
+        self._volumes = Informer(cluster, PERSISTENT_VOLUME, on_change=self._changed)
+        self._classes = Informer(cluster, STORAGE_CLASS, on_change=self._changed)
 
     async def run(self) -> None:
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.runnables import forever, subscribed
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.runnables import subscribe_all, wait_forever
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, at_path, uid_of
@@ -22,16 +22,16 @@ def ending(pod: Obj) -> Obj | None:
 class AbsentNodesLoop:
     name = "absent nodes"
 
-    def __init__(self, cluster: Cluster, nodes: Reflector, pods: Reflector) -> None:
+    def __init__(self, cluster: Cluster, nodes: Informer, pods: Informer) -> None:
         self._cluster = cluster
         self._nodes = nodes
         self._pods = pods
-        self._work = KeyedWork(self.name, self._pass)
+        self._work = WorkQueue(self.name, self._pass)
 
     async def run(self) -> None:
-        with subscribed((self._nodes, self._node_changed), (self._pods, self._pod_changed)):
+        with subscribe_all((self._nodes, self._node_changed), (self._pods, self._pod_changed)):
             try:
-                await forever()
+                await wait_forever()
             finally:
                 await self._work.close()
 

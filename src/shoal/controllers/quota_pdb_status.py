@@ -17,15 +17,15 @@ from typing import Any
 
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, Timer
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.runnables import subscribed
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.runnables import subscribe_all
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.conditions import is_true
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
-from shoal.kube.objects import Key, Obj, at_path, is_leaving, labels_of, name_of, uid_of
+from shoal.kube.objects import Key, Obj, at_path, is_terminating, labels_of, name_of, uid_of
 from shoal.kube.pod_resources import Amounts, amounts
-from shoal.kube.quotas import OVER, PLAIN, Tally, written
+from shoal.kube.quotas import TERMINAL_PHASES, UNPREFIXED, QuotaTally, format_amount
 from shoal.kube.selectors import from_label_selector
 from shoal.kube.times import parse
 
@@ -40,7 +40,7 @@ def quota_status(quota: Obj, used: Amounts) -> Obj:
     known = amounts(said)
     told = {
         # The server may write the same amount in other words: those are not changed.
-        name: said[name] if known.get(name) == used.get(name, 0) else written(name, used.get(name, 0))
+        name: said[name] if known.get(name) == used.get(name, 0) else format_amount(name, used.get(name, 0))
         for name in hard
         if _is_of_pods(name)
     }
@@ -48,7 +48,7 @@ def quota_status(quota: Obj, used: Amounts) -> Obj:
 
 
 def _is_of_pods(name: str) -> bool:
-    return name in ("pods", "count/pods", *PLAIN) or (name.startswith(BEGINNINGS) and name != "requests.storage")
+    return name in ("pods", "count/pods", *UNPREFIXED) or (name.startswith(BEGINNINGS) and name != "requests.storage")
 
 
 def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
@@ -57,9 +57,9 @@ def budget_status(budget: Obj, pods: Iterable[Obj], now: datetime) -> Obj:
     selector = spec.get("selector")
     matching = from_label_selector(selector) if selector is not None else None
     chosen = [pod for pod in pods if matching is not None and matching.matches(labels_of(pod))]
-    chosen = [pod for pod in chosen if at_path(pod, "status", "phase") not in OVER]
-    going = {name_of(pod) for pod in chosen if not is_leaving(pod)} & evicted.keys()
-    healthy = sum(is_true(pod, "Ready") and not is_leaving(pod) and name_of(pod) not in going for pod in chosen)
+    chosen = [pod for pod in chosen if at_path(pod, "status", "phase") not in TERMINAL_PHASES]
+    going = {name_of(pod) for pod in chosen if not is_terminating(pod)} & evicted.keys()
+    healthy = sum(is_true(pod, "Ready") and not is_terminating(pod) and name_of(pod) not in going for pod in chosen)
     expected = len(chosen)
     desired = _desired(spec, expected)
     status: Obj = {
@@ -121,7 +121,7 @@ class BudgetCounts(Counts):
 class QuotaCounts(Counts):
     def __init__(self) -> None:
         super().__init__()
-        self._tallies: dict[str, dict[Key, Tally]] = {}  # by namespace and quota
+        self._tallies: dict[str, dict[Key, QuotaTally]] = {}  # by namespace and quota
 
     def put(self, key: Key, pod: Obj | None) -> None:
         super().put(key, pod)
@@ -132,7 +132,7 @@ class QuotaCounts(Counts):
         del now
         tally = self._tallies.get(key.namespace, {}).get(key)
         if tally is None or tally.quota.get("spec") != obj.get("spec"):
-            tally = self._tallies.setdefault(key.namespace, {})[key] = Tally(obj)
+            tally = self._tallies.setdefault(key.namespace, {})[key] = QuotaTally(obj)
             for each, pod in self._there.get(key.namespace, {}).items():
                 tally.put(each, pod)
         return quota_status(obj, tally.used)
@@ -144,7 +144,7 @@ class QuotaCounts(Counts):
 
 
 class CountingLoop:
-    def __init__(self, cluster: Cluster, kind: Kind, pods: Reflector, counts: Counts, *, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, kind: Kind, pods: Informer, counts: Counts, *, clock: Clock) -> None:
         self.name = f"{kind.plural} status"
         self._cluster = cluster
         self._kind = kind
@@ -152,12 +152,12 @@ class CountingLoop:
         self._counts = counts
         self._clock = clock
         self._lapses: dict[Key, Timer] = {}
-        self._work = KeyedWork(self.name, self._pass, clock=clock)
-        self._counting = Reflector(cluster, kind, on_change=lambda change: self._work.add(change.key), clock=clock)
+        self._work = WorkQueue(self.name, self._pass, clock=clock)
+        self._counting = Informer(cluster, kind, on_change=lambda change: self._work.add(change.key), clock=clock)
 
     async def run(self) -> None:
         try:
-            with subscribed((self._pods, self._pod_changed)):
+            with subscribe_all((self._pods, self._pod_changed)):
                 await self._counting.run()
         finally:
             for timer in self._lapses.values():
@@ -175,7 +175,7 @@ class CountingLoop:
         if (timer := self._lapses.pop(key, None)) is not None:
             timer.cancel()
         obj = self._counting.objects.get(key)
-        if obj is None or is_leaving(obj):
+        if obj is None or is_terminating(obj):
             self._counts.forget(key)
             return
         now = self._clock.now()

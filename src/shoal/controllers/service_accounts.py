@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from shoal.cluster.client import Cluster
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, SERVICE_ACCOUNT
-from shoal.kube.objects import Key, is_leaving
+from shoal.kube.objects import Key, is_terminating
 
 
 class AccountsLoop:
@@ -17,9 +17,9 @@ class AccountsLoop:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._work = KeyedWork(self.name, self._pass)
-        self._namespaces = Reflector(cluster, NAMESPACE, on_change=lambda change: self._work.add(change.key))
-        self._accounts = Reflector(
+        self._work = WorkQueue(self.name, self._pass)
+        self._namespaces = Informer(cluster, NAMESPACE, on_change=lambda change: self._work.add(change.key))
+        self._accounts = Informer(
             cluster, SERVICE_ACCOUNT, fields="metadata.name=default", on_change=self._account_changed
         )
 
@@ -38,7 +38,7 @@ class AccountsLoop:
     async def _pass(self, key: Key) -> None:
         await self._accounts.synced.wait()
         namespace = self._namespaces.objects.get(key)
-        if namespace is None or is_leaving(namespace) or Key(key.name, "default") in self._accounts.objects:
+        if namespace is None or is_terminating(namespace) or Key(key.name, "default") in self._accounts.objects:
             return
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         try:

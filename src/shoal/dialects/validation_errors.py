@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from shoal.kube.errors import Cause
-from shoal.kube.schema_errors import path_of, plain
+from shoal.kube.schema_errors import display_value, path_of
 from shoal.kube.validation.errors import forbidden, invalid, not_supported, required
 
 _TYPES = {
@@ -51,7 +51,7 @@ def causes(invalid_model: ValidationError, *, prefix: str, right: Mapping[str, s
 
 
 def _cause(error: ErrorDetails, prefix: str, right: Mapping[str, str]) -> Cause:
-    path, value, kind = path_of(prefix, error["loc"]), plain(error["input"]), error["type"]
+    path, value, kind = path_of(prefix, error["loc"]), display_value(error["input"]), error["type"]
     meaning = right.get(str(error["loc"][-1]), "") if error["loc"] else ""
     context = error.get("ctx") or {}
     if kind == "missing":

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from shoal.cluster.client import DeleteOptions, PatchType, Propagation
-from shoal.controller_runtime.crd_installer import MANAGER, Discovering, ensure
+from shoal.cluster.client import DeleteOptions, DeletionPropagation, PatchType
+from shoal.controller_runtime.crd_installer import MANAGER, DiscoveryCluster, apply_crd
 from shoal.controller_runtime.labels import INSTANCE, PART_OF
 from shoal.dialects import NAMES, gang_backends, load
 from shoal.dialects.gang_backends.delegate import has_gangs
@@ -47,17 +47,17 @@ Progress = Callable[[Applied], None]
 # --- installing ----------------------------------------------------------------------------------------------------
 
 
-async def install(cluster: Discovering, options: Options, tell: Progress, *, dry_run: bool = False) -> None:
+async def install(cluster: DiscoveryCluster, options: Options, tell: Progress, *, dry_run: bool = False) -> None:
     plain: list[str] = []
     for name in options.dialects:
         for definition in definitions((name,)):
             status = status_model_of(load(name), definition)
-            standing = await ensure(cluster, definition, status=status, dry_run=dry_run)
+            standing = await apply_crd(cluster, definition, status=status, dry_run=dry_run)
             tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
             if not standing.has_status and standing.name == load(name).kind.resource:
                 plain.append(name)
     for definition in scheduler_definitions() if options.scheduler else ():
-        standing = await ensure(cluster, definition, dry_run=dry_run)
+        standing = await apply_crd(cluster, definition, dry_run=dry_run)
         tell(Applied("CustomResourceDefinition", standing.name, standing.action, standing.remark))
     options = replace(options, plainStatus=tuple(plain), gangScheduler=await _gang_scheduler(cluster, options, tell))
     wanted = render(options)
@@ -69,7 +69,7 @@ async def install(cluster: Discovering, options: Options, tell: Progress, *, dry
         tell(await _remove(cluster, obj, dry_run=dry_run))
 
 
-async def _gang_scheduler(cluster: Discovering, options: Options, tell: Progress) -> str:
+async def _gang_scheduler(cluster: DiscoveryCluster, options: Options, tell: Progress) -> str:
     """Settled here, because the operator is given the rights on one of them only."""
     if not any(has_gangs(load(name)) for name in options.dialects):
         return gang_backends.NAMES[0] if options.gangScheduler == AUTO else options.gangScheduler
@@ -78,7 +78,7 @@ async def _gang_scheduler(cluster: Discovering, options: Options, tell: Progress
     return chosen.backend.name
 
 
-async def _other_schedulers(cluster: Discovering, options: Options) -> list[Applied]:
+async def _other_schedulers(cluster: DiscoveryCluster, options: Options) -> list[Applied]:
     """Of other namespaces: one of them works, and this one waits."""
     kind = await cluster.find_kind("apps/v1", "Deployment")
     assert kind is not None  # every cluster that runs an operator has it
@@ -94,7 +94,7 @@ async def _other_schedulers(cluster: Discovering, options: Options) -> list[Appl
     ]
 
 
-async def _apply(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:
+async def _apply(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> Applied:
     kind = await _kind(cluster, obj)
     if kind is None:
         raise NotInstalled(
@@ -122,7 +122,7 @@ async def _apply(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:
 
 
 async def uninstall(
-    cluster: Discovering, options: Options, tell: Progress, *, crds: bool = False, dry_run: bool = False
+    cluster: DiscoveryCluster, options: Options, tell: Progress, *, crds: bool = False, dry_run: bool = False
 ) -> None:
     """Everything that carries the name of this installation, the operator first. Kinds and jobs stay without `crds`."""
     found = await _ours(cluster, options)
@@ -145,7 +145,7 @@ def _languages(found: Iterable[Obj]) -> list[str]:
     return [name for name in said.get(DIALECTS, "").split(",") if name in NAMES]
 
 
-async def _remove_definition(cluster: Discovering, name: str, *, dry_run: bool) -> Applied:
+async def _remove_definition(cluster: DiscoveryCluster, name: str, *, dry_run: bool) -> Applied:
     try:
         found = await cluster.get(CUSTOM_RESOURCE_DEFINITION, name)
     except ApiError as refused:
@@ -158,7 +158,7 @@ async def _remove_definition(cluster: Discovering, name: str, *, dry_run: bool) 
 
 
 async def _remove_namespace(
-    cluster: Discovering, obj: Obj, options: Options, *, are_jobs_gone: bool, dry_run: bool
+    cluster: DiscoveryCluster, obj: Obj, options: Options, *, are_jobs_gone: bool, dry_run: bool
 ) -> Applied:
     """A namespace takes everything in it along, so it stays while jobs live there."""
     name = name_of(obj)
@@ -172,10 +172,10 @@ async def _remove_namespace(
     return await _remove(cluster, obj, dry_run=dry_run)
 
 
-async def _remove(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:
+async def _remove(cluster: DiscoveryCluster, obj: Obj, *, dry_run: bool) -> Applied:
     kind = await _kind(cluster, obj)
     assert kind is not None  # it was found under it
-    how = DeleteOptions(propagation=Propagation.BACKGROUND, dry_run=dry_run)
+    how = DeleteOptions(propagation=DeletionPropagation.BACKGROUND, dry_run=dry_run)
     try:
         await cluster.delete(kind, name_of(obj), namespace_of(obj), how)
     except ApiError as refused:
@@ -187,14 +187,14 @@ async def _remove(cluster: Discovering, obj: Obj, *, dry_run: bool) -> Applied:
 # --- finding -------------------------------------------------------------------------------------------------------
 
 
-async def _surplus(cluster: Discovering, options: Options, wanted: Iterable[Obj]) -> list[Obj]:
+async def _surplus(cluster: DiscoveryCluster, options: Options, wanted: Iterable[Obj]) -> list[Obj]:
     """Of an earlier installation under this name; a namespace is never surplus."""
     kept = {_identity(obj) for obj in wanted}
     found = await _ours(cluster, options)
     return [obj for obj in reversed(found) if obj["kind"] != "Namespace" and _identity(obj) not in kept]
 
 
-async def _ours(cluster: Discovering, options: Options) -> list[Obj]:
+async def _ours(cluster: DiscoveryCluster, options: Options) -> list[Obj]:
     """In the order in which they are applied, wherever in the cluster they are."""
     found: list[Obj] = []
     labels = f"{PART_OF}=shoal,{INSTANCE}={options.name}"
@@ -204,7 +204,7 @@ async def _ours(cluster: Discovering, options: Options) -> list[Obj]:
     return found
 
 
-async def _kinds(cluster: Discovering) -> list[Kind]:
+async def _kinds(cluster: DiscoveryCluster) -> list[Kind]:
     """Of everything that could have been installed, as far as this cluster knows it."""
     anything = [
         *render(Options(webhook=True, serviceMonitor=True)),
@@ -215,13 +215,13 @@ async def _kinds(cluster: Discovering) -> list[Kind]:
     return [kind for kind in found if kind is not None]
 
 
-async def _kind(cluster: Discovering, obj: Obj) -> Kind | None:
+async def _kind(cluster: DiscoveryCluster, obj: Obj) -> Kind | None:
     if obj["kind"] == NAMESPACE.kind:
         return NAMESPACE
     return await cluster.find_kind(obj["apiVersion"], obj["kind"])
 
 
-async def _existing(cluster: Discovering, kind: Kind, obj: Obj) -> Obj | None:
+async def _existing(cluster: DiscoveryCluster, kind: Kind, obj: Obj) -> Obj | None:
     try:
         return await cluster.get(kind, name_of(obj), namespace_of(obj))
     except ApiError as refused:

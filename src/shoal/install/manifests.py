@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shoal import __version__
-from shoal.controller_runtime.labels import CLASS_LABEL, INSTANCE, PART_OF, marked
-from shoal.controller_runtime.rights import lease_rights, rules
+from shoal.controller_runtime.labels import CLASS_LABEL, INSTANCE, PART_OF, with_install_labels
+from shoal.controller_runtime.rights import lease_permissions, policy_rules
 from shoal.dialects import NAMES, UNASKED, load
 from shoal.dialects.dialect import definitions_of
 from shoal.dialects.gang_backends import backend
@@ -96,12 +96,12 @@ def usual_name(namespace: str = "", job_class: str = "") -> str:
 
 def definitions(dialects: tuple[str, ...]) -> list[Obj]:
     """The kinds of the job languages and what comes with them, marked as ours."""
-    return [marked(each) for name in dialects for each in definitions_of(load(name))]
+    return [with_install_labels(each) for name in dialects for each in definitions_of(load(name))]
 
 
 def scheduler_definitions() -> list[Obj]:
     """The kinds that the scheduler reads, whoever writes them, marked as ours."""
-    return [marked(each) for each in (*pod_groups.definitions(), hypernode_definition())]
+    return [with_install_labels(each) for each in (*pod_groups.definitions(), hypernode_definition())]
 
 
 def render(options: Options) -> list[Obj]:
@@ -175,11 +175,13 @@ def _job_rules(options: Options) -> list[Obj]:
         dialect = load(name)
         if name in options.dialects:
             secretless = job_rights([without_secrets(without_groups(dialect))])
-            found += rules(secretless)
+            found += policy_rules(secretless)
             if options.sshPlugin:
-                found += rules([right for right in job_rights([without_groups(dialect)]) if right not in secretless])
+                found += policy_rules(
+                    [right for right in job_rights([without_groups(dialect)]) if right not in secretless]
+                )
             if has_gangs(dialect) and backend(options.gangScheduler).kind is not None:
-                found += rules(group_rights(handed(dialect, backend(options.gangScheduler))))
+                found += policy_rules(group_rights(handed(dialect, backend(options.gangScheduler))))
         if name in options.plainStatus:
             found.append({"apiGroups": [dialect.kind.group], "resources": [dialect.kind.plural], "verbs": ["patch"]})
     return found
@@ -188,7 +190,7 @@ def _job_rules(options: Options) -> list[Obj]:
 def _placing_roles(options: Options) -> Iterator[Obj]:
     """Of schedulers that speak of objects of the whole cluster, also where one namespace is served."""
     for name in NAMES:
-        wanted = rules(placing_rights([handed(load(name), backend(options.gangScheduler))]))
+        wanted = policy_rules(placing_rights([handed(load(name), backend(options.gangScheduler))]))
         if wanted and name in options.dialects:
             role = f"{options.name}-{name}-gangs"
             yield _role(options, "ClusterRole", role, wanted)
@@ -196,20 +198,20 @@ def _placing_roles(options: Options) -> Iterator[Obj]:
 
 
 def _own_roles(options: Options) -> list[Obj]:
-    wanted = rules(lease_rights([f"{options.name}-{shard}" for shard in range(options.shards)]))
+    wanted = policy_rules(lease_permissions([f"{options.name}-{shard}" for shard in range(options.shards)]))
     if options.webhook:
-        wanted += rules(secret_rights(f"{options.name}-webhook"))
+        wanted += policy_rules(secret_rights(f"{options.name}-webhook"))
     return [_role(options, "Role", options.name, wanted), _binding(options, "Role", options.name)]
 
 
 def _webhook_roles(options: Options) -> list[Obj]:
-    name, wanted = f"{options.name}-webhook", list(rules(webhook_rights(options.name)))
+    name, wanted = f"{options.name}-webhook", list(policy_rules(webhook_rights(options.name)))
     for dialect in (load(each) for each in NAMES if each in options.dialects):
         # What new jobs are checked against; queues are those of the scheduler that places the gangs.
         checked = handed(dialect, backend(options.gangScheduler)) if has_gangs(dialect) else dialect
-        wanted += rules(neighbour_rights([checked]))
+        wanted += policy_rules(neighbour_rights([checked]))
     if options.scheduler:
-        wanted += rules(queue_rights(pod_groups.QUEUE))
+        wanted += policy_rules(queue_rights(pod_groups.QUEUE))
     return [_role(options, "ClusterRole", name, wanted), _binding(options, "ClusterRole", name)]
 
 
@@ -342,11 +344,11 @@ def _service_monitor(options: Options) -> Obj:
 def _scheduler(options: Options) -> Iterator[Obj]:
     """An account, rights and processes of its own: it may place and evict pods, and the operator may not."""
     name, labels = f"{options.name}-scheduler", _labels(options.scheduler_selection)
-    wanted = rules([*scheduler_rights(pod_groups.POD_GROUP, pod_groups.QUEUE), *rival_rights([SCHEDULER_LEASE])])
+    wanted = policy_rules([*scheduler_rights(pod_groups.POD_GROUP, pod_groups.QUEUE), *rival_rights([SCHEDULER_LEASE])])
     yield _object(options, "v1", "ServiceAccount", name, labels=labels, automountServiceAccountToken=False)
     yield _role(options, "ClusterRole", name, wanted)
     yield _binding(options, "ClusterRole", name, account=name)
-    yield _role(options, "Role", name, rules(lease_rights([SCHEDULER_LEASE])))
+    yield _role(options, "Role", name, policy_rules(lease_permissions([SCHEDULER_LEASE])))
     yield _binding(options, "Role", name, account=name)
     yield from _around_the_scheduler(options)
     yield _scheduler_deployment(options, name)

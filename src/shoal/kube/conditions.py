@@ -17,38 +17,44 @@ TOO_LARGE = "TooLarge"  # the reason: all nodes there are would not hold it, wer
 POD_TOO_LARGE = "shoal.dev/TooLarge"
 
 
-def condition_of(obj: Mapping[str, Any], claim: str) -> Obj | None:
+def condition_of(obj: Mapping[str, Any], condition_type: str) -> Obj | None:
     """The condition of that type in the object's status, or None where nobody has made the claim."""
-    return find((obj.get("status") or {}).get("conditions") or (), claim)
+    return find_condition((obj.get("status") or {}).get("conditions") or (), condition_type)
 
 
-def find(conditions: Iterable[Obj], claim: str) -> Obj | None:
-    return next((c for c in conditions if c.get("type") == claim), None)
+def find_condition(conditions: Iterable[Obj], condition_type: str) -> Obj | None:
+    return next((c for c in conditions if c.get("type") == condition_type), None)
 
 
-def is_true(obj: Mapping[str, Any], claim: str) -> bool:
-    return (condition_of(obj, claim) or {}).get("status") == "True"
+def is_true(obj: Mapping[str, Any], condition_type: str) -> bool:
+    return (condition_of(obj, condition_type) or {}).get("status") == "True"
 
 
-def why_too_large(pod: Mapping[str, Any]) -> str:
+def too_large_message(pod: Mapping[str, Any]) -> str:
     """The sentence of a pod that all nodes there are would not hold; '' where they would, or nobody looked."""
     found = condition_of(pod, POD_TOO_LARGE) or {}
-    is_so = found.get("status") == "True" and not (pod.get("spec") or {}).get("nodeName")
-    return _sentence(found) if is_so else ""
+    is_too_large = found.get("status") == "True" and not (pod.get("spec") or {}).get("nodeName")
+    return _message(found) if is_too_large else ""
 
 
-def why_group_too_large(group: Mapping[str, Any]) -> str:
+def group_too_large_message(group: Mapping[str, Any]) -> str:
     """The same of a group, whose pods need not be there yet."""
     found = condition_of(group, "Unschedulable") or {}
-    return _sentence(found) if (found.get("status"), found.get("reason")) == ("True", TOO_LARGE) else ""
+    return _message(found) if (found.get("status"), found.get("reason")) == ("True", TOO_LARGE) else ""
 
 
-def _sentence(condition: Obj) -> str:
+def _message(condition: Obj) -> str:
     return str(condition.get("message") or "it is too large for the nodes there are")
 
 
 def with_condition(
-    conditions: Iterable[Obj] | None, claim: str, status: str | bool, *, now: str, reason: str = "", message: str = ""
+    conditions: Iterable[Obj] | None,
+    condition_type: str,
+    status: str | bool,
+    *,
+    now: str,
+    reason: str = "",
+    message: str = "",
 ) -> list[Obj]:
     """The list with this claim made, in its old place or at the end; the input stays as it was.
 
@@ -56,10 +62,10 @@ def with_condition(
     the condition (lastProbeTime, observedGeneration) stay too. An empty reason or message removes it.
     """
     kept = list(conditions or ())
-    said = {True: "True", False: "False"}[status] if isinstance(status, bool) else status
-    before = find(kept, claim)
-    after = {**(before or {}), "type": claim, "status": said, "reason": reason, "message": message}
-    if before is None or before.get("status") != said or not before.get("lastTransitionTime"):
+    status_text = {True: "True", False: "False"}[status] if isinstance(status, bool) else status
+    before = find_condition(kept, condition_type)
+    after = {**(before or {}), "type": condition_type, "status": status_text, "reason": reason, "message": message}
+    if before is None or before.get("status") != status_text or not before.get("lastTransitionTime"):
         after["lastTransitionTime"] = now
     after = {field: value for field, value in after.items() if value != "" or field not in ("reason", "message")}
     if before is None:

@@ -14,7 +14,7 @@ from shoal.kube.objects import Obj
 PRESERVED: Obj = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def definition(
+def crd_manifest(
     openapi: Obj,
     *,
     group: str,
@@ -49,33 +49,35 @@ def _structural(schema: Obj, named: dict[str, Any], *, defaults: bool) -> Obj:
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
     if "anyOf" in schema:
         return _structural(_without_null(schema, named), named, defaults=defaults)
-    made: Obj = {}
+    result: Obj = {}
     for key, value in schema.items():
         if key in ("title", "$defs") or (key in ("default", "required") and not defaults):
             continue
         if key == "default" and value is None:
             continue  # absent and null mean the same here
-        made[key] = _part(key, value, named, defaults=defaults)
-    if "enum" in made:
-        made.setdefault("type", "string")
-    return made
+        result[key] = _keyword(key, value, named, defaults=defaults)
+    if "enum" in result:
+        result.setdefault("type", "string")
+    return result
 
 
-def _part(key: str, value: Any, named: dict[str, Any], *, defaults: bool) -> Any:
+def _keyword(key: str, value: Any, named: dict[str, Any], *, defaults: bool) -> Any:
     if key == "properties":
-        return {name: _structural(below, named, defaults=defaults) for name, below in value.items()}
+        return {name: _structural(property_schema, named, defaults=defaults) for name, property_schema in value.items()}
     if key in ("items", "additionalProperties") and isinstance(value, dict):
         return _structural(value, named, defaults=defaults)
     if key == "description":
         return " ".join(value.split())
-    return _said(value) if key == "default" else value
+    return _without_absent(value) if key == "default" else value
 
 
-def _said(value: Any) -> Any:
+def _without_absent(value: Any) -> Any:
     """A default without what it does not say."""
     if not isinstance(value, dict):
         return value
-    return {name: _said(below) for name, below in value.items() if below is not None}
+    return {
+        name: _without_absent(property_schema) for name, property_schema in value.items() if property_schema is not None
+    }
 
 
 def _without_null(schema: Obj, named: dict[str, Any]) -> Obj:

@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, UnsetType
 if TYPE_CHECKING:
     from shoal.kube.schema import Schema
 
-BUSY = 200  # walks after which a schema gets types of its own
+COMPILE_AFTER = 200  # walks after which a schema gets types of its own
 KNOWN_SCHEMAS = 1024
 
 _INT32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -42,24 +42,24 @@ class _Inexpressible(Exception):
     """No type says what this schema says."""
 
 
-class Swift:
-    """One question about one schema; `is_sure` is True or "ask the slow walk"."""
+class FastValidator:
+    """One question about one schema; `accepts` is True or "ask the slow walk"."""
 
-    __slots__ = ("_asked", "_make", "_schema", "_type")
+    __slots__ = ("_build_type", "_schema", "_type", "_uses")
 
-    def __init__(self, schema: Schema, make: Callable[[Schema], Any]) -> None:
+    def __init__(self, schema: Schema, build_type: Callable[[Schema], Any]) -> None:
         self._schema = schema
-        self._make = make
-        self._asked = 0
+        self._build_type = build_type
+        self._uses = 0
         self._type: Any = None
 
-    def is_sure(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         if self._type is None:
-            self._asked += 1
-            if self._asked != BUSY:
+            self._uses += 1
+            if self._uses != COMPILE_AFTER:
                 return False
             try:
-                self._type = self._make(self._schema)
+                self._type = self._build_type(self._schema)
             except (_Inexpressible, RecursionError):
                 return False
         try:
@@ -70,98 +70,98 @@ class Swift:
 
 
 @lru_cache(maxsize=KNOWN_SCHEMAS)
-def decoding(schema: Schema) -> Swift:
+def decode_validator(schema: Schema) -> FastValidator:
     """Whether all types are right, all fields known, and no null is stray: `shoal.kube.schema.is_clean`."""
-    return Swift(schema, _decodable)
+    return FastValidator(schema, _decode_type)
 
 
 @lru_cache(maxsize=KNOWN_SCHEMAS)
-def fitting(schema: Schema) -> Swift:
+def schema_validator(schema: Schema) -> FastValidator:
     """Whether a custom schema has nothing to complain about: `shoal.kube.structural_schema.fast_path`."""
-    return Swift(schema, _fitting)
+    return FastValidator(schema, _schema_type)
 
 
 # --- what decodes cleanly ------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=KNOWN_SCHEMAS)  # many places share one schema
-def _decodable(schema: Schema) -> Any:
-    wanted = schema.type
-    if wanted == "object":
-        return _object(schema, _below, closed=not schema.preserve_unknown)
-    if wanted == "array":
-        return list[Any] if schema.items is None else list[_decodable(schema.items)]  # type: ignore[misc]
-    if wanted == "any":
+def _decode_type(schema: Schema) -> Any:
+    schema_type = schema.type
+    if schema_type == "object":
+        return _object(schema, _nullable_decode_type, closed=not schema.preserve_unknown)
+    if schema_type == "array":
+        return list[Any] if schema.items is None else list[_decode_type(schema.items)]  # type: ignore[misc]
+    if schema_type == "any":
         if schema.preserve_unknown if schema.custom else schema.values is None:
             return Any
         return None | str | int | float | bool  # objects may stand there too: rare enough for the slow walk
-    if wanted == "string":
+    if schema_type == "string":
         return str if schema.custom and schema.format != "int-or-string" else _TEXTS.get(schema.format, str)
-    if wanted == "integer":
+    if schema_type == "integer":
         return _INT32 if schema.format == "int32" else _INT64
-    return bool if wanted == "boolean" else float
+    return bool if schema_type == "boolean" else float
 
 
-def _below(schema: Schema) -> Any:
-    made = _decodable(schema)
-    return made | None if schema.custom and schema.nullable else made
+def _nullable_decode_type(schema: Schema) -> Any:
+    type_ = _decode_type(schema)
+    return type_ | None if schema.custom and schema.nullable else type_
 
 
 # --- what a custom schema lets pass --------------------------------------------------------------------------------
 
 
-def _fitting(schema: Schema) -> Any:
-    made = _fitting_value(schema)
-    return made | None if schema.nullable and not schema.enum else made
+def _schema_type(schema: Schema) -> Any:
+    type_ = _value_type(schema)
+    return type_ | None if schema.nullable and not schema.enum else type_
 
 
-def _fitting_value(schema: Schema) -> Any:
-    wanted, rules = schema.type, schema.rules
-    if not (_NUMBER if wanted == "integer" else _PLAIN).issuperset(rules) or schema.embedded_resource:
+def _value_type(schema: Schema) -> Any:
+    schema_type, rules = schema.type, schema.rules
+    if not (_NUMBER if schema_type == "integer" else _PLAIN).issuperset(rules) or schema.embedded_resource:
         raise _Inexpressible
-    if wanted == "object":
-        return _object(schema, _fitting, closed=False, required=frozenset(schema.required))
-    if wanted == "array":
-        most = None if schema.list_type == "atomic" else 1  # doubled items are looked for elsewhere
-        item = Any if schema.items is None else _fitting(schema.items)
-        return list[item] if most is None else Annotated[list[item], Meta(max_length=most)]  # type: ignore[valid-type]
-    if wanted == "string" and schema.enum:
+    if schema_type == "object":
+        return _object(schema, _schema_type, closed=False, required=frozenset(schema.required))
+    if schema_type == "array":
+        maximum = None if schema.list_type == "atomic" else 1  # doubled items are looked for elsewhere
+        item = Any if schema.items is None else _schema_type(schema.items)
+        return list[item] if maximum is None else Annotated[list[item], Meta(max_length=maximum)]  # type: ignore[valid-type]
+    if schema_type == "string" and schema.enum:
         return Literal[tuple(choice for choice in schema.enum if isinstance(choice, str))]
-    if wanted == "string" and schema.format in ("", "date-time"):
+    if schema_type == "string" and schema.format in ("", "date-time"):
         return _TEXTS[schema.format]
-    if wanted == "integer" and not schema.enum:
+    if schema_type == "integer" and not schema.enum:
         return _between(schema.format, rules.get("minimum"), rules.get("maximum"))
-    if wanted == "boolean" and not schema.enum:
+    if schema_type == "boolean" and not schema.enum:
         return bool
     raise _Inexpressible
 
 
 def _between(form: str, low: Any, high: Any) -> Any:
     bits = 31 if form == "int32" else 63
-    least = max(-(2**bits), -(2**bits) if low is None else int(low))
-    most = min(2**bits - 1, 2**bits - 1 if high is None else int(high))
-    if least != (low if low is not None else least) or most != (high if high is not None else most):
+    minimum = max(-(2**bits), -(2**bits) if low is None else int(low))
+    maximum = min(2**bits - 1, 2**bits - 1 if high is None else int(high))
+    if minimum != (low if low is not None else minimum) or maximum != (high if high is not None else maximum):
         raise _Inexpressible  # a limit that is no whole number, or outside of what can be
-    return Annotated[int, Meta(ge=least, le=most)]
+    return Annotated[int, Meta(ge=minimum, le=maximum)]
 
 
 # --- both ----------------------------------------------------------------------------------------------------------
 
 
 def _object(
-    schema: Schema, make: Callable[[Schema], Any], *, closed: bool, required: frozenset[str] = frozenset()
+    schema: Schema, build_type: Callable[[Schema], Any], *, closed: bool, required: frozenset[str] = frozenset()
 ) -> Any:
     if not schema.fields:
         if required or (schema.values is None and closed):
             raise _Inexpressible
-        return dict[str, Any if schema.values is None else make(schema.values)]  # type: ignore[misc]
+        return dict[str, Any if schema.values is None else build_type(schema.values)]  # type: ignore[misc]
     if schema.values is not None:
         raise _Inexpressible
     names = {f"field{number}": name for number, name in enumerate(schema.fields)}
     fields: list[Any] = []
     for slot, name in names.items():
-        made = make(schema.fields[name])
-        fields.append((slot, made) if name in required else (slot, made | UnsetType, UNSET))
+        type_ = build_type(schema.fields[name])
+        fields.append((slot, type_) if name in required else (slot, type_ | UnsetType, UNSET))
     if required - schema.fields.keys():
         raise _Inexpressible
     title = (schema.go_type or "Object").rpartition(".")[2] or "Object"

@@ -45,7 +45,7 @@ def _length(value: str) -> int:
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
-def _shape(limit: int | None, rule: str, pattern: str, *examples: str, unit: str = "characters") -> Rule:
+def _format_rule(limit: int | None, rule: str, pattern: str, *examples: str, unit: str = "characters") -> Rule:
     """The rule most names follow: at most so long, and matching a pattern."""
     matches = re.compile(pattern).fullmatch
     refusal = not_matching(rule, pattern, *examples)
@@ -60,15 +60,15 @@ def _shape(limit: int | None, rule: str, pattern: str, *examples: str, unit: str
 _SUBDOMAIN_RULE = (
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"
 )
-dns_subdomain = _shape(SUBDOMAIN_LENGTH, _SUBDOMAIN_RULE, _SUBDOMAIN, "example.com")
-_label_prefix = _shape(SUBDOMAIN_LENGTH, _SUBDOMAIN_RULE, _SUBDOMAIN, "example.com", unit="bytes")
-dns_subdomain_with_underscores = _shape(
+dns_subdomain = _format_rule(SUBDOMAIN_LENGTH, _SUBDOMAIN_RULE, _SUBDOMAIN, "example.com")
+_label_prefix = _format_rule(SUBDOMAIN_LENGTH, _SUBDOMAIN_RULE, _SUBDOMAIN, "example.com", unit="bytes")
+dns_subdomain_with_underscores = _format_rule(
     SUBDOMAIN_LENGTH,
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', {_ENDS}",
     rf"{_UNDERSCORED_LABEL}(\.{_UNDERSCORED_LABEL})*",
     "example.com",
 )
-dns_1035_label = _shape(
+dns_1035_label = _format_rule(
     LABEL_LENGTH,
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character",
@@ -76,7 +76,7 @@ dns_1035_label = _shape(
     "my-name",
     "abc-123",
 )
-label_value = _shape(
+label_value = _format_rule(
     LABEL_LENGTH,
     f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
     f"({_QUALIFIED})?",
@@ -85,17 +85,17 @@ label_value = _shape(
     "12345",
     unit="bytes",
 )
-http_header_name = _shape(
+http_header_name = _format_rule(
     None, "a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", "X-Header-Name"
 )
-_dns_label_shape = _shape(
+_dns_label_shape = _format_rule(
     LABEL_LENGTH,
     f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
     _LABEL,
     "my-name",
     "123-abc",
 )
-_config_key_shape = _shape(
+_config_key_shape = _format_rule(
     SUBDOMAIN_LENGTH,
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
     "[-._a-zA-Z0-9]+",
@@ -147,10 +147,10 @@ def qualified_name(value: str) -> list[str]:
 
 def config_key(value: str) -> list[str]:
     """A key in a ConfigMap or a Secret: it becomes a file name, so it may not climb out of its folder."""
-    return [*_config_key_shape(value), *_climbing(value)]
+    return [*_config_key_shape(value), *_parent_reference(value)]
 
 
-def _climbing(value: str) -> list[str]:
+def _parent_reference(value: str) -> list[str]:
     if value in (".", ".."):
         return [f"must not be '{value}'"]
     return ["must not start with '..'"] if value.startswith("..") else []
@@ -186,7 +186,7 @@ def in_range(value: int, low: int, high: int) -> list[str]:
     return [] if low <= value <= high else [out_of_range(low, high)]
 
 
-class Chooser(Protocol):
+class RandomChooser(Protocol):
     """What name generation asks of a `random.Random`."""
 
     def choices(self, population: Sequence[str], *, k: int) -> list[str]: ...
@@ -198,7 +198,7 @@ _RANDOM_LENGTH = 5
 _HASH_LENGTH = 10
 
 
-def generate(prefix: str, random: Chooser) -> str:
+def generate(prefix: str, random: RandomChooser) -> str:
     """A name from metadata.generateName: the prefix, cut to leave room, and five random letters."""
     return prefix[: LABEL_LENGTH - _RANDOM_LENGTH] + "".join(random.choices(_LETTERS, k=_RANDOM_LENGTH))
 

@@ -43,12 +43,12 @@ def annotations_of(obj: Mapping[str, Any]) -> dict[str, str]:
     return (obj.get("metadata") or {}).get("annotations") or {}
 
 
-def is_leaving(obj: Mapping[str, Any]) -> bool:
+def is_terminating(obj: Mapping[str, Any]) -> bool:
     """Whether somebody asked for the object's deletion and it is not gone yet."""
     return bool((obj.get("metadata") or {}).get("deletionTimestamp"))
 
 
-def without_bookkeeping(obj: Obj) -> Obj:
+def without_managed_fields(obj: Obj) -> Obj:
     """Everything but the record of who wrote what: a good part of each object, and few read it."""
     return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "managedFields"}}
 

@@ -29,7 +29,7 @@ def limits_of(pod: Obj) -> Amounts:
     return _effective(pod, lambda resources: amounts(resources.get("limits")))
 
 
-def _effective(pod: Obj, asked_by: Any) -> Amounts:
+def _effective(pod: Obj, resources_of: Any) -> Amounts:
     """Its containers together, or an init container that needs more, plus overhead.
 
     An init container that restarts always (a sidecar) runs on beside everything that starts after it.
@@ -38,15 +38,15 @@ def _effective(pod: Obj, asked_by: Any) -> Amounts:
     sidecars: Amounts = {}
     starting: Amounts = {}
     for container in spec.get("initContainers") or ():
-        asked = asked_by(container.get("resources") or {})
+        effective = resources_of(container.get("resources") or {})
         if container.get("restartPolicy") == "Always":
-            sidecars = add(sidecars, asked)
-            starting = _most(starting, sidecars)
+            sidecars = add(sidecars, effective)
+            starting = _maximum(starting, sidecars)
         else:
-            starting = _most(starting, add(sidecars, asked))
-    containers = (asked_by(container.get("resources") or {}) for container in spec.get("containers") or ())
+            starting = _maximum(starting, add(sidecars, effective))
+    containers = (resources_of(container.get("resources") or {}) for container in spec.get("containers") or ())
     running = add(sidecars, *containers)
-    return add(_most(running, starting), amounts(spec.get("overhead")))
+    return add(_maximum(running, starting), amounts(spec.get("overhead")))
 
 
 def add(*parts: Mapping[str, int]) -> Amounts:
@@ -57,7 +57,7 @@ def add(*parts: Mapping[str, int]) -> Amounts:
     return total
 
 
-def _most(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
+def _maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
     return {name: max(a.get(name, 0), b.get(name, 0)) for name in _names((a, b))}
 
 

@@ -78,11 +78,11 @@ class Quantity:
 
     def value(self) -> int:
         """Whole units; a fraction counts as one more, away from zero."""
-        return _up(self.nanos, _NANO)
+        return _round_up(self.nanos, _NANO)
 
     def milli(self) -> int:
         """Thousandths, rounded away from zero."""
-        return _up(self.nanos, 10**6)
+        return _round_up(self.nanos, 10**6)
 
     def __bool__(self) -> bool:
         return self.nanos != 0
@@ -105,7 +105,7 @@ class Quantity:
 ZERO = Quantity(0)
 
 
-def _up(amount: int, unit: int) -> int:
+def _round_up(amount: int, unit: int) -> int:
     """`amount / unit`, rounded away from zero."""
     return -(-amount // unit) if amount >= 0 else amount // unit
 
@@ -155,13 +155,13 @@ def _keeps_spelling(family: Family, exponent: int, digits: str, places: int) -> 
 def _scaled(digits: int, family: Family, exponent: int, places: int) -> int:
     """The amount in billionths, rounded up where it is finer than that: a little is never nothing."""
     if family is Family.BINARY:
-        return _up((digits << exponent) * _NANO, 10**places)
+        return _round_up((digits << exponent) * _NANO, 10**places)
     power = exponent - places + 9
     if power >= 0:
         return digits * int(10**power)
     if -power > len(str(digits)):
         return 1 if digits else 0
-    return _up(digits, int(10**-power))
+    return _round_up(digits, int(10**-power))
 
 
 def _bounded(nanos: int, family: Family) -> tuple[int, Family]:

@@ -1,6 +1,6 @@
 """ResourceQuotas: what pods take of them, by the names that quotas use, and which pods a quota is for.
 
-`taken` counts afresh; a `Tally` gives the same while pods come and go one by one.
+`quota_usage` counts afresh; a `QuotaTally` gives the same while pods come and go one by one.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from shoal.kube.objects import Key, Obj, at_path
 from shoal.kube.pod_resources import Amounts, add, amounts, limits_of, requests_of
 from shoal.kube.quantity import Family, Quantity
 
-OVER = ("Succeeded", "Failed")
-PLAIN = ("cpu", "memory", "ephemeral-storage")  # requests that a quota may name without `requests.`
-MUST = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+TERMINAL_PHASES = ("Succeeded", "Failed")
+UNPREFIXED = ("cpu", "memory", "ephemeral-storage")  # requests that a quota may name without `requests.`
+REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 
 
 def usage_of(pod: Obj) -> Amounts:
     """In thousandths; a pod that has ended takes nothing."""
-    if at_path(pod, "status", "phase") in OVER:
+    if at_path(pod, "status", "phase") in TERMINAL_PHASES:
         return {}
-    asked = requests_of(pod)
-    found: Amounts = {"pods": asked.pop("pods"), "count/pods": 1000}
-    for name, amount in asked.items():
+    requests = requests_of(pod)
+    found: Amounts = {"pods": requests.pop("pods"), "count/pods": 1000}
+    for name, amount in requests.items():
         found[f"requests.{name}"] = amount
-        if name in PLAIN or name.startswith("hugepages-"):
+        if name in UNPREFIXED or name.startswith("hugepages-"):
             found[name] = amount
     found |= {f"limits.{name}": amount for name, amount in limits_of(pod).items()}
     return found
 
 
-def is_for(quota: Obj, pod: Obj) -> bool:
+def applies_to(quota: Obj, pod: Obj) -> bool:
     spec = quota.get("spec") or {}
     wanted = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
     wanted += at_path(spec, "scopeSelector", "matchExpressions", default=[])
@@ -55,29 +55,29 @@ def _is_in(requirement: Mapping[str, object], pod: Obj) -> bool:
 
 def _is_best_effort(spec: Obj) -> bool:
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    asked = add(*(amounts(part) for each in containers for part in (each.get("resources") or {}).values()))
-    return not any(asked.get(name) for name in ("cpu", "memory"))
+    requests = add(*(amounts(part) for each in containers for part in (each.get("resources") or {}).values()))
+    return not any(requests.get(name) for name in ("cpu", "memory"))
 
 
 def _has_class(requirement: Mapping[str, object], name: str) -> bool:
     values = requirement.get("values")
-    chosen = values if isinstance(values, list) else []
+    names = values if isinstance(values, list) else []
     match requirement.get("operator"):
         case "In":
-            return name in chosen
+            return name in names
         case "NotIn":
-            return name not in chosen  # as with labels: who has none has none of these
+            return name not in names  # as with labels: who has none has none of these
         case "Exists":
             return bool(name)
     return not name
 
 
-def taken(quota: Obj, pods: Iterable[Obj]) -> Amounts:
+def quota_usage(quota: Obj, pods: Iterable[Obj]) -> Amounts:
     """By all pods that the quota is for."""
-    return add(*(usage_of(pod) for pod in pods if is_for(quota, pod)))
+    return add(*(usage_of(pod) for pod in pods if applies_to(quota, pod)))
 
 
-class Tally:
+class QuotaTally:
     """What is taken of one quota, and each pod's share of it."""
 
     def __init__(self, quota: Obj) -> None:
@@ -89,32 +89,34 @@ class Tally:
         """The pod of that name as it is now; None where it is gone."""
         for name, amount in self._shares.pop(key, {}).items():
             self.used[name] -= amount
-        share = usage_of(pod) if pod is not None and is_for(self.quota, pod) else {}
+        share = usage_of(pod) if pod is not None and applies_to(self.quota, pod) else {}
         if share:
             self._shares[key] = share
         for name, amount in share.items():
             self.used[name] = self.used.get(name, 0) + amount
 
 
-def unsaid(quota: Obj, pod: Obj) -> list[str]:
+def missing_resources(quota: Obj, pod: Obj) -> list[str]:
     """What the quota counts and containers do not say: `cpu for: main`."""
     hard, spec = at_path(quota, "spec", "hard", default={}), pod.get("spec") or {}
     found = []
-    for name in sorted(set(MUST) & hard.keys()):
+    for name in sorted(set(REQUIRED) & hard.keys()):
         part, _, resource = name.rpartition(".")
-        names = [each["name"] for each in spec.get("containers") or () if not _says(each, part or "requests", resource)]
+        names = [
+            each["name"] for each in spec.get("containers") or () if not _specifies(each, part or "requests", resource)
+        ]
         if names:
             found.append(f"{name} for: {','.join(names)}")
     return found
 
 
-def _says(container: Obj, part: str, resource: str) -> bool:
+def _specifies(container: Obj, part: str, resource: str) -> bool:
     resources = container.get("resources") or {}
-    said = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return resource in (said if part == "requests" else resources.get("limits") or {})
+    specified = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return resource in (specified if part == "requests" else resources.get("limits") or {})
 
 
-def written(name: str, milli: int) -> str:
+def format_amount(name: str, milli: int) -> str:
     """An amount as a server writes it."""
     is_size = name.rpartition(".")[2] in ("memory", "ephemeral-storage") or "hugepages-" in name
     return str(Quantity.of_milli(milli, Family.BINARY if is_size else Family.DECIMAL))

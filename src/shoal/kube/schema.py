@@ -81,7 +81,7 @@ def is_clean(schema: Schema, value: Any) -> bool:
     A clean object has no `type_problem`, no `unknown_fields`, and `drop_unknown` leaves it as it is. The one walk
     of the hot path: whoever needs all three answers asks this first.
     """
-    if fast_validation.decoding(schema).is_sure(value):
+    if fast_validation.decode_validator(schema).accepts(value):
         return True
     try:
         return _is_clean(schema, value)
@@ -90,8 +90,8 @@ def is_clean(schema: Schema, value: Any) -> bool:
 
 
 def _is_clean(schema: Schema, value: Any) -> bool:
-    wanted = schema.type
-    if wanted == "object":
+    expected = schema.type
+    if expected == "object":
         if value.__class__ is not dict:
             return False
         fields = schema.fields
@@ -109,12 +109,12 @@ def _is_clean(schema: Schema, value: Any) -> bool:
             elif not _is_clean(below, child):
                 return False
         return True
-    if wanted == "array":
+    if expected == "array":
         return value.__class__ is list and _items_are_clean(schema.items, value)
-    if wanted == "any":
+    if expected == "any":
         if schema.custom:
             return schema.preserve_unknown or _has_no_fields(value)
-        return schema.values is None or _either_fits(schema, schema.values, value)
+        return schema.values is None or _fits_int_or_string(schema, schema.values, value)
     return _scalar_fits(schema, value)
 
 
@@ -132,7 +132,7 @@ def _has_no_fields(value: Any) -> bool:
     return not (isinstance(value, dict) and value)
 
 
-def _either_fits(schema: Schema, inner: Schema, value: Any) -> bool:
+def _fits_int_or_string(schema: Schema, inner: Schema, value: Any) -> bool:
     if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
         return False
     return all(_is_clean(inner, part) for part in _objects(value))
@@ -150,16 +150,16 @@ def _text_fits(schema: Schema, text: str) -> bool:
 
 
 def _scalar_fits(schema: Schema, value: Any) -> bool:
-    wanted, cls = schema.type, value.__class__
-    if wanted == "string":
+    expected, cls = schema.type, value.__class__
+    if expected == "string":
         if cls is str:
             return _text_fits(schema, value)
         if schema.format == "quantity":
             return cls is int or cls is float
         return schema.format == "int-or-string" and cls is int and value in _INT32
-    if wanted == "integer":
+    if expected == "integer":
         return cls is int and value in (_INT32 if schema.format == "int32" else _INT64)
-    if wanted == "boolean":
+    if expected == "boolean":
         return cls is bool
     return cls is float or cls is int
 
@@ -178,17 +178,17 @@ def type_problem(schema: Schema, obj: Any) -> str | None:
     if is_clean(schema, obj):
         return None
     try:
-        return _first(_decode(schema, obj, _Place()))
+        return _first_problem(_decode(schema, obj, _Position()))
     except RecursionError:
         return "exceeded max depth"
 
 
-def _first(problems: Iterator[_Problem]) -> str | None:
+def _first_problem(problems: Iterator[_Problem]) -> str | None:
     first = None
     for problem in problems:
-        if problem.stops:
-            return problem.words
-        first = first or problem.words
+        if problem.is_fatal:
+            return problem.message
+        first = first or problem.message
     return first
 
 
@@ -198,85 +198,87 @@ def _custom_type_problem(schema: Schema, obj: Any) -> str | None:
     metadata = schema.fields.get("metadata")
     if metadata is None or obj.get("metadata") is None or is_clean(metadata, obj["metadata"]):
         return None
-    return _first(_decode(metadata, obj["metadata"], _Place()))
+    return _first_problem(_decode(metadata, obj["metadata"], _Position()))
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     """Where the decoder is: the struct it fills and the names of the fields down to here."""
 
     struct: str = ""
     path: str = ""
 
-    def below(self, struct: str, field: str, inside: str) -> _Place:
+    def below(self, struct: str, field: str, inside: str) -> _Position:
         step = f"{inside}.{field}" if inside else field
-        return _Place(struct.rpartition(".")[2], f"{self.path}.{step}" if self.path else step)
+        return _Position(struct.rpartition(".")[2], f"{self.path}.{step}" if self.path else step)
 
 
 class _Problem(NamedTuple):
-    words: str
-    stops: bool = False  # raised by the value's own decoder: nothing after it is looked at
+    message: str
+    is_fatal: bool = False  # raised by the value's own decoder: nothing after it is looked at
 
 
-def _decode(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
+def _decode(schema: Schema, value: Any, position: _Position) -> Iterator[_Problem]:
     """Walk as a decoder into structs does: null is always nothing, unknown fields are passed over."""
     if value is None:
         return
     if schema.type == "any":
-        yield from _decode_either(schema, value, place)
+        yield from _decode_either(schema, value, position)
     elif schema.type == "object":
         if isinstance(value, dict):
-            yield from _decode_fields(schema, value, place)
+            yield from _decode_fields(schema, value, position)
         else:
-            yield _mismatch(schema, value, place)
+            yield _mismatch(schema, value, position)
     elif schema.type == "array":
         if isinstance(value, list):
             for child in value:
                 if schema.items is not None:
-                    yield from _decode(schema.items, child, place)
+                    yield from _decode(schema.items, child, position)
         else:
-            yield _mismatch(schema, value, place)
+            yield _mismatch(schema, value, position)
     elif not _scalar_fits(schema, value):
-        yield _scalar_problem(schema, value, place)
+        yield _scalar_problem(schema, value, position)
 
 
-def _decode_either(schema: Schema, value: Any, place: _Place) -> Iterator[_Problem]:
+def _decode_either(schema: Schema, value: Any, position: _Position) -> Iterator[_Problem]:
     if schema.format == "object-or-boolean" and not isinstance(value, dict | bool):
-        yield _Problem("boolean or JSON schema expected", stops=True)
+        yield _Problem("boolean or JSON schema expected", is_fatal=True)
     if schema.values is not None:
         for part in _objects(value):
-            yield from (problem._replace(stops=True) for problem in _decode(schema.values, part, place))
+            yield from (problem._replace(is_fatal=True) for problem in _decode(schema.values, part, position))
 
 
-def _decode_fields(schema: Schema, value: Obj, place: _Place) -> Iterator[_Problem]:
+def _decode_fields(schema: Schema, value: Obj, position: _Position) -> Iterator[_Problem]:
     for name, child in value.items():
         known = schema.fields.get(name)
         if known is not None:
-            yield from _decode(known, child, place.below(schema.go_type, name, known.go_inside))
+            yield from _decode(known, child, position.below(schema.go_type, name, known.go_inside))
         elif schema.values is not None:
-            yield from _decode(schema.values, child, place)
+            yield from _decode(schema.values, child, position)
 
 
-def _scalar_problem(schema: Schema, value: Any, place: _Place) -> _Problem:
+def _scalar_problem(schema: Schema, value: Any, position: _Position) -> _Problem:
     if schema.format == "quantity":
-        return _Problem(quantity_problem(value if isinstance(value, str) else "?") or "", stops=True)
+        return _Problem(quantity_problem(value if isinstance(value, str) else "?") or "", is_fatal=True)
     if schema.format == "int-or-string":
-        return _mismatch(schema, value, place, go_type="int32", stops=True)
+        return _mismatch(schema, value, position, go_type="int32", is_fatal=True)
     if schema.format in ("date-time", "micro-time"):
         if not isinstance(value, str):
-            return _mismatch(schema, value, place, go_type="string", stops=True)
-        return _Problem(_TEXT_PROBLEMS[schema.format](value) or "", stops=True)
+            return _mismatch(schema, value, position, go_type="string", is_fatal=True)
+        return _Problem(_TEXT_PROBLEMS[schema.format](value) or "", is_fatal=True)
     if schema.format == "byte" and isinstance(value, str):
         return _Problem(base64_problem(value) or "")
-    return _mismatch(schema, value, place)
+    return _mismatch(schema, value, position)
 
 
-def _mismatch(schema: Schema, value: Any, place: _Place, *, go_type: str = "", stops: bool = False) -> _Problem:
+def _mismatch(
+    schema: Schema, value: Any, position: _Position, *, go_type: str = "", is_fatal: bool = False
+) -> _Problem:
     found = _json_type(value)
-    wanted = go_type or schema.go_type
-    if found == "number" and wanted in ("int32", "int64"):
+    expected = go_type or schema.go_type
+    if found == "number" and expected in ("int32", "int64"):
         found = f"number {value}"  # the right sort of thing: too large, or not whole
-    target = f"Go struct field {place.struct}.{place.path}" if place.path else "Go value"
-    return _Problem(f"json: cannot unmarshal {found} into {target} of type {wanted}", stops)
+    target = f"Go struct field {position.struct}.{position.path}" if position.path else "Go value"
+    return _Problem(f"json: cannot unmarshal {found} into {target} of type {expected}", is_fatal)
 
 
 def _json_type(value: Any) -> str:
@@ -317,12 +319,12 @@ def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
                 yield from _unknown(item, child, f"{path}[{index}]")
     elif isinstance(value, dict) and _has_fields(schema):
         for name, child in value.items():
-            here = f"{path}.{name}" if path else name
+            item_path = f"{path}.{name}" if path else name
             below = schema.field(name)
             if below is not None:
-                yield from _unknown(below, child, here)
+                yield from _unknown(below, child, item_path)
             elif not schema.preserve_unknown:
-                yield here
+                yield item_path
 
 
 def drop_unknown(schema: Schema, obj: Obj) -> Obj:

@@ -1,8 +1,8 @@
 """Everything in an object that does not fit its schema, for people: the path, what was found, what would be right.
 
 An API server's decoder stops at the first value of a wrong type and names the struct it was filling. Whoever judges a
-manifest before it is sent wants all of them, and wants to go on to the next question with the rest: `without` takes
-the misfits out. `strangers` are fields nobody declared, each with the name that was probably meant.
+manifest before it is sent wants all of them, and wants to go on to the next question with the rest: `remove_mismatches`
+takes the misfits out. `find_unknown_fields` are fields nobody declared, each with the name that was probably meant.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ class UnknownField(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class SchemaMismatch:
     """A value of a type its place does not have."""
 
     steps: Steps
     value: Any
-    right: str
+    expected: str
 
     def cause(self, prefix: str = "") -> Cause:
         """It may be told to others than whoever wrote it, so the values of variables are not repeated."""
         path = path_of(prefix, self.steps)
-        shown = type_of(self.value) if _VARIABLES in self.steps else plain(self.value)
-        return Cause("FieldValueTypeInvalid", invalid(path, shown, self.right).message, path)
+        display = type_of(self.value) if _VARIABLES in self.steps else display_value(self.value)
+        return Cause("FieldValueTypeInvalid", invalid(path, display, self.expected).message, path)
 
 
-def plain(value: Any) -> Any:
+def display_value(value: Any) -> Any:
     """A value as a sentence may show it: what holds others is named by its type, as API servers do."""
     return type_of(value) if value and isinstance(value, dict | list) else value
 
@@ -77,7 +77,7 @@ def path_of(prefix: str, steps: Iterable[str | int]) -> str:
     return path
 
 
-def misfits(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[Misfit]:
+def find_mismatches(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[SchemaMismatch]:
     """Null is nothing anywhere, and fields nobody declared are passed over."""
     if value is None or schema.type == "any":
         return
@@ -85,67 +85,69 @@ def misfits(schema: Schema, value: Any, steps: Steps = ()) -> Iterator[Misfit]:
         for name, child in value.items():
             below = schema.field(name)
             if below is not None:
-                yield from misfits(below, child, (*steps, name))
+                yield from find_mismatches(below, child, (*steps, name))
     elif schema.type == "array" and isinstance(value, list):
         for index, child in enumerate(value):
             if schema.items is not None:
-                yield from misfits(schema.items, child, (*steps, index))
+                yield from find_mismatches(schema.items, child, (*steps, index))
     elif not is_clean(schema, value):
-        yield Misfit(steps, value, _right(schema, value))
+        yield SchemaMismatch(steps, value, _expected(schema, value))
 
 
-def _right(schema: Schema, value: Any) -> str:
+def _expected(schema: Schema, value: Any) -> str:
     if schema.type == "integer" and isinstance(value, int) and not isinstance(value, bool):
         return f"must fit into {schema.format.removeprefix('int') or 64} bits"
     return _BY_FORMAT.get(schema.format) or _BY_TYPE[schema.type]
 
 
-def without(value: Any, found: Iterable[Misfit]) -> Any:
+def remove_mismatches(value: Any, found: Iterable[SchemaMismatch]) -> Any:
     """A copy with nothing where the misfits were."""
-    made = value
-    for misfit in found:
-        made = _emptied(made, misfit.steps)
-    return made
+    result = value
+    for mismatch in found:
+        result = _removed(result, mismatch.steps)
+    return result
 
 
-def _emptied(value: Any, steps: Steps) -> Any:
+def _removed(value: Any, steps: Steps) -> Any:
     if not steps:
         return None
     step, rest = steps[0], steps[1:]
     if isinstance(value, list):
-        return [_emptied(child, rest) if index == step else child for index, child in enumerate(value)]
+        return [_removed(child, rest) if index == step else child for index, child in enumerate(value)]
     if not rest:
         return {name: child for name, child in value.items() if name != step}
-    return {name: _emptied(child, rest) if name == step else child for name, child in value.items()}
+    return {name: _removed(child, rest) if name == step else child for name, child in value.items()}
 
 
-def is_below(path: str, places: Iterable[str]) -> bool:
+def is_at_or_below(path: str, prefixes: Iterable[str]) -> bool:
     """Whether a path is one of these places or leads through one of them."""
-    return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
+    return any(path == prefix or path.startswith((f"{prefix}.", f"{prefix}[")) for prefix in prefixes)
 
 
-def strangers(schema: Schema, value: Any, prefix: str = "") -> Iterator[UnknownField]:
+def find_unknown_fields(schema: Schema, value: Any, prefix: str = "") -> Iterator[UnknownField]:
     """A sentence for each field nobody declared: `spec.tasknumber: there is no such field; did you mean ...?`."""
     if isinstance(value, list):
         if schema.items is not None:
             for index, child in enumerate(value):
-                yield from strangers(schema.items, child, f"{prefix}[{index}]")
+                yield from find_unknown_fields(schema.items, child, f"{prefix}[{index}]")
     elif isinstance(value, dict) and schema.type == "object":
-        yield from _strange_fields(schema, value, prefix)
+        yield from _unknown_fields(schema, value, prefix)
 
 
-def _strange_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[UnknownField]:
+def _unknown_fields(schema: Schema, value: Obj, prefix: str) -> Iterator[UnknownField]:
     for name, child in value.items():
         path, below = path_of(prefix, (name,)), schema.field(name)
         if below is not None:
-            yield from strangers(below, child, path)
+            yield from find_unknown_fields(below, child, path)
         elif not schema.preserve_unknown:
-            meant = nearest(name, tuple(schema.fields))
-            yield UnknownField(f"{path}: there is no such field" + (f"; did you mean {meant}?" if meant else " here"))
+            suggestion = closest_match(name, tuple(schema.fields))
+            yield UnknownField(
+                f"{path}: there is no such field" + (f"; did you mean {suggestion}?" if suggestion else " here")
+            )
 
 
-def nearest(word: str, known: Sequence[str]) -> str | None:
+def closest_match(name: str, known: Sequence[str]) -> str | None:
     """The known word that was probably meant, whatever the case it was written in."""
     by_case = {each.lower(): each for each in known}
-    found = get_close_matches(word.lower(), by_case, n=1, cutoff=0.7)
+    found = get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
     return by_case[found[0]] if found else None

@@ -49,10 +49,10 @@ class Requirement:
         return have is not None and self._compares(have)
 
     def _compares(self, have: str) -> bool:
-        mine, wanted = _int64(have), _int64(self.values[0])
-        if mine is None or wanted is None:
+        requirement_value, bound = _int64(have), _int64(self.values[0])
+        if requirement_value is None or bound is None:
             return False
-        return mine > wanted if self.operator == ">" else mine < wanted
+        return requirement_value > bound if self.operator == ">" else requirement_value < bound
 
     def __str__(self) -> str:
         match self.operator:
@@ -67,13 +67,15 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All requirements must hold; none at all is everything. `never` is the selector nobody wrote: nothing."""
+    """All requirements must hold; none at all is everything. `matches_nothing` is the selector nobody wrote:
+    nothing.
+    """
 
     requirements: tuple[Requirement, ...] = ()
-    never: bool = False
+    matches_nothing: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        if self.never:
+        if self.matches_nothing:
             return False
         return all(requirement.matches(labels) for requirement in self.requirements)  # fast enough: usually one
 
@@ -86,21 +88,21 @@ class LabelSelector:
 
     def __bool__(self) -> bool:
         """Whether it excludes anything."""
-        return self.never or bool(self.requirements)
+        return self.matches_nothing or bool(self.requirements)
 
     def __str__(self) -> str:
         return ",".join(map(str, self.requirements))
 
 
 EVERYTHING = LabelSelector()
-NOTHING = LabelSelector(never=True)
+NOTHING = LabelSelector(matches_nothing=True)
 
 
 def parse_labels(text: str) -> LabelSelector:
     """The selector in a `labelSelector` query parameter; a bad one raises 400 BadRequest."""
     if not text:
         return EVERYTHING
-    return _selector(_Reader(text).requirements())
+    return _selector(_Parser(text).requirements())
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
@@ -155,37 +157,37 @@ def _requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
     return Requirement(key, operator, kept)
 
 
-_WORD = re.compile(r"==|!=|[=!(),<>]|[^=!(),<>\x20\t\r\n]+")
+_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<>\x20\t\r\n]+")
 _SYMBOLS = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">"))
 _BINARY = ("=", "==", "!=", "in", "notin", ">", "<")
 _BINARY_LISTED = "in, notin, =, ==, !=, gt, lt"
 
 
-class _Reader:
+class _Parser:
     """Reads requirements left to right. An empty word is the end; `in` and `notin` may also be values."""
 
     def __init__(self, text: str) -> None:
-        self._words = _WORD.findall(text.partition("\0")[0])
+        self._words = _TOKEN.findall(text.partition("\0")[0])
         self._position = 0
 
     def _peek(self) -> str:
         return self._words[self._position] if self._position < len(self._words) else ""
 
-    def _take(self) -> str:
-        word = self._peek()
+    def _next(self) -> str:
+        lexeme = self._peek()
         self._position += 1
-        return word
+        return lexeme
 
     def requirements(self) -> list[Requirement]:
         found: list[Requirement] = []
-        while word := self._peek():
-            if word in _SYMBOLS and word != "!":
-                raise bad_request(f"found '{word}', expected: !, identifier, or 'end of string'")
+        while lexeme := self._peek():
+            if lexeme in _SYMBOLS and lexeme != "!":
+                raise bad_request(f"found '{lexeme}', expected: !, identifier, or 'end of string'")
             try:
                 found.append(self._requirement())
             except ApiError as refused:
                 raise bad_request(f"unable to parse requirement: {refused.message}") from None
-            after = self._take()
+            after = self._next()
             if after not in ("", ","):
                 raise bad_request(f"found '{after}', expected: ',' or 'end of string'")
             following = self._peek()
@@ -194,10 +196,10 @@ class _Reader:
         return found
 
     def _requirement(self) -> Requirement:
-        key = self._take()
+        key = self._next()
         absent = key == "!"
         if absent:
-            key = self._take()
+            key = self._next()
         if not key or key in _SYMBOLS:
             raise bad_request(f"found '{key}', expected: identifier")
         if problems := names.qualified_name(key):
@@ -206,7 +208,7 @@ class _Reader:
             return _requirement(key, "!", ())
         if self._peek() in ("", ","):
             return _requirement(key, "exists", ())
-        operator = self._take()
+        operator = self._next()
         if operator not in _BINARY:
             raise bad_request(f"found '{operator}', expected: {_BINARY_LISTED}")
         return _requirement(key, operator, self._set() if operator in ("in", "notin") else self._value())
@@ -214,13 +216,13 @@ class _Reader:
     def _value(self) -> list[str]:
         if self._peek() in ("", ","):
             return [""]
-        value = self._take()
+        value = self._next()
         if value in _SYMBOLS:
             raise bad_request(f"found '{value}', expected: identifier")
         return [value]
 
     def _set(self) -> list[str]:
-        opening = self._take()
+        opening = self._next()
         if opening != "(":
             raise bad_request(f"found '{opening}' expected: '('")
         first = self._peek()
@@ -228,18 +230,18 @@ class _Reader:
             raise bad_request(f"found '{first}', expected: ',', ')' or identifier")
         values: list[str] = []
         value_expected = True  # between two commas, or a comma and a bracket, stands the empty value
-        while (word := self._take()) != ")":
-            if word == ",":
+        while (lexeme := self._next()) != ")":
+            if lexeme == ",":
                 if value_expected:
                     values.append("")
                 value_expected = True
-            elif word in _SYMBOLS or not word:
+            elif lexeme in _SYMBOLS or not lexeme:
                 expected = "',', or identifier" if value_expected else "',' or ')'"
-                raise bad_request(f"found '{word}', expected: {expected}")
+                raise bad_request(f"found '{lexeme}', expected: {expected}")
             elif not value_expected:
-                raise bad_request(f"found '{word}', expected: ',' or ')'")
+                raise bad_request(f"found '{lexeme}', expected: ',' or ')'")
             else:
-                values.append(word)
+                values.append(lexeme)
                 value_expected = False
         return [*values, ""] if value_expected else values
 

@@ -40,7 +40,7 @@ _NO_KEY = "a key must be text, not a list or a mapping"
 _MAX_DIGITS = 400  # no float has more before its point; longer numbers stay text
 
 
-class YamlMistake(ValueError):
+class YamlDecodeError(ValueError):
     """The document is not YAML, or YAML that JSON has no value for. The message begins with the line."""
 
 
@@ -55,7 +55,7 @@ def decode(data: bytes) -> Decoded:
     """The only document in `data`; None where there is none."""
     text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8", "replace")
     if len(_DIRECTIVE.findall(text)) > _MAX_DIRECTIVES:
-        raise YamlMistake(f"line 1: more than {_MAX_DIRECTIVES} directives")
+        raise YamlDecodeError(f"line 1: more than {_MAX_DIRECTIVES} directives")
     builder = _Builder()
     loader = yaml.CSafeLoader(data)
     try:
@@ -63,9 +63,9 @@ def decode(data: bytes) -> Decoded:
             builder.take(event)
     except yaml.reader.ReaderError as problem:
         line = data.count(b"\n", 0, problem.position) + 1
-        raise YamlMistake(f"line {line}: {problem.reason}") from None
+        raise YamlDecodeError(f"line {line}: {problem.reason}") from None
     except yaml.MarkedYAMLError as problem:
-        raise YamlMistake(f"{_line(problem.problem_mark)}{problem.problem}") from None
+        raise YamlDecodeError(f"{_line(problem.problem_mark)}{problem.problem}") from None
     finally:
         loader.dispose()
     return Decoded(builder.root, tuple(builder.duplicates))
@@ -100,7 +100,7 @@ class _Anchored(NamedTuple):
     height: int
 
 
-class _Open:
+class _OpenNode:
     """A sequence or mapping whose end has not been read."""
 
     __slots__ = ("anchor", "characters", "height", "key", "merged", "nodes", "value")
@@ -126,7 +126,7 @@ class _Builder:
     def __init__(self) -> None:
         self.root: Json = None
         self.duplicates: list[str] = []
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenNode] = []
         self._anchors: dict[str, _Anchored | None] = {}  # None while the anchored value is incomplete
         self._nodes = 0
         self._characters = 0
@@ -149,36 +149,36 @@ class _Builder:
     def _document(self, event: Any) -> None:
         self._documents += 1
         if self._documents > 1:
-            raise _mistake(event, "a second document, where one is expected")
+            raise _error(event, "a second document, where one is expected")
 
     def _scalar(self, event: Any) -> None:
         value = _scalar(event)
         self._count(event, nodes=1, characters=len(event.value))
         if event.anchor:
             self._anchors[event.anchor] = _Anchored(value, 1, len(event.value), 0)
-        if (mapping := self._awaiting_key()) is None:
+        if (mapping := self._expects_key()) is None:
             self._put(event, value, height=0)
         elif event.value == "<<" and event.tag is None and not event.style:
             mapping.key = _MERGE
         else:
             mapping.key = self._key(mapping, value)
 
-    def _awaiting_key(self) -> _Open | None:
+    def _expects_key(self) -> _OpenNode | None:
         """The innermost mapping, if a key comes next."""
         top = self._stack[-1] if self._stack else None
         return top if top is not None and top.key is None and isinstance(top.value, dict) else None
 
     def _begin(self, value: Any, event: Any, tag: str) -> None:
         if event.tag not in (None, "!", _TAG + tag):
-            raise _mistake(event, f"the tag {_shown(event.tag)} has no meaning here; leave it out")
+            raise _error(event, f"the tag {_shown(event.tag)} has no meaning here; leave it out")
         self._count(event, nodes=1)
-        if self._awaiting_key() is not None:
-            raise _mistake(event, _NO_KEY)
+        if self._expects_key() is not None:
+            raise _error(event, _NO_KEY)
         if len(self._stack) >= MAX_DEPTH:
-            raise _mistake(event, f"nested more than {MAX_DEPTH} levels deep")
+            raise _error(event, f"nested more than {MAX_DEPTH} levels deep")
         if event.anchor:
             self._anchors[event.anchor] = None
-        self._stack.append(_Open(value, event.anchor, self._nodes - 1, self._characters))
+        self._stack.append(_OpenNode(value, event.anchor, self._nodes - 1, self._characters))
 
     def _end(self, event: Any) -> None:
         done = self._stack.pop()
@@ -193,20 +193,20 @@ class _Builder:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            raise _mistake(event, f"the anchor {event.anchor[:_MAX_SHOWN]!r} is not defined")
+            raise _error(event, f"the anchor {event.anchor[:_MAX_SHOWN]!r} is not defined")
         anchored = self._anchors[event.anchor]
         if anchored is None:
-            raise _mistake(event, f"the value of anchor {event.anchor[:_MAX_SHOWN]!r} contains itself")
+            raise _error(event, f"the value of anchor {event.anchor[:_MAX_SHOWN]!r} contains itself")
         self._copied += anchored.nodes + anchored.characters
         if self._copied > MAX_COPIED:
-            raise _mistake(event, "document contains excessive aliasing")
+            raise _error(event, "document contains excessive aliasing")
         if len(self._stack) + anchored.height > MAX_DEPTH:
-            raise _mistake(event, f"nested more than {MAX_DEPTH} levels deep")
+            raise _error(event, f"nested more than {MAX_DEPTH} levels deep")
         self._count(event, nodes=anchored.nodes, characters=anchored.characters)
-        if (mapping := self._awaiting_key()) is None:
+        if (mapping := self._expects_key()) is None:
             self._put(event, _copied(anchored.value), height=anchored.height)
         elif isinstance(anchored.value, dict | list):
-            raise _mistake(event, _NO_KEY)
+            raise _error(event, _NO_KEY)
         else:
             mapping.key = self._key(mapping, anchored.value)
 
@@ -214,9 +214,9 @@ class _Builder:
         self._nodes += nodes
         self._characters += characters
         if self._nodes > MAX_NODES:
-            raise _mistake(event, f"more than {MAX_NODES} values in one document")
+            raise _error(event, f"more than {MAX_NODES} values in one document")
 
-    def _key(self, top: _Open, value: Json) -> str:
+    def _key(self, top: _OpenNode, value: Json) -> str:
         key = _as_key(value)
         if key in top.value and len(self.duplicates) < MAX_DUPLICATES:
             self.duplicates.append(self._path(key))
@@ -240,7 +240,7 @@ class _Builder:
         if isinstance(top.key, _Merge):
             sources = value if isinstance(value, list) else [value]
             if not all(isinstance(source, dict) for source in sources):
-                raise _mistake(event, "the value of << must be a mapping or a list of mappings")
+                raise _error(event, "the value of << must be a mapping or a list of mappings")
             top.merged += sources
         else:
             assert top.key is not None
@@ -256,11 +256,11 @@ def _scalar(event: Any) -> Json:
     if event.tag in ("!", f"{_TAG}str"):
         return text
     value = _plain(event, text)
-    wanted = _TYPES.get(event.tag.removeprefix(_TAG))
-    if wanted is None:
-        raise _mistake(event, f"the tag {_shown(event.tag)} has no meaning here; leave it out")
-    if type(value) not in wanted:
-        raise _mistake(event, f"the value does not fit the tag {_shown(event.tag)}")
+    expected = _TYPES.get(event.tag.removeprefix(_TAG))
+    if expected is None:
+        raise _error(event, f"the tag {_shown(event.tag)} has no meaning here; leave it out")
+    if type(value) not in expected:
+        raise _error(event, f"the value does not fit the tag {_shown(event.tag)}")
     return value
 
 
@@ -275,7 +275,7 @@ def _plain(event: Any, text: str) -> Json:
     if text[0] not in "+-.0123456789" or len(text) > _MAX_DIGITS:
         return text
     if text in _INFINITE:
-        raise _mistake(event, f"{text} has no value in JSON; put it in quotes if it is text")
+        raise _error(event, f"{text} has no value in JSON; put it in quotes if it is text")
     return _number(text)
 
 
@@ -311,8 +311,8 @@ def _copied(value: Json) -> Json:
     return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
-def _mistake(event: Any, what: str) -> YamlMistake:
-    return YamlMistake(f"{_line(event.start_mark)}{what}")
+def _error(event: Any, what: str) -> YamlDecodeError:
+    return YamlDecodeError(f"{_line(event.start_mark)}{what}")
 
 
 def _shown(tag: str) -> str:

@@ -23,13 +23,13 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from shoal.apiserver import kubeconfig_file
-from shoal.apiserver.app import Application, build
-from shoal.apiserver.server import Server, ServingRefused
+from shoal.apiserver.app import Application, build_application
+from shoal.apiserver.server import Server, ServerListenError
 from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cluster.apimachinery import Machinery
 from shoal.cluster.clock import SystemClock
 from shoal.cluster.embedded import EmbeddedCluster
-from shoal.cluster.registry import Settings
+from shoal.cluster.registry import ClusterSettings
 from shoal.cluster.service_account_tokens import TokenSigner
 from shoal.cluster.store.sqlite import StoreBroken
 from shoal.cluster.store.tables import Store
@@ -193,13 +193,13 @@ async def _stored(data: DataFolder, network: Network) -> AsyncIterator[tuple[Emb
     """What the cluster knew, the range of its pods' addresses, '' for the usual one, and that of its Services, which
     the pods' network can reach."""
     with ExitStack() as held:
-        settings, pod_range = Settings(), ""
+        settings, pod_range = ClusterSettings(), ""
         if network is not Network.ISOLATED:
             is_new = not data.store.exists()
             ranges = held.enter_context(
                 loopback_ranges.taken(data.loopback, is_new=is_new, addresses=lambda: _addresses(data.store))
             )
-            settings, pod_range = Settings(service_network=ranges.services), ranges.pods
+            settings, pod_range = ClusterSettings(service_network=ranges.services), ranges.pods
         try:
             cluster = await EmbeddedCluster.open(data.store, settings=settings)
         except OSError as error:
@@ -228,11 +228,11 @@ def _refused_write(store: Store) -> Iterator[asyncio.Future[None]]:
         if not refused.done():
             refused.set_exception(_unwritable(error))
 
-    store.after_refusal.append(fail)
+    store.after_failed_commit.append(fail)
     try:
         yield refused
     finally:
-        store.after_refusal.remove(fail)
+        store.after_failed_commit.remove(fail)
         if not refused.cancel():
             refused.exception()  # retrieved, so that asyncio does not log it
 
@@ -255,7 +255,7 @@ async def _served(
     data: DataFolder, config: HostConfig, cluster: EmbeddedCluster, metrics: Metrics, certificate: Certificate
 ) -> AsyncIterator[Server]:
     token = data.token()
-    app = build(cluster, token=token, signer=TokenSigner(token), metrics=metrics.exposition)
+    app = build_application(cluster, token=token, signer=TokenSigner(token), metrics=metrics.exposition)
     server = await _listening(data, config, app, certificate)
     context = f"shoal-{data.name}"
     try:
@@ -304,7 +304,7 @@ async def _listening(data: DataFolder, config: HostConfig, app: Application, cer
     server = Server(app, config.host, config.port or last, ssl=certificate.context())
     try:
         await server.start()
-    except ServingRefused:
+    except ServerListenError:
         if not last:
             raise
         server = Server(app, config.host, 0, ssl=certificate.context())

@@ -205,13 +205,13 @@ def _settings_in(said: Any, base: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[str]]:
-    from shoal.apiserver.request_body import Malformed, decode_yaml
+    from shoal.apiserver.request_body import MalformedBody, decode_yaml
 
     try:
         body = decode_yaml(path.read_bytes())
     except OSError as refused:
         raise click.ClickException(f"cannot read {path}: {refused.strerror}") from None
-    except Malformed as malformed:
+    except MalformedBody as malformed:
         raise click.ClickException(f"{path} is not YAML: {malformed}") from None
     if not isinstance(body.value, dict | None):
         raise click.ClickException(f"{path} must be a mapping with keys such as `images:` or `nodes:`")

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock
-from shoal.cluster.event_recorder import Recorder
-from shoal.cluster.informer import Reflector, bare
-from shoal.controller_runtime.runnables import Loop
+from shoal.cluster.event_recorder import EventRecorder
+from shoal.cluster.informer import Informer, strip_managed_fields
+from shoal.controller_runtime.runnables import Runnable
 from shoal.controllers.deployments.deployment_controller import DeploymentController
 from shoal.controllers.endpoint_slices import EndpointsLoop
 from shoal.controllers.orphan_adoption import AdoptingLoop
@@ -41,12 +41,12 @@ def standard_loops(
     gangs: bool = False,
     registry: CollectorRegistry | None = None,
     settings: Settings | None = None,
-) -> list[Callable[[], Loop]]:
+) -> list[Callable[[], Runnable]]:
     """Each as a function that makes it; `gangs` where the cluster knows PodGroups. Copies of nodes and pods are
     shared and small."""
     counted = SchedulerMetrics(registry or CollectorRegistry())
-    nodes = Reflector(cluster, NODE, trim=bare, clock=clock)
-    pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=clock)
+    nodes = Informer(cluster, NODE, trim=strip_managed_fields, clock=clock)
+    pods = Informer(cluster, POD, trim=lambda event: slim_pod(event.object, owners=True), clock=clock)
     scope = Scope(gangs=gangs, hypernodes=gangs, implicit_groups=gangs)
     implicit = [lambda: ImplicitGroupsLoop(cluster, pods, scope=scope, clock=clock)] if gangs else []
     return [
@@ -55,7 +55,7 @@ def standard_loops(
         *implicit,
         lambda: Scheduler(
             cluster, nodes, pods, scope=scope, settings=settings, metrics=counted,
-            recorder=Recorder(cluster, "scheduler", clock=clock), clock=clock, gathering_seconds=GATHERING_SECONDS,
+            recorder=EventRecorder(cluster, "scheduler", clock=clock), clock=clock, coalesce_seconds=GATHERING_SECONDS,
         ),
         lambda: EndpointsLoop(cluster, pods),
         lambda: VolumesLoop(cluster, volumes),

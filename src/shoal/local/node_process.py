@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from shoal.apiserver.server import ServingRefused
+from shoal.apiserver.server import ServerListenError
 from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cluster.client import Cluster
 from shoal.cluster.kubernetes import KubernetesCluster
@@ -96,7 +96,7 @@ async def join(
     """Run until SIGTERM, which leaves the pods' processes to the next start, or SIGINT, which stops them first; a
     second SIGINT leaves them too. Whether they were stopped."""
     version = await cluster.require_supported()
-    if version is not None and version.is_ours:
+    if version is not None and version.is_shoal:
         raise CannotJoin(
             "this is a cluster of `shoal up`, which runs its pods on this machine itself; a second node here would run "
             "each of them twice. Name a Kubernetes cluster with --kubeconfig or --context."
@@ -181,7 +181,7 @@ def _listen(address: str, port: int | None) -> socket.socket:
             return socket.create_server((address, tried), backlog=128)
         except OSError as refused:
             problem = f"cannot listen on {address} port {tried}: {os.strerror(refused.errno or 0)}"
-    raise ServingRefused(f"{problem}. Choose another --address or --port; 0 takes any free one.")
+    raise ServerListenError(f"{problem}. Choose another --address or --port; 0 takes any free one.")
 
 
 def _shown_to_pods(separate_users: bool) -> dict[str, str]:
@@ -224,15 +224,15 @@ async def find_name(cluster: Cluster, wanted: str) -> str:
 async def check_rights(cluster: KubernetesCluster, node: str) -> None:
     """All that is missing at once, before anything is registered."""
 
-    async def may(verb: str, need: Need) -> bool:
-        return (await cluster.may(verb, need.kind, need.namespace, need.name)).is_allowed
+    async def check_access(verb: str, need: Need) -> bool:
+        return (await cluster.check_access(verb, need.kind, need.namespace, need.name)).is_allowed
 
-    if await missing(may, (lease_need(node),)):
+    if await missing(check_access, (lease_need(node),)):
         raise CannotJoin(
             f"the cluster does not let user {PREFIX}{node} be a node: its API servers need "
             "--authorization-mode=Node,RBAC and the admission plugin NodeRestriction."
         )
-    if lacking := await missing(may, NEEDS):
+    if lacking := await missing(check_access, NEEDS):
         listed = "\n".join(f"  {line}" for line in lacking)
         raise CannotJoin(
             f"the user of the kubeconfig may not do what a node has to:\n{listed}\n"

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 
-from shoal.apiserver.app import build
+from shoal.apiserver.app import build_application
 from shoal.apiserver.server import Server
 from shoal.apiserver.serving_certificate import Certificate, ensure
 from shoal.cluster.embedded import EmbeddedCluster
@@ -56,7 +56,7 @@ async def served_to_pods(
     cluster: EmbeddedCluster, signer: TokenSigner, certificate: Certificate
 ) -> AsyncIterator[tuple[str, int]]:
     """The address of the listener, which ends with the body."""
-    server = Server(build(cluster, token=None, signer=signer), HOST, 0, ssl=certificate.context())
+    server = Server(build_application(cluster, token=None, signer=signer), HOST, 0, ssl=certificate.context())
     await server.start()
     try:
         yield HOST, server.port

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from shoal.cluster.client import Cluster, ExecRequest, LogOptions, NodeUsage, Streams, WatchEvent
-from shoal.cluster.event_recorder import Recorder
-from shoal.cluster.informer import Change, Reflector, bare
+from shoal.cluster.event_recorder import EventRecorder
+from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, key_of, uid_of
 from shoal.logs import Logger
@@ -48,20 +48,20 @@ class Agent:
         config: NodeConfig,
         *,
         host: Host | None = None,
-        recorder: Recorder | None = None,
+        recorder: EventRecorder | None = None,
     ) -> None:
         self.config = config
         self.ready = asyncio.Event()
         self._owns_host = host is None
         self._host = host or Host(cluster, sandboxes)
         self._host.nodes.add(config.name)
-        self._events = Events(recorder or Recorder(cluster, "shoal-node", host=config.name))
+        self._events = Events(recorder or EventRecorder(cluster, "shoal-node", host=config.name))
         self._folder = NodeFolder(config.data, config.name)
         self._part = part_of(config.range_for(sandboxes.network), config.index)
         # On a cluster with kubelets the ranges of nodes are given out by the cluster, and are not ours to name.
         self._heartbeat = Heartbeat(cluster, config, "" if config.kubelet_port else str(self._part))
         mine = f"spec.nodeName={config.name}"
-        self._pods = Reflector(cluster, POD, fields=mine, on_change=self._changed, trim=self._trimmed)
+        self._pods = Informer(cluster, POD, fields=mine, on_change=self._changed, trim=self._trimmed)
         self._found = Found()
         self._last_ip = ""
         self._workers: dict[str, PodWorker] = {}
@@ -136,7 +136,7 @@ class Agent:
 
     def _trimmed(self, event: WatchEvent) -> Obj:
         """Without bookkeeping; and a spec that did not change, the larger part of a pod, is the one we have."""
-        pod = bare(event)
+        pod = strip_managed_fields(event)
         known = self._pods.objects.get(key_of(pod))
         if known is not None and known["spec"] == pod["spec"]:
             pod["spec"] = known["spec"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from shoal.cluster.client import OutcomeUnknown
-from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder, reference_to
+from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder, object_reference
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
@@ -21,7 +21,7 @@ MOST_WAITING = 1000
 class Events:
     """`note` never waits; `run` in a task carries the notes out in order."""
 
-    def __init__(self, recorder: Recorder | None) -> None:
+    def __init__(self, recorder: EventRecorder | None) -> None:
         self._recorder = recorder
         self._queue: asyncio.Queue[tuple[Obj, str, str, str, str]] = asyncio.Queue(MOST_WAITING)
 
@@ -30,7 +30,7 @@ class Events:
         if self._recorder is None or self._queue.full():
             return
         field_path = f"spec.containers{{{container}}}" if container else ""
-        about = reference_to(pod, field_path)  # the pod itself may be long gone before its turn comes
+        about = object_reference(pod, field_path)  # the pod itself may be long gone before its turn comes
         self._queue.put_nowait((about, WARNING if warning else NORMAL, reason, message, field_path))
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, NODE
 from shoal.kube.objects import Key, Obj
@@ -45,7 +45,7 @@ class Heartbeat:
         self._holder = config.holder or config.name
         self._lease: Obj = {}  # as written last; empty: unknown
         self._missing = asyncio.Event()
-        self._own = Reflector(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._changed)
+        self._own = Informer(cluster, NODE, fields=f"metadata.name={config.name}", on_change=self._changed)
 
     async def register(self) -> None:
         """Make the Node, or take over the one that is there; patient with an API that is not up yet. NodeRefused

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.cluster.client import Cluster
-from shoal.cluster.informer import Change, Reflector, bare
+from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import ENDPOINT_SLICE, SERVICE
 from shoal.kube.objects import Key, Obj, name_of, namespace_of
 from shoal.logs import Logger
@@ -76,8 +76,8 @@ class Names:
         self._sandboxes = sandboxes
         self._here = here
         self._api = api
-        self._services = Reflector(cluster, SERVICE, on_change=self._changed, trim=bare)
-        self._slices = Reflector(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=bare)
+        self._services = Informer(cluster, SERVICE, on_change=self._changed, trim=strip_managed_fields)
+        self._slices = Informer(cluster, ENDPOINT_SLICE, on_change=self._changed, trim=strip_managed_fields)
         self._files: dict[str, _Registered] = {}
         self._peers: dict[str, Peer] = {}
         self._dirty = asyncio.Event()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.kube.objects import Obj, is_leaving
+from shoal.kube.objects import Obj, is_terminating
 from shoal.node.checkpoint import ContainerRecord, Outcome, PodRecord, Run
 
 DEFAULT_GRACE_SECONDS = 30.0
@@ -140,7 +140,7 @@ def spec_grace(pod: Obj) -> float:
 
 def stop_grace(pod: Obj, record: PodRecord) -> float | None:
     """How long the pod's containers have to end, or None where the pod is to go on."""
-    if is_leaving(pod):
+    if is_terminating(pod):
         seconds = pod["metadata"].get("deletionGracePeriodSeconds")
         return spec_grace(pod) if seconds is None else float(seconds)
     return spec_grace(pod) if record.outcome is not None else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shoal.kube import conditions
-from shoal.kube.objects import Obj, is_leaving
+from shoal.kube.objects import Obj, is_terminating
 from shoal.kube.times import rfc3339
 from shoal.node import pod_lifecycle
 from shoal.node.checkpoint import ContainerRecord, PodRecord, Run
@@ -161,7 +161,7 @@ def _phase(pod: Obj, record: PodRecord, mains: list[Obj]) -> str:
         return record.outcome.phase
     if pod_lifecycle.main_containers_are_over(pod, record) and not record.running():
         return "Succeeded" if _all_succeeded(pod, record) else "Failed"
-    if is_leaving(pod) and record.finished:
+    if is_terminating(pod) and record.finished:
         return "Failed"
     if not pod_lifecycle.is_initialized(pod, record):
         return "Pending"
@@ -190,7 +190,7 @@ def _conditions(pod: Obj, record: PodRecord, phase: str, mains: list[Obj], now: 
         ("PodScheduled", True, "", ""),
     ]
     kept = (pod.get("status") or {}).get("conditions") or []
-    written: list[Obj] = [c for claim, *_ in claims if (c := conditions.find(kept, claim)) is not None]
+    written: list[Obj] = [c for claim, *_ in claims if (c := conditions.find_condition(kept, claim)) is not None]
     for claim, holds, reason, message in claims:
         written = conditions.with_condition(written, claim, holds, now=moment(now), reason=reason, message=message)
     return written
@@ -227,7 +227,7 @@ def _readiness(pod: Obj, unready: list[str], ended: str | None) -> tuple[str, bo
     said = (pod.get("status") or {}).get("conditions") or []
     for gate in pod["spec"].get("readinessGates") or ():
         claim = gate["conditionType"]
-        condition = conditions.find(said, claim)
+        condition = conditions.find_condition(said, claim)
         if condition is None:
             fact = f'corresponding condition of pod readiness gate "{claim}" does not exist.'
             return ("Ready", False, "ReadinessGatesNotReady", fact)

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 
-from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of
+from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of
 from shoal.kube.quantity_format import requests_of
 from shoal.logs import Logger
 from shoal.node import pod_lifecycle, volumes
@@ -93,7 +93,7 @@ class PodWorker:
     # What others tell the worker
 
     def update(self, pod: Obj) -> None:
-        if is_leaving(self.pod) and not is_leaving(pod):
+        if is_terminating(self.pod) and not is_terminating(pod):
             return  # a deletion cannot be taken back: this is an older version
         pod = self._with_api_access(pod)
         self._references_stale |= _differs(self.pod, pod)
@@ -361,7 +361,7 @@ class PodWorker:
 
     async def _tell(self) -> Answered:
         answer = Answered.DONE if self._silent else await self._publisher.publish(self._status())
-        if answer is not Answered.DONE or not (self.record.finished and is_leaving(self.pod)) or self._deleted:
+        if answer is not Answered.DONE or not (self.record.finished and is_terminating(self.pod)) or self._deleted:
             return answer
         await self._keep_logs()  # first: a client that sees the job without the pod finds them
         answer = await self._publisher.delete_for_good()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
-from shoal.cluster.informer import Reflector, bare
+from shoal.cluster.informer import Informer, strip_managed_fields
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj
@@ -129,13 +129,13 @@ class References:
     def _copy_of(self, reference: Reference) -> Copy:
         if not self._watches_claims and reference.kind in (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME):
             return Polled(self._cluster, reference, lambda: self._changed(reference))
-        return Reflector(
+        return Informer(
             self._cluster,
             reference.kind,
             reference.key.namespace or None,
             fields=f"metadata.name={reference.key.name}",
             on_change=lambda _: self._changed(reference),
-            trim=bare,
+            trim=strip_managed_fields,
         )
 
     def _changed(self, reference: Reference) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
-from shoal.cluster.service_account_tokens import Claims, TokenSigner
+from shoal.cluster.service_account_tokens import TokenClaims, TokenSigner
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, name_of, namespace_of, uid_of
@@ -91,7 +91,7 @@ class Accounts:
         account = pod["spec"].get("serviceAccountName") or "default"
         if self._signer is not None:
             until = int(now) + wish.seconds
-            claims = Claims(namespace_of(pod), account, name_of(pod), uid_of(pod), until, wish.audience)
+            claims = TokenClaims(namespace_of(pod), account, name_of(pod), uid_of(pod), until, wish.audience)
             return _Token(self._signer.sign(claims).encode(), now + wish.seconds * USED_UP)
         # A subresource is made as if it were a collection of its own.
         kind = Kind("", "v1", "TokenRequest", f"serviceaccounts/{account}/token")

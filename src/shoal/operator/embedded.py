@@ -21,7 +21,7 @@ from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock
 from shoal.cluster.embedded import EmbeddedCluster
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.runnables import Loop
+from shoal.controller_runtime.runnables import Runnable
 from shoal.dialects import NAMES, NATIVE, load
 from shoal.dialects.dialect import definitions_of
 from shoal.operator.reconciler import JobLoop
@@ -46,10 +46,10 @@ def job_loops(
     metrics: Metrics,
     settings: Mapping[str, Any] | None = None,
     on_made: Callable[[JobLoop], None] = lambda _: None,
-) -> list[Callable[[], Loop]]:
+) -> list[Callable[[], Runnable]]:
     """A loop per job language, each as a function that makes it; `settings` by the language's name."""
 
-    def make(name: str) -> Loop:
+    def make(name: str) -> Runnable:
         loop = JobLoop(cluster, load(name), settings=(settings or {}).get(name), clock=clock, metrics=metrics)
         on_made(loop)
         return loop

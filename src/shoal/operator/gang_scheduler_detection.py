@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shoal.controller_runtime.crd_installer import Discovering, Unserved
+from shoal.controller_runtime.crd_installer import CrdUnusable, DiscoveryCluster
 from shoal.dialects import gang_backends
 from shoal.dialects.dialect import Dialect
 from shoal.dialects.gang_backends import coscheduling, kueue, native
@@ -49,7 +49,7 @@ class Chosen:
     why: str
 
 
-async def choose(cluster: Discovering, wish: str = AUTO, *, scheduler: str = "") -> Chosen:
+async def choose(cluster: DiscoveryCluster, wish: str = AUTO, *, scheduler: str = "") -> Chosen:
     """What was asked for, or what is there. Raises Unserved where what was asked for is not there."""
     if wish != AUTO:
         return await _asked_for(cluster, wish, scheduler)
@@ -65,18 +65,18 @@ async def choose(cluster: Discovering, wish: str = AUTO, *, scheduler: str = "")
     return Chosen(_backend(name, found[name], scheduler), why)
 
 
-async def _asked_for(cluster: Discovering, name: str, scheduler: str) -> Chosen:
+async def _asked_for(cluster: DiscoveryCluster, name: str, scheduler: str) -> Chosen:
     served = await _served(cluster, name) if name in _SIGNS else ""
     if not served and name in _SIGNS and name != "volcano":
         wanted = " or ".join(api for api, _ in _SIGNS[name])
-        raise Unserved(
+        raise CrdUnusable(
             f"gangs cannot go to {_TITLES[name]}: this cluster does not serve {wanted}. "
             f"Install it, or choose another with --gang-scheduler"
         )
     return Chosen(_backend(name, served, scheduler), f"gangs go to {_TITLES[name]}, as --gang-scheduler says")
 
 
-async def _served(cluster: Discovering, name: str) -> str:
+async def _served(cluster: DiscoveryCluster, name: str) -> str:
     """The newest version of its API that is there; '' where none is."""
     for api_version, kind in _SIGNS[name]:
         if await cluster.find_kind(api_version, kind) is not None:
@@ -89,7 +89,7 @@ def _backend(name: str, api_version: str, scheduler: str) -> Backend:
 
 
 async def handed_over(
-    cluster: Discovering, dialects: Mapping[str, Dialect], wish: str = AUTO, *, scheduler: str = ""
+    cluster: DiscoveryCluster, dialects: Mapping[str, Dialect], wish: str = AUTO, *, scheduler: str = ""
 ) -> Mapping[str, Dialect]:
     """The languages, those with gangs as whoever places these wants it. Nobody is asked where none has any."""
     if not any(has_gangs(dialect) for dialect in dialects.values()):

@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from shoal.cluster.clock import Timer
-from shoal.controller_runtime.workqueue import growing_pause
+from shoal.controller_runtime.workqueue import backoff_seconds
 from shoal.engine import (
     Create,
     Created,
@@ -43,8 +43,8 @@ class Pauses:
     that may be retried for ever must not ask without end. Others go on meanwhile, but for those of a role that was
     refused as a whole: they wait together."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._chance = rng
         self._refused: dict[Target | str, tuple[int, datetime]] = {}  # by task, or by the name of a role
         self.barred: dict[str, Target] = {}  # roles known to be refused task by task, and whom it met first
 
@@ -57,7 +57,7 @@ class Pauses:
 
     def refused(self, whose: Target | str, now: datetime) -> None:
         count = self._refused.get(whose, (0, now))[0] + 1
-        self._refused[whose] = (count, now + timedelta(seconds=growing_pause(count, self._chance)))
+        self._refused[whose] = (count, now + timedelta(seconds=backoff_seconds(count, self._chance)))
 
     def made(self, create: Create) -> None:
         for whose in _whose(create):

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from shoal.cluster.client import OutcomeUnknown
-from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder, reference_to
+from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder, object_reference
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Snapshot
 from shoal.engine import Notification
@@ -54,14 +54,14 @@ def withholding(carried: Carried) -> Iterator[Notification]:
 class Teller:
     """Speaks to the cluster in its own time."""
 
-    def __init__(self, recorder: Recorder, metrics: Metrics) -> None:
+    def __init__(self, recorder: EventRecorder, metrics: Metrics) -> None:
         self._recorder = recorder
         self._metrics = metrics
         self._waiting: deque[tuple[Mapping[str, Any], Notification]] = deque(maxlen=LONGEST_QUEUE)
         self._news = asyncio.Event()
 
     def say(self, job: Obj, notifications: tuple[Notification, ...]) -> None:
-        about = reference_to(job)
+        about = object_reference(job)
         self._waiting.extend((about, s) for s in notifications if s.reason not in _SAID_BY_STATUS)
         if self._waiting:
             self._news.set()
@@ -75,7 +75,7 @@ class Teller:
 
     async def _tell(self, about: Mapping[str, Any], notification: Notification) -> None:
         severity, message = WARNING if notification.warning else NORMAL, notification.message
-        self._metrics.wrote(EVENT, "create")
+        self._metrics.count_write(EVENT, "create")
         try:
             await self._recorder.record(
                 about, severity, notification.reason, CATALOG.text(message), annotations={MESSAGE: encoded(message)}

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shoal.controller_runtime.crd_installer import Discovering, Unserved, ensure
-from shoal.controller_runtime.labels import marked
+from shoal.controller_runtime.crd_installer import CrdUnusable, DiscoveryCluster, apply_crd
+from shoal.controller_runtime.labels import with_install_labels
 from shoal.dialects.dialect import Dialect, definitions_of
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
@@ -19,11 +19,11 @@ from shoal.logs import Logger
 log = Logger(__name__)
 
 
-async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
-    """The dialect as this cluster can serve it; `Unserved` where it cannot."""
+async def served(cluster: DiscoveryCluster, dialect: Dialect) -> Dialect:
+    """The dialect as this cluster can serve it; `CrdUnusable` where it cannot."""
     try:
-        definition = marked(definitions_of(dialect)[0])
-        standing = await ensure(cluster, definition, status=status_model_of(dialect, definition))
+        definition = with_install_labels(definitions_of(dialect)[0])
+        standing = await apply_crd(cluster, definition, status=status_model_of(dialect, definition))
     except ApiError as refused:
         if refused.code != 403:
             raise
@@ -36,10 +36,10 @@ async def served(cluster: Discovering, dialect: Dialect) -> Dialect:
     return without_status(dialect)
 
 
-async def _ensure_beside(cluster: Discovering, dialect: Dialect, definition: Obj) -> None:
+async def _ensure_beside(cluster: DiscoveryCluster, dialect: Dialect, definition: Obj) -> None:
     """A kind that comes with the language: without it no job of the language would ever be looked at."""
     try:
-        standing = await ensure(cluster, marked(definition))
+        standing = await apply_crd(cluster, with_install_labels(definition))
     except ApiError as refused:
         if refused.code != 403:
             raise
@@ -60,18 +60,18 @@ def without_status(dialect: Dialect) -> Dialect:
     return replace(dialect, kind=kind)
 
 
-async def _as_discovered(cluster: Discovering, dialect: Dialect, refused: ApiError) -> Dialect:
+async def _as_discovered(cluster: DiscoveryCluster, dialect: Dialect, refused: ApiError) -> Dialect:
     kind, *_ = [await _discover(cluster, dialect, each, refused) for each in definitions_of(dialect)]
     return dialect if "status" in kind.subresources else without_status(dialect)
 
 
-async def _discover(cluster: Discovering, dialect: Dialect, definition: Obj, refused: ApiError) -> Kind:
-    """The kind as it is served; `Unserved` where it is not."""
+async def _discover(cluster: DiscoveryCluster, dialect: Dialect, definition: Obj, refused: ApiError) -> Kind:
+    """The kind as it is served; `CrdUnusable` where it is not."""
     wanted = kinds_of(definition)[0]
     kind = await cluster.find_kind(wanted.api_version, wanted.kind)
     if kind is None:
         need = "" if wanted.resource == dialect.kind.resource else f", which {dialect.kind} needs"
-        raise Unserved(
+        raise CrdUnusable(
             f"this cluster does not know {wanted}{need}, and this account may not define it ({refused.message}). "
             f"Let an administrator run `shoal install`, or `shoal crds | kubectl apply -f -`"
         )

@@ -9,14 +9,14 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from shoal.cluster.kubeconfig import Connection
-from shoal.cluster.kubernetes import KubernetesCluster, opened
-from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
+from shoal.cluster.kubeconfig import ConnectionConfig
+from shoal.cluster.kubernetes import KubernetesCluster, open_client
+from shoal.cluster.kubernetes.field_decoders import MetadataOnly, WithoutManagedFields
 from shoal.controller_runtime.health import (
     Address,
 )
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.process import ServerOptions, connection_of, identity_of, pages, until_stopped
+from shoal.controller_runtime.process import ServerOptions, connection_config, pages, process_identity, run_until_signal
 from shoal.dialects import load
 from shoal.dialects.redaction import without_secrets
 from shoal.kube.kinds import CONFIG_MAP, POD
@@ -48,18 +48,18 @@ class OperatorOptions(ServerOptions):
 
 
 async def operate(options: OperatorOptions) -> None:
-    connection = connection_of(options)
-    await until_stopped(_work(options, connection))
+    connection = connection_config(options)
+    await run_until_signal(_work(options, connection))
 
 
-async def _work(options: OperatorOptions, connection: Connection) -> None:
+async def _work(options: OperatorOptions, connection: ConnectionConfig) -> None:
     metrics = Metrics(CollectorRegistry())
     async with _opened(options, connection, metrics) as cluster, AsyncExitStack() as stack:
         beside = await stack.enter_async_context(_webhook(options, cluster, connection.namespace))
         operator = Operator(
-            cluster, _duties(options), identity_of(options, connection),
+            cluster, _duties(options), process_identity(options, connection),
             metrics=metrics, history=HISTORIES[options.history], beside=beside,
-            silence=cluster.wire.hearing.silence,
+            silence=cluster.transport.health.outage,
         )  # fmt: skip
         await stack.enter_async_context(pages(options, operator.readiness, metrics))
         await operator.prepare()
@@ -68,14 +68,14 @@ async def _work(options: OperatorOptions, connection: Connection) -> None:
 
 
 def _opened(
-    options: OperatorOptions, connection: Connection, metrics: Metrics
+    options: OperatorOptions, connection: ConnectionConfig, metrics: Metrics
 ) -> AbstractAsyncContextManager[KubernetesCluster]:
     """Of pods and jobs nobody reads who wrote what, of ConfigMaps nobody here reads the content, and of what is
     answered about pods and ConfigMaps nobody reads more than the metadata."""
-    jobs = dict.fromkeys((load(name).kind for name in options.dialects), Ordinary)
-    shapes = {POD: Ordinary, CONFIG_MAP: Nameplate, **jobs}
-    answers = {POD: Nameplate, CONFIG_MAP: Nameplate, **jobs}
-    return opened(connection, shapes=shapes, answers=answers, note=metrics.requested)
+    jobs = dict.fromkeys((load(name).kind for name in options.dialects), WithoutManagedFields)
+    shapes = {POD: WithoutManagedFields, CONFIG_MAP: MetadataOnly, **jobs}
+    answers = {POD: MetadataOnly, CONFIG_MAP: MetadataOnly, **jobs}
+    return open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request)
 
 
 def _duties(options: OperatorOptions) -> Duties:

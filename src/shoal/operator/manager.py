@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.fencing import Fenced
-from shoal.controller_runtime.health import Readiness
-from shoal.controller_runtime.identity import Identity, Somebodys
+from shoal.cluster.fencing import FencedCluster
+from shoal.controller_runtime.health import ComponentReadiness
+from shoal.controller_runtime.identity import ProcessIdentity, VersionedCluster
 from shoal.controller_runtime.labels import CLASS_LABEL
-from shoal.controller_runtime.leader_election import Leadership
+from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.preflight import check_rights
-from shoal.controller_runtime.rights import Right, lease_rights
-from shoal.controller_runtime.runnables import Loop, run_all
+from shoal.controller_runtime.preflight import check_permissions
+from shoal.controller_runtime.rights import Permission, lease_permissions
+from shoal.controller_runtime.runnables import Runnable, run_all
 from shoal.dialects.dialect import Dialect
 from shoal.kube.objects import Key
 from shoal.logs import Logger
@@ -65,7 +65,7 @@ class Beside(Protocol):
 
     async def run(self, cluster: Cluster) -> None: ...
 
-    def readiness(self) -> Readiness: ...
+    def readiness(self) -> ComponentReadiness: ...
 
 
 class Operator:
@@ -73,9 +73,9 @@ class Operator:
 
     def __init__(
         self,
-        cluster: Somebodys,
+        cluster: VersionedCluster,
         duties: Duties,
-        identity: Identity,
+        identity: ProcessIdentity,
         *,
         metrics: Metrics,
         clock: Clock | None = None,
@@ -83,7 +83,7 @@ class Operator:
         beside: Beside | None = None,
         silence: Callable[[], str] = lambda: "",
     ) -> None:
-        """`silence` says why the cluster is not heard of, in a sentence; '' while it is."""
+        """`outage` says why the cluster is not heard of, in a sentence; '' while it is."""
         self._cluster = cluster
         self._duties = duties
         self._identity = identity
@@ -103,15 +103,15 @@ class Operator:
         )
         ready = {name: await served(self._cluster, dialect) for name, dialect in spoken.items()}
         self._duties = replace(self._duties, dialects=ready)
-        await check_rights(self._cluster, self._rights())
+        await check_permissions(self._cluster, self._rights())
 
-    def _rights(self) -> list[tuple[str, Right]]:
+    def _rights(self) -> list[tuple[str, Permission]]:
         duties, own = self._duties, self._identity.namespace
         wanted = [(duties.namespace or "", right) for right in job_rights(duties.dialects.values())]
         wanted += [("", right) for right in placing_rights(duties.dialects.values())]
-        if self._identity.elects:
+        if self._identity.leader_election:
             for shard in range(duties.shards):
-                wanted += [(own, right) for right in lease_rights([duties.lease(shard)])]
+                wanted += [(own, right) for right in lease_permissions([duties.lease(shard)])]
         if self._beside is not None:
             wanted += [(own, right) for right in secret_rights(f"{duties.name}-webhook")]
             among = neighbour_rights(duties.dialects.values())
@@ -121,11 +121,11 @@ class Operator:
     async def run(self) -> None:
         self._shards = [self._shard(number) for number in range(self._duties.shards)]
         turn = Turn(self._identity.name, self._duties.shards)
-        if self._identity.elects:
+        if self._identity.leader_election:
             turn.leaderships = [self._leadership(number, turn) for number in range(self._duties.shards)]
         async with asyncio.TaskGroup() as group:
             for number, shard in enumerate(self._shards):
-                group.create_task(shard.run(turn.leaderships[number] if self._identity.elects else None))
+                group.create_task(shard.run(turn.leaderships[number] if self._identity.leader_election else None))
 
     def _shard(self, number: int) -> Shard:
         return Shard(
@@ -134,20 +134,20 @@ class Operator:
             beside=self._beside if number == 0 else None,
         )  # fmt: skip
 
-    def _leadership(self, number: int, turn: Turn) -> Leadership:
+    def _leadership(self, number: int, turn: Turn) -> LeaderElector:
         identity = self._identity
-        return Leadership(
+        return LeaderElector(
             self._cluster, self._duties.lease(number), identity.namespace,
-            identity=identity.name, terms=identity.terms, clock=self._clock,
-            patience=lambda: turn.patience(number), on_leader=turn.reconsider,
+            identity=identity.name, lease_times=identity.lease_times, clock=self._clock,
+            patience=lambda: turn.patience(number), on_leader=turn.recheck,
         )  # fmt: skip
 
-    def readiness(self) -> list[Readiness]:
+    def readiness(self) -> list[ComponentReadiness]:
         parts = [shard.readiness() for shard in self._shards]
         if self._beside is not None:
             parts.append(self._beside.readiness())
         if silence := self._silence():
-            parts.insert(0, Readiness("cluster", False, silence))
+            parts.insert(0, ComponentReadiness("cluster", False, silence))
         return parts
 
 
@@ -172,29 +172,29 @@ class Shard:
         self._clock = clock
         self._history = history
         self._beside = beside
-        self._leadership: Leadership | None = None
+        self._leadership: LeaderElector | None = None
         self._loops: dict[str, JobLoop] = {}
         self._works = False
 
-    async def run(self, leadership: Leadership | None) -> None:
+    async def run(self, leadership: LeaderElector | None) -> None:
         self._leadership = leadership
-        self._metrics.watch_leading(self.number, lambda: self._works)
+        self._metrics.observe_leading(self.number, lambda: self._works)
         if leadership is None:
             await self._work(self._cluster)
             return
-        fenced = Fenced(self._cluster, lambda: leadership.is_held)
+        fenced = FencedCluster(self._cluster, lambda: leadership.is_held)
         await leadership.run(lambda: self._work(fenced))
 
-    def readiness(self) -> Readiness:
+    def readiness(self) -> ComponentReadiness:
         """Leading with every copy read, or waiting for the Lease of another."""
         part = f"shard {self.number}"
         if self._works:
             late = [loop.name for loop in self._loops.values() if not loop.is_synced]
-            return Readiness(part, not late, f"reads {', '.join(late)}" if late else "leads")
+            return ComponentReadiness(part, not late, f"reads {', '.join(late)}" if late else "leads")
         leadership = self._leadership
-        if leadership is None or not leadership.follows:
-            return Readiness(part, False, "waits for the Lease to be read")
-        return Readiness(part, True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
+        if leadership is None or not leadership.has_seen_lease:
+            return ComponentReadiness(part, False, "waits for the Lease to be read")
+        return ComponentReadiness(part, True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
 
     async def _work(self, cluster: Cluster) -> None:
         self._works = True
@@ -207,13 +207,13 @@ class Shard:
             self._works = False
             self._loops.clear()
 
-    def _maker(self, cluster: Cluster, name: str, dialect: Dialect) -> Callable[[], Loop]:
-        def make() -> Loop:
+    def _maker(self, cluster: Cluster, name: str, dialect: Dialect) -> Callable[[], Runnable]:
+        def make() -> Runnable:
             loop = self._loops[name] = JobLoop(
                 cluster, dialect,
                 settings=self._duties.settings.get(name), clock=self._clock, metrics=self._metrics,
                 history=self._history, namespace=self._duties.namespace, labels=self._duties.labels,
-                serves=self._serves(), gathering_seconds=GATHERING_SECONDS,
+                serves=self._serves(), coalesce_seconds=GATHERING_SECONDS,
             )  # fmt: skip
             return loop
 

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.cluster.client import Cluster, WatchEvent
 from shoal.cluster.clock import Clock
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.dialects.dialect import Owner
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, uid_of
@@ -65,7 +65,7 @@ class Children:
         self._of: dict[Key, dict[Key, None]] = {}  # by job, in order of appearance
         self._by_uid: dict[str, Key] = {}
         self._awaited: dict[Key, Key] = {}  # an object in the way -> the job that waits for its end
-        self.reflector = Reflector(
+        self.reflector = Informer(
             cluster, kind, namespace, labels=labels, trim=self._trimmed, on_change=self._changed, clock=clock
         )
 

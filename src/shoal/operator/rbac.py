@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.controller_runtime.rights import INFORMER_VERBS, Right, rights_on
+from shoal.controller_runtime.rights import INFORMER_VERBS, Permission, permissions_on
 from shoal.dialects.dialect import Dialect, Kin
 from shoal.kube.kinds import (
     CONFIG_MAP,
@@ -27,85 +27,91 @@ MUTATING = Kind(
 )
 
 
-def job_rights(dialects: Iterable[Dialect]) -> list[Right]:
+def job_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """Where jobs live: in all namespaces, or in the one that is served. Each once, whoever needs it."""
     found = [right for dialect in dialects for right in _of_language(dialect)]
     return list(dict.fromkeys(found))
 
 
-def _of_language(dialect: Dialect) -> list[Right]:
+def _of_language(dialect: Dialect) -> list[Permission]:
     kind = dialect.kind
     has_status = "status" in kind.subresources
     rights = [
-        *rights_on(kind, INFORMER_VERBS, "to see jobs"),
-        *rights_on(kind, ("get",), "to look again after a write whose fate is unknown"),
-        *rights_on(kind, ("delete",), "to delete jobs whose time of retention is over"),
-        Right(kind.group, f"{kind.plural}/status" if has_status else kind.plural, "patch", "to keep the ledger"),
-        Right(kind.group, f"{kind.plural}/finalizers", "update", "to own pods in a way that a job outlives them"),
-        *rights_on(POD, ("create", "delete", "get", *INFORMER_VERBS), "to run the tasks"),
-        *rights_on(EVENT, ("create", "patch"), "to tell what happens"),
+        *permissions_on(kind, INFORMER_VERBS, "to see jobs"),
+        *permissions_on(kind, ("get",), "to look again after a write whose fate is unknown"),
+        *permissions_on(kind, ("delete",), "to delete jobs whose time of retention is over"),
+        Permission(kind.group, f"{kind.plural}/status" if has_status else kind.plural, "patch", "to keep the ledger"),
+        Permission(kind.group, f"{kind.plural}/finalizers", "update", "to own pods in a way that a job outlives them"),
+        *permissions_on(POD, ("create", "delete", "get", *INFORMER_VERBS), "to run the tasks"),
+        *permissions_on(EVENT, ("create", "patch"), "to tell what happens"),
     ]
     rights += _of_kin(dialect)
     if dialect.anchor_name is not None:
-        rights += rights_on(
+        rights += permissions_on(
             CONFIG_MAP, ("create", "delete", "get", *INFORMER_VERBS), "to hold the pods of an attempt together"
         )
         rights.append(
-            Right("", "configmaps/finalizers", "update", "to own pods in a way that an attempt outlives them")
+            Permission("", "configmaps/finalizers", "update", "to own pods in a way that an attempt outlives them")
         )
     return rights
 
 
-def _of_kin(dialect: Dialect) -> list[Right]:
+def _of_kin(dialect: Dialect) -> list[Permission]:
     """Groups, companions and orders, where a language has them, and a ledger that is an annotation of the job."""
-    rights: list[Right] = []
+    rights: list[Permission] = []
     if dialect.kin is not None:
         kind = dialect.kind
-        rights += rights_on(kind, ("patch",), "to keep the ledger, and names of claims")
-        rights += rights_on(POD, ("patch",), "to mark pods that the operator itself sends away")
+        rights += permissions_on(kind, ("patch",), "to keep the ledger, and names of claims")
+        rights += permissions_on(POD, ("patch",), "to mark pods that the operator itself sends away")
         for child in dialect.kin.children:
             rights += _on_groups(dialect.kin) if child.kind == dialect.kin.group else _on_child(child.kind)
     if dialect.orders is not None:
-        rights += rights_on(dialect.orders.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each")
+        rights += permissions_on(dialect.orders.kind, ("delete", *INFORMER_VERBS), "to obey orders to jobs, once each")
     return rights
 
 
-def group_rights(dialect: Dialect) -> list[Right]:
+def group_rights(dialect: Dialect) -> list[Permission]:
     """On the objects that stand for gangs; part of what the language needs."""
     return _on_groups(dialect.kin) if dialect.kin is not None else []
 
 
-def _on_groups(kin: Kin) -> list[Right]:
-    told = Right(kin.group.group, f"{kin.group.plural}/status", "patch", "to say that the pods of a gang are up")
+def _on_groups(kin: Kin) -> list[Permission]:
+    told = Permission(kin.group.group, f"{kin.group.plural}/status", "patch", "to say that the pods of a gang are up")
     return [*_on_child(kin.group), *([told] if kin.answer is not None else [])]
 
 
-def placing_rights(dialects: Iterable[Dialect]) -> list[Right]:
+def placing_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """In the cluster: to see what the scheduler of gangs speaks of. Its objects have no namespace."""
     kins = [dialect.kin for dialect in dialects if dialect.kin is not None]
     kinds = dict.fromkeys(kind for kin in kins if kin.looks is not None for kind in kin.looks.kinds)
     return [
-        right for kind in kinds for right in rights_on(kind, ("get",), "to place gangs where they were admitted to")
+        right
+        for kind in kinds
+        for right in permissions_on(kind, ("get",), "to place gangs where they were admitted to")
     ]
 
 
-def _on_child(kind: Kind) -> list[Right]:
-    return rights_on(kind, ("create", "delete", "get", "patch", *INFORMER_VERBS), "to keep what jobs own besides pods")
+def _on_child(kind: Kind) -> list[Permission]:
+    return permissions_on(
+        kind, ("create", "delete", "get", "patch", *INFORMER_VERBS), "to keep what jobs own besides pods"
+    )
 
 
-def secret_rights(secret: str) -> list[Right]:
+def secret_rights(secret: str) -> list[Permission]:
     """In the operator's own namespace: the one Secret that holds the webhook's certificate."""
-    return rights_on(SECRET, (*INFORMER_VERBS, "patch"), "to keep the webhook's certificate", (secret,))
+    return permissions_on(SECRET, (*INFORMER_VERBS, "patch"), "to keep the webhook's certificate", (secret,))
 
 
-def webhook_rights(configuration: str) -> list[Right]:
+def webhook_rights(configuration: str) -> list[Permission]:
     """In the cluster: to tell the API server whom to trust."""
     why = "to tell the API server whom to trust"
     verbs = (*INFORMER_VERBS, "patch")
-    return [right for kind in (VALIDATING, MUTATING) for right in rights_on(kind, verbs, why, (configuration,))]
+    return [right for kind in (VALIDATING, MUTATING) for right in permissions_on(kind, verbs, why, (configuration,))]
 
 
-def neighbour_rights(dialects: Iterable[Dialect]) -> list[Right]:
+def neighbour_rights(dialects: Iterable[Dialect]) -> list[Permission]:
     """In the cluster, for the webhook: to see what new jobs are checked against."""
     why = "to check new jobs against what else there is"
-    return [right for dialect in dialects for kind in dialect.neighbours for right in rights_on(kind, ("list",), why)]
+    return [
+        right for dialect in dialects for kind in dialect.neighbours for right in permissions_on(kind, ("list",), why)
+    ]

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from shoal.cluster.client import Cluster, PatchType, WatchEvent
 from shoal.cluster.clock import Clock
-from shoal.cluster.event_recorder import Recorder
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.event_recorder import EventRecorder
+from shoal.cluster.informer import Change, Informer
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.workqueue import AT_ONCE, KeyedWork
+from shoal.controller_runtime.workqueue import WORKERS, WorkQueue
 from shoal.dialects.dialect import Dialect, LedgerUnreadable, ManifestInvalid, Owner, Settings, Snapshot
 from shoal.engine import (
     Body,
@@ -53,7 +53,7 @@ from shoal.operator.orphan_adoption import take_orphans
 from shoal.operator.owned_informers import BODY, Children
 from shoal.operator.related_objects import KinCopies
 from shoal.operator.write_executor import Carried, Executor, find
-from shoal.scheduler.transforms import without_bookkeeping
+from shoal.scheduler.transforms import without_managed_fields
 
 log = Logger(__name__)
 
@@ -76,17 +76,17 @@ class JobLoop:
         settings: Settings = None,
         clock: Clock,
         metrics: Metrics,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
         history: History = to_log,
         component: str = "shoal",
         namespace: str | None = None,
         labels: str = "",
         serves: Callable[[Key], bool] | None = None,
-        gathering_seconds: float = 0.0,
+        coalesce_seconds: float = 0.0,
     ) -> None:
         """Of all jobs those of `namespace` (None: of every one) that `labels` select and `serves` agrees to.
 
-        `gathering_seconds`: how long news of a pod may wait for that of others of its job.
+        `coalesce_seconds`: how long news of a pod may wait for that of others of its job.
         """
         self._cluster = cluster
         self._dialect = dialect
@@ -94,7 +94,7 @@ class JobLoop:
         self._settings = settings if settings is not None else dialect.settings(None)
         self._clock = clock
         self._metrics = metrics
-        self._chance = chance or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
+        self._chance = rng or random.Random()  # noqa: S311 - names, delays and jitter; guards nothing
         self._history = history
         self._serves = serves or _everybody
         self._selects = bool(labels)
@@ -102,17 +102,17 @@ class JobLoop:
         self.advance = advance  # the engine; tests look over its shoulder
         self._known: dict[Key, Known] = {}
         self._resting: dict[Key, Resting] = {}
-        self._work = KeyedWork(
+        self._work = WorkQueue(
             self.name,
             self._timed_pass,
             clock=clock,
             jitter=self._chance,
-            gathering_seconds=gathering_seconds,
-            at_once=dialect.workers(self._settings) if dialect.workers is not None else AT_ONCE,
-            is_begun=self._known.__contains__,
+            coalesce_seconds=coalesce_seconds,
+            workers=dialect.workers(self._settings) if dialect.workers is not None else WORKERS,
+            in_progress=self._known.__contains__,
         )
-        self._starting_wait = max(FACTS_WAIT, STARTING_GATHERS * timedelta(seconds=gathering_seconds))
-        self._jobs = Reflector(
+        self._starting_wait = max(FACTS_WAIT, STARTING_GATHERS * timedelta(seconds=coalesce_seconds))
+        self._jobs = Informer(
             cluster, self._kind, namespace,
             labels=labels, trim=self._trimmed, on_change=self._job_changed, clock=clock, jitter=self._chance,
         )  # fmt: skip
@@ -122,7 +122,7 @@ class JobLoop:
             POD,
             self._owner,
             namespace=namespace,
-            wake=self._work.add_soon,
+            wake=self._work.add_after_delay,
             freed=self._freed,
             gone=gone,
             went=self._pod_went,
@@ -133,7 +133,7 @@ class JobLoop:
         )
         self._kin = KinCopies(cluster, dialect, self._owner, namespace=namespace, wake=self._wake_served, clock=clock)
         self._executor = Executor(cluster, dialect, self._pods, self._kin, metrics, self._chance)
-        self._teller = Teller(Recorder(cluster, component, clock=clock), metrics)
+        self._teller = Teller(EventRecorder(cluster, component, clock=clock), metrics)
 
     @property
     def name(self) -> str:
@@ -155,13 +155,13 @@ class JobLoop:
         return all(copies.synced.is_set() for copies in self._copies)
 
     @property
-    def _copies(self) -> tuple[Reflector, ...]:
+    def _copies(self) -> tuple[Informer, ...]:
         anchors = (self._anchors.reflector,) if self._dialect.anchor_name is not None else ()
         return self._pods.reflector, *anchors, *self._kin.reflectors, self._jobs
 
     async def run(self) -> None:
         try:
-            with self._metrics.watching_depth(self._kind, lambda: self._work.depth):
+            with self._metrics.observe_depth(self._kind, lambda: self._work.depth):
                 async with asyncio.TaskGroup() as group:
                     for reflector in self._copies:
                         group.create_task(reflector.run())
@@ -169,10 +169,10 @@ class JobLoop:
         finally:
             for known in self._known.values():
                 known.set_timer(None)
-                self._metrics.moved(self._kind, known.word, "")
+                self._metrics.count_state_change(self._kind, known.word, "")
             for resting in self._resting.values():
                 resting.cancel()
-                self._metrics.moved(self._kind, resting.word, "")
+                self._metrics.count_state_change(self._kind, resting.word, "")
             await self._work.close()
 
     # What wakes a job
@@ -181,7 +181,7 @@ class JobLoop:
         """Of somebody else's job only that it is there."""
         job = event.object
         if self._serves(key_of(job)):
-            return without_bookkeeping(job)
+            return without_managed_fields(job)
         return {"metadata": {name: job["metadata"][name] for name in ("name", "namespace", "uid", "resourceVersion")}}
 
     def _owner(self, obj: Obj) -> Owner | None:
@@ -207,7 +207,7 @@ class JobLoop:
             known.is_unsure = True  # most likely a watch that is faster than the answer to our own write
         else:
             self._take_copy(known, change.new)
-            if not self._work.is_busy_with(change.key):
+            if not self._work.is_pending(change.key):
                 self._let_rest(change.key, known)
 
     def _take_copy(self, known: Known, job: Obj) -> None:
@@ -226,7 +226,7 @@ class JobLoop:
     async def _timed_pass(self, key: Key) -> None:
         for copies in self._copies:
             await copies.synced.wait()
-        with self._metrics.timed(self._kind):
+        with self._metrics.time_reconcile(self._kind):
             await self._pass(key)
 
     async def _look_after(self, key: Key) -> None:
@@ -324,7 +324,7 @@ class JobLoop:
         word, timer = (resting.word, resting.timer) if resting is not None else ("", None)
         state = self._restore(manifest)
         if state is None:
-            self._metrics.moved(self._kind, word, "")
+            self._metrics.count_state_change(self._kind, word, "")
             return None
         known = self._known[key] = Known(manifest, state, state, Pauses(self._chance), timer=timer, word=word)
         return known
@@ -339,7 +339,7 @@ class JobLoop:
         known.births = still_news(known.births, known.state, state)
         known.receipts = still_news(known.receipts, known.state, state)
         state = still_unseen(state, known.state)
-        known.manifest, known.state, known.stored = without_bookkeeping(found), state, state
+        known.manifest, known.state, known.stored = without_managed_fields(found), state, state
         known.unwritten_since, known.is_doubtful = None, False
         return known
 
@@ -368,7 +368,7 @@ class JobLoop:
         self._teller.say(manifest, (Notification("", Message(reason, {"cause": text}), warning=True),))
 
     def _forget(self, key: Key, known: Known | Resting) -> None:
-        self._metrics.moved(self._kind, known.word, "")
+        self._metrics.count_state_change(self._kind, known.word, "")
         self._kin.forget(key)
         self._executor.forget(known.uid)
 
@@ -377,7 +377,7 @@ class JobLoop:
     async def _take_in(self, known: Known) -> None:
         """What a new job finds that is nobody's: counted before it makes pods of its own."""
         if (version := await take_orphans(self._cluster, self._dialect, known.manifest)) is not None:
-            await self._pods.reflector.reach(version)
+            await self._pods.reflector.wait_for_version(version)
 
     def _observe(self, key: Key, known: Known) -> Observed:
         dialect, manifest = self._dialect, known.manifest
@@ -476,7 +476,7 @@ class JobLoop:
         self._work.add(key)  # its objects go, and the status says so
 
     def _count(self, known: Known, word: str) -> None:
-        self._metrics.moved(self._kind, known.word, word)
+        self._metrics.count_state_change(self._kind, known.word, word)
         known.word = word
 
     def _may_wait(self, known: Known, step: Step, now: datetime) -> bool:
@@ -506,7 +506,7 @@ class JobLoop:
         """The job as the write leaves it. What a watch tells of the write is no news, even if it comes before the
         answer; what the write met that we did not know is."""
         key = key_of(known.manifest)
-        self._metrics.wrote(self._kind, "patch")
+        self._metrics.count_write(self._kind, "patch")
         known.is_writing = True
         try:
             answer = await self._cluster.patch(
@@ -523,7 +523,7 @@ class JobLoop:
         seen = self._jobs.objects.get(key)
         if seen is not None and seen["metadata"]["resourceVersion"] == answer["metadata"]["resourceVersion"]:
             return seen  # one object instead of two that are equal
-        return without_bookkeeping(answer)
+        return without_managed_fields(answer)
 
     def _served(self, subresource: str) -> str:
         """Definitions of other people may have none: then the status is a field like any other."""

@@ -12,14 +12,14 @@ from typing import Protocol
 
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.dialects.children import opened, relatives
 from shoal.dialects.dialect import Awaited, Dialect, Kin
 from shoal.engine import Apply, Command, CommandRef, CompanionRef, Group, GroupRef, Notification, Seen, Target
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.messages import Message
-from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, key_of, name_of, namespace_of, uid_of
 from shoal.operator.owned_informers import Children, OwnerOf
 
 Place = tuple[Kind, Key]
@@ -60,7 +60,7 @@ class KinCopies:
         self._wake = wake
         self._hoped: dict[Place, set[Key]] = {}  # objects that jobs wait for
         self._hopes: dict[Key, frozenset[Place]] = {}  # the same by job
-        self._orders: Reflector | None = None
+        self._orders: Informer | None = None
         self._orders_of: dict[Key, dict[Key, None]] = {}
         children = dialect.kin.children if dialect.kin is not None else ()
         self._children = {
@@ -73,13 +73,13 @@ class KinCopies:
         for copies in self._children.values():
             copies.reflector.subscribe(self._came_or_went)
         if dialect.orders is not None:
-            self._orders = Reflector(
+            self._orders = Informer(
                 cluster, dialect.orders.kind, namespace,
                 on_change=self._order_changed, clock=clock,
             )  # fmt: skip
 
     @property
-    def reflectors(self) -> tuple[Reflector, ...]:
+    def reflectors(self) -> tuple[Informer, ...]:
         orders = (self._orders,) if self._orders is not None else ()
         return (*(copies.reflector for copies in self._children.values()), *orders)
 
@@ -202,7 +202,7 @@ class KinWriter:
     def _leaves(self, found: Obj, manifest: Obj) -> bool:
         """Whether it is about to go and belongs to this job or an older one of its name, which hears of its end."""
         owner = self._dialect.owner(found)
-        return is_leaving(found) and owner is not None and owner.key == key_of(manifest)
+        return is_terminating(found) and owner is not None and owner.key == key_of(manifest)
 
     async def _create(self, manifest: Obj, apply: Apply, kind: Kind, where: Key) -> Obj | None:
         """None where it was made; else what stands there already, which our copies do not show yet."""
@@ -249,7 +249,7 @@ class KinWriter:
         if kin is None or kin.answer is None:
             return
         for group in self._copies.of_kind(kin.group, key_of(manifest)):
-            status = kin.answer(group, are_up, now) if not is_leaving(group) else None
+            status = kin.answer(group, are_up, now) if not is_terminating(group) else None
             if status is None:
                 continue
             place = {"name": name_of(group), "namespace": namespace_of(group), "uid": uid_of(group)}
@@ -275,7 +275,7 @@ class KinWriter:
 
 def _standing(obj: Obj | None) -> str:
     """The uid of an object that is there to stay; '' where there is none."""
-    return uid_of(obj) if obj is not None and not is_leaving(obj) else ""
+    return uid_of(obj) if obj is not None and not is_terminating(obj) else ""
 
 
 def shows(found: Obj, wanted: Obj) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 
-from shoal.controller_runtime.leader_election import Leadership
+from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.kube.objects import Key
 
 PATIENCE_SECONDS = 2.0
@@ -30,7 +30,7 @@ class Turn:
     def __init__(self, identity: str, shards: int) -> None:
         first = zlib.crc32(identity.encode()) % shards
         self._order = [(first + step) % shards for step in range(shards)]
-        self.leaderships: Sequence[Leadership] = ()
+        self.leaderships: Sequence[LeaderElector] = ()
 
     def patience(self, shard: int) -> float:
         before = self._order[: self._order.index(shard)]
@@ -38,7 +38,7 @@ class Turn:
         liked_better = [other for other in before if not self.leaderships[other].leader]
         return PATIENCE_SECONDS * len({*held, *liked_better})
 
-    def reconsider(self) -> None:
+    def recheck(self) -> None:
         """Somebody else has a shard, or has one no more."""
         for leadership in self.leaderships:
-            leadership.reconsider()
+            leadership.recheck()

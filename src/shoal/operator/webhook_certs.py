@@ -26,8 +26,8 @@ from cryptography import x509
 from shoal.apiserver.serving_certificate import generate
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.health import Address, Readiness, serving
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.health import Address, ComponentReadiness, serve_http
 from shoal.dialects.dialect import Dialect
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import SECRET
@@ -113,10 +113,10 @@ class Certifier:
     def secret_name(self) -> str:
         return f"{self._name}-webhook"
 
-    def readiness(self) -> Readiness:
+    def readiness(self) -> ComponentReadiness:
         is_ready = self._shows is not None
         words = "answers" if is_ready else f"waits for a certificate in Secret {self.secret_name}"
-        return Readiness("webhook", is_ready, words)
+        return ComponentReadiness("webhook", is_ready, words)
 
     # Every process
 
@@ -127,8 +127,8 @@ class Certifier:
             await copy.synced.wait()
             self._synced.set()
 
-    def _copy(self, cluster: Cluster, kind: Any, name: str, namespace: str | None, changed: Any) -> Reflector:
-        return Reflector(cluster, kind, namespace, fields=f"metadata.name={name}", on_change=changed, clock=self._clock)
+    def _copy(self, cluster: Cluster, kind: Any, name: str, namespace: str | None, changed: Any) -> Informer:
+        return Informer(cluster, kind, namespace, fields=f"metadata.name={name}", on_change=changed, clock=self._clock)
 
     def _secret_changed(self, change: Change) -> None:
         self._secret = change.new
@@ -166,7 +166,7 @@ class Certifier:
                 self._news.clear()
                 await self._news_before(await self._next_look(cluster, copies))
 
-    async def _next_look(self, cluster: Cluster, copies: list[Reflector]) -> datetime:
+    async def _next_look(self, cluster: Cluster, copies: list[Informer]) -> datetime:
         """Certify, and say when to look again without news."""
         try:
             return await self._certify(cluster, [obj for copy in copies for obj in copy.objects.values()])
@@ -239,7 +239,7 @@ async def webhook_served(
     """Answer reviews, with whatever certificate the Secret holds."""
     following = asyncio.create_task(certifier.follow(cluster))
     try:
-        async with serving("webhook", address, takes=handlers(dialects, cluster), tls=certifier.tls):
+        async with serve_http("webhook", address, post=handlers(dialects, cluster), tls=certifier.tls):
             yield
     finally:
         following.cancel()

@@ -22,10 +22,10 @@ from typing import Any
 from shoal.cluster.client import (
     Cluster,
     DeleteOptions,
+    DeletionPropagation,
     OutcomeUnknown,
     PatchType,
     Preconditions,
-    Propagation,
 )
 from shoal.controller_runtime.metrics import Metrics
 from shoal.dialects.dialect import Dialect
@@ -109,10 +109,10 @@ class Executor:
         pods: Children,
         kin: KinCopies,
         metrics: Metrics,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._cluster = cluster
-        self._chance = chance
+        self._chance = rng
         self._unanswered: dict[str, dict[Target, str]] = {}  # by job: names asked for, and no answer heard
         self._dialect = dialect
         self._pods = pods
@@ -290,7 +290,7 @@ class Executor:
             return Gone(delete.target, delete.uid)
         options = DeleteOptions(
             grace_seconds=delete.grace_seconds,
-            propagation=Propagation(delete.propagation.value) if delete.propagation is not None else None,
+            propagation=DeletionPropagation(delete.propagation.value) if delete.propagation is not None else None,
             preconditions=Preconditions(uid=delete.uid or None),
         )
         if delete.confirm:
@@ -414,7 +414,7 @@ class Executor:
         await self._counted(kind, "patch", self._cluster.patch(kind, name, namespace_of(manifest), patch=patch))
 
     async def _counted(self, kind: Kind, verb: str, request: Awaitable[Obj]) -> Obj:
-        self._metrics.wrote(kind, verb)
+        self._metrics.count_write(kind, verb)
         return await request
 
 

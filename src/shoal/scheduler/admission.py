@@ -17,7 +17,7 @@ from shoal.kube.errors import ApiError, Cause
 from shoal.kube.kinds import POD, Kind
 from shoal.kube.objects import Obj, annotations_of, at_path, key_of, name_of
 from shoal.kube.quantity_format import amounts
-from shoal.kube.schema_errors import Misfit, Steps, misfits
+from shoal.kube.schema_errors import SchemaMismatch, Steps, find_mismatches
 from shoal.kube.schemas import named, schema_of
 from shoal.scheduler.api.hypernodes import HYPER_NODE
 from shoal.scheduler.api.hypernodes import check as check_hypernode
@@ -168,32 +168,32 @@ def judge_pod(new: Obj, old: Obj | None) -> list[Cause]:
 def _misshapen(kind: Kind, obj: Obj) -> list[Cause]:
     """What is of a type its place does not have: no rule can be asked of it, and the schema names only the type."""
     spec = schema_of(kind).fields["spec"]
-    found = list(misfits(spec, obj.get("spec"), ("spec",)))
+    found = list(find_mismatches(spec, obj.get("spec"), ("spec",)))
     if not found and kind == POD_GROUP:
         found = list(_odd_subgroups(at_path(obj, "spec", "subGroupPolicy", default=[])))
     return [misfit.cause() for misfit in found]
 
 
-def _odd_subgroups(policies: list[Obj | None]) -> Iterator[Misfit]:
+def _odd_subgroups(policies: list[Obj | None]) -> Iterator[SchemaMismatch]:
     """Of selectors the definition knows no more than that they are objects; and nothing is neither group nor label."""
     for place, policy in enumerate(policies):
         at: Steps = ("spec", "subGroupPolicy", place)
         if policy is None:
-            yield Misfit(at, None, "must be an object")
+            yield SchemaMismatch(at, None, "must be an object")
             continue
         chosen = policy.get("labelSelector")
-        odd = list(misfits(named("LabelSelector"), chosen, (*at, "labelSelector")))
+        odd = list(find_mismatches(named("LabelSelector"), chosen, (*at, "labelSelector")))
         yield from odd
         if not odd:
             yield from _nothings(chosen, (*at, "labelSelector"))
 
 
-def _nothings(value: Any, at: Steps) -> Iterator[Misfit]:
+def _nothings(value: Any, at: Steps) -> Iterator[SchemaMismatch]:
     """Nulls in a selector where something is needed."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, below in inner:
         if below is None and step not in ("matchLabels", "matchExpressions", "values"):
-            yield Misfit((*at, step), None, "must not be null")
+            yield SchemaMismatch((*at, step), None, "must not be null")
         yield from _nothings(below, (*at, step))
 
 

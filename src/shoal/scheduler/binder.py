@@ -13,8 +13,8 @@ from functools import partial
 
 from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.cluster.clock import Clock
-from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
-from shoal.cluster.informer import Reflector
+from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder
+from shoal.cluster.informer import Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Key, Obj, uid_of
@@ -43,11 +43,11 @@ class Carrier:
         self,
         cluster: Cluster,
         feed: Feed,
-        pods: Reflector,
+        pods: Informer,
         crew: Crew,
         *,
         scope: Scope,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         metrics: SchedulerMetrics,
         on_bound: Callable[[Key], None],

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.cluster.clock import Clock
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import POD
-from shoal.kube.objects import Key, Obj, is_leaving, key_of, uid_of
+from shoal.kube.objects import Key, Obj, is_terminating, key_of, uid_of
 from shoal.logs import Logger
 from shoal.scheduler.gang_tracker import Starting
 from shoal.scheduler.planner.from_objects import group_from, member_from, queue_from, state_of
@@ -146,7 +146,7 @@ class Feed:
 
     def group_changed(self, change: Change) -> None:
         key, obj = change.key, change.new
-        if obj is None or is_leaving(obj):
+        if obj is None or is_terminating(obj):
             self._group_gone(key)
         elif self._scope.all_groups:
             self._read_group(key, obj)

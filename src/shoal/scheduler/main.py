@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from shoal.cluster.kubeconfig import Connection
-from shoal.cluster.kubernetes import opened
-from shoal.cluster.kubernetes.field_decoders import Nameplate, Ordinary
+from shoal.cluster.kubeconfig import ConnectionConfig
+from shoal.cluster.kubernetes import open_client
+from shoal.cluster.kubernetes.field_decoders import MetadataOnly, WithoutManagedFields
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.process import ServerOptions, connection_of, identity_of, pages, until_stopped
+from shoal.controller_runtime.process import ServerOptions, connection_config, pages, process_identity, run_until_signal
 from shoal.kube.kinds import NODE, POD
 from shoal.logs import Logger
 from shoal.scheduler.manager import Charge, SchedulerProgram
@@ -17,17 +17,21 @@ log = Logger(__name__)
 
 
 async def schedule(options: ServerOptions, charge: Charge) -> None:
-    await until_stopped(_work(options, charge, connection_of(options)))
+    await run_until_signal(_work(options, charge, connection_config(options)))
 
 
-async def _work(options: ServerOptions, charge: Charge, connection: Connection) -> None:
+async def _work(options: ServerOptions, charge: Charge, connection: ConnectionConfig) -> None:
     """Of pods and nodes nobody reads who wrote what, and of what is answered about pods nobody reads more than the
     metadata."""
     metrics = Metrics(CollectorRegistry())
-    shapes, answers = {POD: Ordinary, NODE: Ordinary}, {POD: Nameplate}
-    async with opened(connection, shapes=shapes, answers=answers, note=metrics.requested) as cluster:
+    shapes, answers = {POD: WithoutManagedFields, NODE: WithoutManagedFields}, {POD: MetadataOnly}
+    async with open_client(connection, shapes=shapes, answers=answers, note=metrics.count_request) as cluster:
         program = SchedulerProgram(
-            cluster, charge, identity_of(options, connection), metrics=metrics, silence=cluster.wire.hearing.silence
+            cluster,
+            charge,
+            process_identity(options, connection),
+            metrics=metrics,
+            silence=cluster.transport.health.outage,
         )
         async with pages(options, program.readiness, metrics):
             await program.prepare()

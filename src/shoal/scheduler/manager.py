@@ -12,18 +12,18 @@ from typing import Literal
 
 from shoal.cluster.client import Cluster
 from shoal.cluster.clock import Clock, SystemClock
-from shoal.cluster.event_recorder import Recorder
-from shoal.cluster.fencing import Fenced
-from shoal.cluster.informer import Reflector
-from shoal.controller_runtime.crd_installer import Discovering, Unserved, ensure
-from shoal.controller_runtime.health import Readiness
-from shoal.controller_runtime.identity import Identity, Somebodys
-from shoal.controller_runtime.labels import marked
-from shoal.controller_runtime.leader_election import Leadership
+from shoal.cluster.event_recorder import EventRecorder
+from shoal.cluster.fencing import FencedCluster
+from shoal.cluster.informer import Informer
+from shoal.controller_runtime.crd_installer import CrdUnusable, DiscoveryCluster, apply_crd
+from shoal.controller_runtime.health import ComponentReadiness
+from shoal.controller_runtime.identity import ProcessIdentity, VersionedCluster
+from shoal.controller_runtime.labels import with_install_labels
+from shoal.controller_runtime.leader_election import LeaderElector
 from shoal.controller_runtime.metrics import Metrics
-from shoal.controller_runtime.preflight import check_rights
-from shoal.controller_runtime.rights import Right, lease_rights
-from shoal.controller_runtime.runnables import Loop, run_all
+from shoal.controller_runtime.preflight import check_permissions
+from shoal.controller_runtime.rights import Permission, lease_permissions
+from shoal.controller_runtime.runnables import Runnable, run_all
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NODE, POD, Kind
 from shoal.kube.objects import Key, Obj
@@ -65,9 +65,9 @@ class SchedulerProgram:
 
     def __init__(
         self,
-        cluster: Somebodys,
+        cluster: VersionedCluster,
         charge: Charge,
-        identity: Identity,
+        identity: ProcessIdentity,
         *,
         metrics: Metrics,
         clock: Clock | None = None,
@@ -81,7 +81,7 @@ class SchedulerProgram:
         self._clock = clock or SystemClock()
         self._silence = silence
         self._scope = Scope()
-        self._leadership: Leadership | None = None
+        self._leadership: LeaderElector | None = None
         self._rivals: Rivals | None = None
         self._loop: Scheduler | None = None
 
@@ -102,33 +102,33 @@ class SchedulerProgram:
             queue_kind=queue,
         )
         log.info("answers for", schedulers=names, hypernodes=hypernodes)
-        await check_rights(self._cluster, self._rights())
+        await check_permissions(self._cluster, self._rights())
 
     async def _answers_for_volcano(self) -> bool:
         if self._charge.volcano != "auto":
             return self._charge.volcano == "yes"
         return not await has_volcano(self._cluster)
 
-    def _rights(self) -> list[tuple[str, Right]]:
+    def _rights(self) -> list[tuple[str, Permission]]:
         scope, own = self._scope, self._identity.namespace
         found = scheduler_rights(scope.group_kind, scope.queue_kind, hypernodes=scope.hypernodes)
         wanted = [("", right) for right in found]
-        if self._identity.elects:
-            wanted += [(own, right) for right in lease_rights([self._charge.name])]
+        if self._identity.leader_election:
+            wanted += [(own, right) for right in lease_permissions([self._charge.name])]
             wanted += [("", right) for right in rival_rights([self._charge.name])]
         return wanted
 
     async def run(self) -> None:
-        self._metrics.watch_leading(0, lambda: self._loop is not None)
-        if not self._identity.elects:
+        self._metrics.observe_leading(0, lambda: self._loop is not None)
+        if not self._identity.leader_election:
             await self._work(self._cluster)
             return
         identity = self._identity
-        leadership = self._leadership = Leadership(
+        leadership = self._leadership = LeaderElector(
             self._cluster, self._charge.name, identity.namespace,
-            identity=identity.name, terms=identity.terms, clock=self._clock,
+            identity=identity.name, lease_times=identity.lease_times, clock=self._clock,
         )  # fmt: skip
-        fenced = Fenced(self._cluster, lambda: leadership.is_held)
+        fenced = FencedCluster(self._cluster, lambda: leadership.is_held)
         await leadership.run(lambda: self._when_alone(fenced))
 
     async def _when_alone(self, cluster: Cluster) -> None:
@@ -143,19 +143,19 @@ class SchedulerProgram:
 
     async def _work(self, cluster: Cluster) -> None:
         answers = self._scope.implicit_groups
-        nodes = Reflector(cluster, NODE, clock=self._clock)
-        pods = Reflector(cluster, POD, trim=lambda event: slim_pod(event.object), clock=self._clock)
+        nodes = Informer(cluster, NODE, clock=self._clock)
+        pods = Informer(cluster, POD, trim=lambda event: slim_pod(event.object), clock=self._clock)
 
-        def scheduler() -> Loop:
+        def scheduler() -> Runnable:
             self._loop = Scheduler(
                 cluster, nodes, pods,
                 scope=self._scope, settings=self._charge.settings, metrics=self._counted, clock=self._clock,
-                recorder=Recorder(cluster, self._charge.schedulers[0], clock=self._clock),
-                binds_at_once=BINDS_AT_ONCE, gathering_seconds=GATHERING_SECONDS, quiet_seconds=QUIET_SECONDS,
+                recorder=EventRecorder(cluster, self._charge.schedulers[0], clock=self._clock),
+                binds_at_once=BINDS_AT_ONCE, coalesce_seconds=GATHERING_SECONDS, quiet_seconds=QUIET_SECONDS,
             )  # fmt: skip
             return self._loop
 
-        def implicit_groups() -> Loop:
+        def implicit_groups() -> Runnable:
             return ImplicitGroupsLoop(cluster, pods, scope=self._scope, clock=self._clock)
 
         try:
@@ -163,36 +163,36 @@ class SchedulerProgram:
         finally:
             self._loop = None
 
-    def readiness(self) -> list[Readiness]:
+    def readiness(self) -> list[ComponentReadiness]:
         """Leading with every copy read, or waiting for the Lease of another."""
-        parts = [Readiness("cluster", False, silence)] if (silence := self._silence()) else []
+        parts = [ComponentReadiness("cluster", False, silence)] if (silence := self._silence()) else []
         return [*parts, self._own_readiness()]
 
-    def _own_readiness(self) -> Readiness:
+    def _own_readiness(self) -> ComponentReadiness:
         if self._loop is not None:
-            return Readiness(
+            return ComponentReadiness(
                 "scheduler", self._loop.is_synced, "leads" if self._loop.is_synced else "reads the cluster"
             )
         leadership = self._leadership
-        if leadership is None or not leadership.follows:
-            return Readiness("scheduler", False, "waits for the Lease to be read")
+        if leadership is None or not leadership.has_seen_lease:
+            return ComponentReadiness("scheduler", False, "waits for the Lease to be read")
         if self._rivals is not None and self._rivals.waits_for:
-            return Readiness("scheduler", True, f"waits: {self._rivals.waits_for}")
-        return Readiness("scheduler", True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
+            return ComponentReadiness("scheduler", True, f"waits: {self._rivals.waits_for}")
+        return ComponentReadiness("scheduler", True, f"waits for its turn; {leadership.leader or 'nobody'} leads")
 
 
-async def _served(cluster: Discovering, definition: Obj) -> Kind:
+async def _served(cluster: DiscoveryCluster, definition: Obj) -> Kind:
     """The kind as this cluster serves it; made where it is missing and we may."""
     wanted = kinds_of(definition)[0]
     try:
-        standing = await ensure(cluster, marked(definition))
+        standing = await apply_crd(cluster, with_install_labels(definition))
         log.info("definition", name=standing.name, action=standing.action, remark=standing.remark)
     except ApiError as refused:
         if refused.code != 403:
             raise
     found = await cluster.find_kind(wanted.api_version, wanted.kind)
     if found is None:
-        raise Unserved(
+        raise CrdUnusable(
             f"this cluster does not know {wanted}, and this account may not define it. Let an administrator run "
             f"`shoal install --scheduler`, or `shoal crds volcano | kubectl apply -f -`"
         )

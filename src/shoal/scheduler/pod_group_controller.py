@@ -10,12 +10,12 @@ from collections.abc import Awaitable
 
 from shoal.cluster.client import Cluster, DeleteOptions, Preconditions
 from shoal.cluster.clock import Clock
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.runnables import forever, subscribed
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.runnables import subscribe_all, wait_forever
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import NAMESPACE, POD, Kind
-from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, key_of, name_of, namespace_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, key_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of, owners_of
 from shoal.scheduler.api.implicit_pod_groups import PREFIX, group_name_of, group_of, lacks_group
 from shoal.scheduler.api.pod_groups import GROUP_NAME
@@ -32,17 +32,17 @@ class ImplicitGroupsLoop:
 
     name = "implicit pod groups"
 
-    def __init__(self, cluster: Cluster, pods: Reflector, *, scope: Scope, clock: Clock) -> None:
+    def __init__(self, cluster: Cluster, pods: Informer, *, scope: Scope, clock: Clock) -> None:
         self._cluster = cluster
         self._pods = pods
         self._scope = scope
         self._members: dict[Key, set[Key]] = {}  # pods by group
-        self._work = KeyedWork(self.name, self._reconcile, clock=clock)
+        self._work = WorkQueue(self.name, self._reconcile, clock=clock)
 
     async def run(self) -> None:
-        with subscribed((self._pods, self._pod_changed)):
+        with subscribe_all((self._pods, self._pod_changed)):
             try:
-                await forever()
+                await wait_forever()
             finally:
                 await self._work.close()
 
@@ -66,7 +66,7 @@ class ImplicitGroupsLoop:
         return Key(namespace_of(pod), named) if named.startswith(PREFIX) else self._scope.implicit_group(pod)
 
     def _lacks_group(self, pod: Obj) -> bool:
-        is_over = is_leaving(pod) or state_of(pod) in OVER
+        is_over = is_terminating(pod) or state_of(pod) in OVER
         return not is_over and self._scope.implicit_group(pod) is not None
 
     async def _reconcile(self, group: Key) -> None:

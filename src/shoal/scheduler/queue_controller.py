@@ -14,9 +14,9 @@ from contextlib import suppress
 
 from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, Preconditions
 from shoal.cluster.clock import Clock
-from shoal.cluster.event_recorder import WARNING, Recorder
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.event_recorder import WARNING, EventRecorder
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, at_path, name_of, namespace_of, uid_of
@@ -51,12 +51,12 @@ class QueueKeeper:
     def __init__(
         self,
         cluster: Cluster,
-        queues: Reflector,
-        orders: Reflector,
+        queues: Informer,
+        orders: Informer,
         *,
         feed: Feed,
         scope: Scope,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
     ) -> None:
         self._cluster = cluster
@@ -65,8 +65,8 @@ class QueueKeeper:
         self._feed = feed
         self._scope = scope
         self._recorder = recorder
-        self._work = KeyedWork("queues", self._keep, clock=clock, gathering_seconds=GATHERING_SECONDS)
-        self._obeying = KeyedWork("orders to queues", self._obey, clock=clock)
+        self._work = WorkQueue("queues", self._keep, clock=clock, coalesce_seconds=GATHERING_SECONDS)
+        self._obeying = WorkQueue("orders to queues", self._obey, clock=clock)
 
     def begin(self) -> None:
         if not self._scope.all_groups:
@@ -85,7 +85,7 @@ class QueueKeeper:
         if change.new is None and change.key.name in (ROOT, DEFAULT):
             self._work.add(change.key)  # whoever deletes one of them shuts every group out that names no other
         elif change.new is not None:
-            self._work.add_soon(change.key)
+            self._work.add_after_delay(change.key)
 
     def touch(self, name: str, phase: Phase | None = None) -> None:
         """What it holds may have changed, or one of its groups has this phase now. A short phase that its status does
@@ -96,7 +96,7 @@ class QueueKeeper:
         if phase in SHORT and not at_path(self._queues.objects.get(key) or {}, "status", phase.lower()):
             self._work.add(key)
         else:
-            self._work.add_soon(key)
+            self._work.add_after_delay(key)
 
     async def close(self) -> None:
         await self._work.close()

@@ -20,10 +20,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from shoal.cluster.client import Cluster
-from shoal.cluster.clock import Clock, Timer, pause
-from shoal.cluster.event_recorder import Recorder
-from shoal.cluster.informer import Change, Reflector, Subscriber, bare
-from shoal.controller_runtime.runnables import subscribed
+from shoal.cluster.clock import Clock, Timer, sleep
+from shoal.cluster.event_recorder import EventRecorder
+from shoal.cluster.informer import Change, EventHandler, Informer, strip_managed_fields
+from shoal.controller_runtime.runnables import subscribe_all
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import (
     NODE,
@@ -70,19 +70,19 @@ class Scheduler:
     def __init__(
         self,
         cluster: Cluster,
-        nodes: Reflector,
-        pods: Reflector,
+        nodes: Informer,
+        pods: Informer,
         *,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         metrics: SchedulerMetrics,
         scope: Scope | None = None,
         settings: Settings | None = None,
         binds_at_once: int = BINDS_AT_ONCE,
-        gathering_seconds: float = 0.0,
+        coalesce_seconds: float = 0.0,
         quiet_seconds: float = 0.0,
     ) -> None:
-        """`gathering_seconds`: how long news so soon after a plan waits for company. The first never waits.
+        """`coalesce_seconds`: how long news so soon after a plan waits for company. The first never waits.
         `quiet_seconds`: how long no pod was placed when Events about placed ones go out."""
         self._cluster = cluster
         self._nodes = nodes
@@ -93,7 +93,7 @@ class Scheduler:
         self._scope = scope or Scope()
         self._settings = settings or Settings()
         self._binds_at_once = binds_at_once
-        self._gathering_seconds = gathering_seconds
+        self._gathering_seconds = coalesce_seconds
         self._quiet_seconds = quiet_seconds
         self._stirred = asyncio.Event()
         self._has_news = False  # another plan may come out differently
@@ -105,22 +105,24 @@ class Scheduler:
         self._warned: tuple[str, ...] = ()
         self._copies = self._own_copies()
 
-    def _own_copies(self) -> dict[str, Reflector]:
+    def _own_copies(self) -> dict[str, Informer]:
         scope, cluster, clock = self._scope, self._cluster, self._clock
         found = {
-            "claims": Reflector(cluster, PERSISTENT_VOLUME_CLAIM, trim=bare, clock=clock),
-            "volumes": Reflector(cluster, PERSISTENT_VOLUME, trim=bare, clock=clock),
-            "storage": Reflector(cluster, STORAGE_CLASS, trim=bare, clock=clock),
-            "budgets": Reflector(cluster, POD_DISRUPTION_BUDGET, trim=bare, clock=clock),
+            "claims": Informer(cluster, PERSISTENT_VOLUME_CLAIM, trim=strip_managed_fields, clock=clock),
+            "volumes": Informer(cluster, PERSISTENT_VOLUME, trim=strip_managed_fields, clock=clock),
+            "storage": Informer(cluster, STORAGE_CLASS, trim=strip_managed_fields, clock=clock),
+            "budgets": Informer(cluster, POD_DISRUPTION_BUDGET, trim=strip_managed_fields, clock=clock),
         }
         if scope.gangs:
-            found["classes"] = Reflector(cluster, PRIORITY_CLASS, trim=bare, clock=clock)
-            found["queues"] = Reflector(cluster, scope.queue_kind, trim=bare, clock=clock)
-            found["groups"] = Reflector(cluster, scope.group_kind, scope.namespace, trim=bare, clock=clock)
-            found["quotas"] = Reflector(cluster, RESOURCE_QUOTA, scope.namespace, trim=bare, clock=clock)
-            found["orders"] = Reflector(cluster, COMMAND, scope.namespace, trim=bare, clock=clock)
+            found["classes"] = Informer(cluster, PRIORITY_CLASS, trim=strip_managed_fields, clock=clock)
+            found["queues"] = Informer(cluster, scope.queue_kind, trim=strip_managed_fields, clock=clock)
+            found["groups"] = Informer(
+                cluster, scope.group_kind, scope.namespace, trim=strip_managed_fields, clock=clock
+            )
+            found["quotas"] = Informer(cluster, RESOURCE_QUOTA, scope.namespace, trim=strip_managed_fields, clock=clock)
+            found["orders"] = Informer(cluster, COMMAND, scope.namespace, trim=strip_managed_fields, clock=clock)
         if scope.hypernodes:
-            found["domains"] = Reflector(cluster, HYPER_NODE, trim=bare, clock=clock)
+            found["domains"] = Informer(cluster, HYPER_NODE, trim=strip_managed_fields, clock=clock)
         return found
 
     @property
@@ -147,7 +149,7 @@ class Scheduler:
                 needed.set()
 
         copies = (self._nodes, self._pods, *(copy for name, copy in self._copies.items() if name == "groups"))
-        with subscribed(*((copy, look) for copy in copies)):
+        with subscribe_all(*((copy, look) for copy in copies)):
             await needed.wait()
 
     async def _work(self) -> None:
@@ -161,7 +163,7 @@ class Scheduler:
                 while True:
                     await self._stirred.wait()
                     if self._feed.now - self._planned < self._gathering_seconds:
-                        await pause(self._clock, self._gathering_seconds)
+                        await sleep(self._clock, self._gathering_seconds)
                     self._feed.read_again(self._pods.objects)
                     self._stirred.clear()
                     if self._has_news:
@@ -210,7 +212,7 @@ class Scheduler:
         )  # fmt: skip
         self._limits = Limits(self.view, on_news=self._stir, on_freed=self._carrier.budget_grew)
 
-    def _subscriptions(self) -> Iterable[tuple[Reflector, Subscriber]]:
+    def _subscriptions(self) -> Iterable[tuple[Informer, EventHandler]]:
         """In the order in which what exists is told: a pod comes when its claims, node and group are known."""
         feed, copies = self._feed, self._copies
         for name in ("storage", "volumes", "claims"):

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
-from shoal.cluster.clock import Clock, news_within, pause
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.leader_election import elapsed, is_older
+from shoal.cluster.clock import Clock, sleep, wait_event
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.leader_election import boottime, is_older
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE
 from shoal.kube.objects import Key, Obj, annotations_of, key_of
@@ -64,7 +64,7 @@ class _Seen:
 
 class Rivals:
     def __init__(
-        self, cluster: Cluster, lease: Key, claim: Claim, *, clock: Clock, seconds: Callable[[], float] = elapsed
+        self, cluster: Cluster, lease: Key, claim: Claim, *, clock: Clock, seconds: Callable[[], float] = boottime
     ) -> None:
         """`lease` is the one that is held while this is asked."""
         self.waits_for = ""  # in words; '': nobody
@@ -78,7 +78,7 @@ class Rivals:
 
     async def until_alone(self) -> None:
         """Until nobody else answers for the same pods, and everybody can see that we do."""
-        copy = Reflector(self._cluster, LEASE, fields=self._fields, on_change=self._changed, clock=self._clock)
+        copy = Informer(self._cluster, LEASE, fields=self._fields, on_change=self._changed, clock=self._clock)
         following = asyncio.create_task(copy.run())
         try:
             await copy.synced.wait()
@@ -96,7 +96,7 @@ class Rivals:
                 self._tell(rivals)
                 if may_be_said and (not is_said or min(rivals) < self._lease):
                     is_said, may_be_said = False, not await self._asked(self._say(None))
-                await news_within(self._clock, self._news, min(rivals.values()))
+                await wait_event(self._clock, self._news, min(rivals.values()))
                 continue
             may_be_said = True  # also where no answer comes
             is_said = is_said or await self._asked(self._say(str(self._claim)))
@@ -164,6 +164,6 @@ class Rivals:
             await request
         except (ApiError, OutcomeUnknown, OSError) as problem:
             log.warning("whoever else schedules is not known", lease=str(self._lease), error=str(problem))
-            await pause(self._clock, PAUSE_SECONDS)
+            await sleep(self._clock, PAUSE_SECONDS)
             return False
         return True

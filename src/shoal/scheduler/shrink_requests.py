@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
 from shoal.cluster.clock import Clock
-from shoal.cluster.event_recorder import NORMAL, Recorder
+from shoal.cluster.event_recorder import NORMAL, EventRecorder
 from shoal.cluster.informer import Change
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.errors import ApiError
-from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, uid_of
 from shoal.scheduler.api.pod_groups import GIVE_BACK, GIVE_BACK_WHY
 from shoal.scheduler.dispatcher import Crew
 from shoal.scheduler.event_handlers import Feed
@@ -48,7 +48,7 @@ class Asker:
         timers: Timers,
         *,
         scope: Scope,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         insist: Callable[[Evict], None],
     ) -> None:
@@ -64,7 +64,7 @@ class Asker:
         self._groups: dict[Key, Key] = {}  # of those pods
         self._noted: set[Key] = set()  # groups that may bear a note of ours
         self._unsaid: dict[Key, tuple[str, ...]] = {}  # by group: what it is told once the note is there
-        self._notes = KeyedWork("notes for elastic jobs", self._note, clock=clock, gathering_seconds=GATHERING_SECONDS)
+        self._notes = WorkQueue("notes for elastic jobs", self._note, clock=clock, coalesce_seconds=GATHERING_SECONDS)
 
     def ask(self, shrink: Shrink) -> None:
         pods, group = self._feed.view.pods, shrink.group
@@ -93,7 +93,7 @@ class Asker:
         if group is None:
             return
         pod, wanted = change.new, self._asked[group][change.key]
-        if pod is None or is_leaving(pod) or uid_of(pod) != wanted.eviction.uid:
+        if pod is None or is_terminating(pod) or uid_of(pod) != wanted.eviction.uid:
             self.is_answered(change.key)
 
     def is_answered(self, pod: Key) -> None:
@@ -104,7 +104,7 @@ class Asker:
         del self._asked[group][pod]
         if not self._asked[group]:
             del self._asked[group]
-        self._notes.add_soon(group)
+        self._notes.add_after_delay(group)
 
     def group_changed(self, change: Change) -> None:
         """One with a note that we know nothing of."""

@@ -19,9 +19,9 @@ from functools import partial
 
 from shoal.cluster.client import Cluster, OutcomeUnknown, PatchType
 from shoal.cluster.clock import Clock
-from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
-from shoal.cluster.informer import Change, Reflector
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder
+from shoal.cluster.informer import Change, Informer
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.kube.conditions import POD_TOO_LARGE, TOO_LARGE, condition_of, is_true, with_condition
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
@@ -47,10 +47,10 @@ class PodWords:
     def __init__(
         self,
         cluster: Cluster,
-        pods: Reflector,
+        pods: Informer,
         *,
         feed: Feed,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         at_once: asyncio.Semaphore,
     ) -> None:
@@ -64,7 +64,7 @@ class PodWords:
         self._speakers: dict[Key, Key | None] = {}  # pods whose sentences are Events too, and the gangs they speak for
         self._voices: dict[Key, Key] = {}  # the same by gang
         self._owing: set[Key] = set()  # pods that took over and have not spoken yet
-        self._work = KeyedWork("waiting pods", self._tell, clock=clock, gathering_seconds=POD_SECONDS)
+        self._work = WorkQueue("waiting pods", self._tell, clock=clock, coalesce_seconds=POD_SECONDS)
 
     def tell(self, waits: Sequence[Wait]) -> None:
         """Of a gang, all pods that are to hear the sentence."""
@@ -75,7 +75,7 @@ class PodWords:
             if before is None or _headline(before) != _headline(wait):
                 self._work.add(wait.pod)
             elif before.sentence != wait.sentence:
-                self._work.add_soon(wait.pod)
+                self._work.add_after_delay(wait.pod)
 
     def forget(self, key: Key) -> None:
         """It has its place, or has gone."""
@@ -117,7 +117,7 @@ class PodWords:
             heir = min(left)
             self._voices[gang], self._speakers[heir] = heir, gang
             self._owing.add(heir)
-            self._work.add_soon(heir)
+            self._work.add_after_delay(heir)
 
     async def _tell(self, key: Key) -> None:
         wait, pod = self._waits.get(key), self._pods.objects.get(key)
@@ -202,11 +202,11 @@ class GroupWords:
     def __init__(
         self,
         cluster: Cluster,
-        groups: Reflector,
+        groups: Informer,
         *,
         feed: Feed,
         scope: Scope,
-        recorder: Recorder,
+        recorder: EventRecorder,
         clock: Clock,
         at_once: asyncio.Semaphore,
         say: Callable[[Request], None],
@@ -224,7 +224,7 @@ class GroupWords:
         self._heard: dict[Key, int] = {}  # how many pods of each waited when they were told
         self._refused: set[Key] = set()  # written on a version that was no longer the last
         self._unknown: dict[Key, str] = {}  # groups that we ourselves called Unknown, and their uids
-        self._work = KeyedWork("pod groups", self._write, clock=clock, gathering_seconds=GROUP_SECONDS)
+        self._work = WorkQueue("pod groups", self._write, clock=clock, coalesce_seconds=GROUP_SECONDS)
 
     def causes(self) -> Counter[str]:
         """What groups wait for, of those that still do: whoever somebody else placed is told no other verdict."""
@@ -255,13 +255,13 @@ class GroupWords:
         # Pods of a gang are made one after the other: that some are missing is worth saying if it lasts.
         fleeting = fresh.blocked == "pods" and same_phase
         repeats = before is not None and same_phase and (before.uid, before.reason) == (fresh.uid, fresh.reason)
-        (self._work.add_soon if fleeting or repeats else self._work.add)(key)
+        (self._work.add_after_delay if fleeting or repeats else self._work.add)(key)
         return True
 
     def pods_changed(self, key: Key) -> None:
         """Whether that is worth a write is seen in a moment."""
         if key in self._told or key in self._feed.unreadable:
-            self._work.add_soon(key)
+            self._work.add_after_delay(key)
 
     def started(self, key: Key) -> None:
         self._work.add(key)
@@ -272,7 +272,7 @@ class GroupWords:
             self._refused.discard(key)
             self._work.add(key)
         elif key in self._told:
-            self._work.add_soon(key)
+            self._work.add_after_delay(key)
 
     async def close(self) -> None:
         await self._work.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from shoal.kube.objects import Obj, annotations_of, without_bookkeeping
+from shoal.kube.objects import Obj, annotations_of, without_managed_fields
 from shoal.kube.owners import controller_of
 from shoal.scheduler.api.implicit_pod_groups import lacks_group
 from shoal.scheduler.planner.from_objects import READ
 
-__all__ = ["slim_pod", "without_bookkeeping"]
+__all__ = ["slim_pod", "without_managed_fields"]
 
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels")
 _SPEC = (

@@ -5,10 +5,10 @@ Its NodeInfo API is the sign: Shoal installs PodGroups and Queues of Volcano's i
 
 from __future__ import annotations
 
-from shoal.controller_runtime.crd_installer import Discovering
+from shoal.controller_runtime.crd_installer import DiscoveryCluster
 
 VOLCANO_SIGN = ("nodeinfo.volcano.sh/v1alpha1", "Numatopology")
 
 
-async def has_volcano(cluster: Discovering) -> bool:
+async def has_volcano(cluster: DiscoveryCluster) -> bool:
     return await cluster.find_kind(*VOLCANO_SIGN) is not None

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import groupby
 
 from shoal.cluster.client import Cluster, OutcomeUnknown
-from shoal.cluster.informer import Change, Reflector
+from shoal.cluster.informer import Change, Informer
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, uid_of
@@ -57,7 +57,7 @@ class Fastener:
         self,
         cluster: Cluster,
         feed: Feed,
-        pods: Reflector,
+        pods: Informer,
         crew: Crew,
         timers: Timers,
         *,

@@ -15,7 +15,7 @@ from typing import Any
 
 from shoal.cluster.informer import Change
 from shoal.kube.kinds import PERSISTENT_VOLUME, STORAGE_CLASS
-from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, name_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, name_of, uid_of
 from shoal.scheduler.planner.snapshot_types import Node
 from shoal.scheduler.planner.volume_matching import (
     NO_PROVISIONER,
@@ -124,7 +124,7 @@ class Claims:
             claim = self._claims.get(key)
             if claim is None:
                 return f"the claim {key.name} does not exist; create it, or take it out of the pod", ()
-            if is_leaving(claim):
+            if is_terminating(claim):
                 return f"the claim {key.name} is being deleted", ()
             why, reach = self._of_bound(key) if self._volume_of(key) else self._of_unbound(key, claim)
             if why:

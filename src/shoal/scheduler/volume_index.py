@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from shoal.kube.objects import Key, Obj, at_path, is_leaving, name_of
+from shoal.kube.objects import Key, Obj, at_path, is_terminating, name_of
 from shoal.scheduler.planner.volume_matching import (
     Terms,
     asked_size,
@@ -110,7 +110,7 @@ class Volumes:
         """Nobody else gets these, and it gets no other."""
         named = (self._volumes[name] for name in sorted(self._naming.get(key, ())))
         chosen = (self._volumes[name] for name in sorted(self._chosen_for.get(key, ())) if name in self._volumes)
-        return [*(volume for volume in named if is_for(volume, claim) and not is_leaving(volume)), *chosen]
+        return [*(volume for volume in named if is_for(volume, claim) and not is_terminating(volume)), *chosen]
 
     def open_to(self, claim: Obj) -> Iterator[Obj]:
         """Those that would do and that nobody has, the smallest first: the least is wasted so; names decide."""

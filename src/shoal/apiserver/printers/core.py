@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from shoal.apiserver import durations
-from shoal.apiserver.printers.table import AGE, NAME, Layout, age, name, part, text
+from shoal.apiserver.printers.table import AGE, NAME, TablePrinter, age, mapping, name, text
 from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj
 
 
 def _namespace(obj: Obj, now: datetime) -> list[Any]:
-    return [name(obj), part(obj, "status").get("phase") or "", age(obj, now)]
+    return [name(obj), mapping(obj, "status").get("phase") or "", age(obj, now)]
 
 
 def _config_map(obj: Obj, now: datetime) -> list[Any]:
@@ -33,7 +33,7 @@ def _priority_class(obj: Obj, now: datetime) -> list[Any]:
 
 
 def _lease(obj: Obj, now: datetime) -> list[Any]:
-    return [name(obj), part(obj, "spec").get("holderIdentity") or "", age(obj, now)]
+    return [name(obj), mapping(obj, "spec").get("holderIdentity") or "", age(obj, now)]
 
 
 def _definition(obj: Obj, _: datetime) -> list[Any]:
@@ -66,14 +66,14 @@ def _event(event: Obj, now: datetime) -> list[Any]:
         last_at, count = series.get("lastObservedTime"), series.get("count") or count
     kind, target = str(regarding.get("kind") or "").lower(), regarding.get("name") or ""
     return [
-        durations.since(last_at, now),
+        durations.age_since(last_at, now),
         event.get("type") or "",
         event.get("reason") or "",
         f"{kind}/{target}" if target else kind,
         regarding.get("fieldPath") or "",
         _reporter(event, source),
         str(event.get("message") or event.get("note") or "").strip(),
-        durations.since(first_at, now),
+        durations.age_since(first_at, now),
         count,
         name(event),
     ]
@@ -95,14 +95,16 @@ _PRIORITY = (
     text("PreemptionPolicy", "Whether pods of this class may push out others.", wide=True),
 )
 
-LAYOUTS: dict[tuple[str, str], Layout] = {
-    ("", "Namespace"): Layout((NAME, text("Status", "Active, or Terminating while it is emptied."), AGE), _namespace),
-    ("", "ConfigMap"): Layout((NAME, _DATA, AGE), _config_map),
-    ("", "Secret"): Layout((NAME, text("Type", "What the data is for."), _DATA, AGE), _secret),
-    ("", "ServiceAccount"): Layout((NAME, AGE), _name_and_age),
-    ("", "Event"): Layout(_EVENT, _event),
-    ("events.k8s.io", "Event"): Layout(_EVENT, _event),
-    ("scheduling.k8s.io", "PriorityClass"): Layout(_PRIORITY, _priority_class),
-    ("coordination.k8s.io", "Lease"): Layout((NAME, text("Holder", "Who holds the lease."), AGE), _lease),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): Layout((NAME, _CREATED_AT), _definition),
+PRINTERS: dict[tuple[str, str], TablePrinter] = {
+    ("", "Namespace"): TablePrinter(
+        (NAME, text("Status", "Active, or Terminating while it is emptied."), AGE), _namespace
+    ),
+    ("", "ConfigMap"): TablePrinter((NAME, _DATA, AGE), _config_map),
+    ("", "Secret"): TablePrinter((NAME, text("Type", "What the data is for."), _DATA, AGE), _secret),
+    ("", "ServiceAccount"): TablePrinter((NAME, AGE), _name_and_age),
+    ("", "Event"): TablePrinter(_EVENT, _event),
+    ("events.k8s.io", "Event"): TablePrinter(_EVENT, _event),
+    ("scheduling.k8s.io", "PriorityClass"): TablePrinter(_PRIORITY, _priority_class),
+    ("coordination.k8s.io", "Lease"): TablePrinter((NAME, text("Holder", "Who holds the lease."), AGE), _lease),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): TablePrinter((NAME, _CREATED_AT), _definition),
 }

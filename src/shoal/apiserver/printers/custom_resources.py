@@ -9,23 +9,23 @@ from typing import Any
 import msgspec
 
 from shoal.apiserver import durations, jsonpath
-from shoal.apiserver.printers.table import NAME, Layout, name
+from shoal.apiserver.printers.table import NAME, TablePrinter, name
 from shoal.kube.kinds import Column, Kind
 from shoal.kube.objects import Obj
 
 _AGE = Column("Age", "date", ".metadata.creationTimestamp", "Time since the object was created.")
 
 
-def layout(kind: Kind) -> Layout:
+def printer(kind: Kind) -> TablePrinter:
     declared = kind.columns or (_AGE,)
-    return Layout((NAME, *(_described(column) for column in declared)), _cells(declared))
+    return TablePrinter((NAME, *(_described(column) for column in declared)), _cells(declared))
 
 
 def _described(column: Column) -> Column:
     if column.description:
         return column
-    words = f"Custom resource definition column (in JSONPath format): {column.path}"
-    return Column(column.name, column.type, column.path, words, column.priority, column.format)
+    description = f"Custom resource definition column (in JSONPath format): {column.path}"
+    return Column(column.name, column.type, column.path, description, column.priority, column.format)
 
 
 def _cells(columns: tuple[Column, ...]) -> Callable[[Obj, datetime], list[Any]]:
@@ -43,7 +43,7 @@ def _cell(column: Column, obj: Obj, now: datetime) -> Any:
     if column.type == "string":
         return _shown(value)
     if column.type == "date":
-        return durations.since(value, now) if isinstance(value, str) else None
+        return durations.age_since(value, now) if isinstance(value, str) else None
     if column.type == "boolean":
         return value if isinstance(value, bool) else None
     if isinstance(value, bool) or not isinstance(value, int | float):

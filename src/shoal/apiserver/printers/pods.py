@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from shoal.apiserver import durations
-from shoal.apiserver.printers.table import AGE, NAME, NONE, UNKNOWN, Layout, age, name, part, text
+from shoal.apiserver.printers.table import AGE, NAME, NONE, UNKNOWN, TablePrinter, age, mapping, name, text
 from shoal.kube.objects import Obj
 
 _POD = (
@@ -22,29 +22,29 @@ _POD = (
 )
 
 
-class _Story(NamedTuple):
+class _PodSummary(NamedTuple):
     """What a walk over container statuses found."""
 
     reason: str
     ready: int
     restarts: int
     last_restart: str
-    stuck: bool = False  # an init container has not finished
+    is_stuck: bool = False  # an init container has not finished
 
 
 def _pod(pod: Obj, now: datetime) -> list[Any]:
-    spec, status = part(pod, "spec"), part(pod, "status")
-    story = _story(pod)
+    spec, status = mapping(pod, "spec"), mapping(pod, "status")
+    summary = _summary(pod)
     sidecars = _sidecars(spec)
     total = len(spec.get("containers") or ()) + len(sidecars)
-    restarts = str(story.restarts)
-    if story.restarts and story.last_restart:
-        restarts += f" ({durations.since(story.last_restart, now)} ago)"
+    restarts = str(summary.restarts)
+    if summary.restarts and summary.last_restart:
+        restarts += f" ({durations.age_since(summary.last_restart, now)} ago)"
     ips = status.get("podIPs") or []
     return [
         name(pod),
-        f"{story.ready}/{total}",
-        story.reason,
+        f"{summary.ready}/{total}",
+        summary.reason,
         restarts,
         age(pod, now),
         (ips[0].get("ip") if ips else status.get("podIP")) or NONE,
@@ -54,22 +54,22 @@ def _pod(pod: Obj, now: datetime) -> list[Any]:
     ]
 
 
-def _story(pod: Obj) -> _Story:
-    status = part(pod, "status")
-    story = _initial(pod)
-    if not story.stuck or _holds(status, "Initialized"):
-        story = _running(pod, story)
+def _summary(pod: Obj) -> _PodSummary:
+    status = mapping(pod, "status")
+    summary = _initial(pod)
+    if not summary.is_stuck or _holds(status, "Initialized"):
+        summary = _running(pod, summary)
     leaving = bool((pod.get("metadata") or {}).get("deletionTimestamp"))
     if leaving and status.get("reason") == "NodeLost":
-        return story._replace(reason="Unknown")
+        return summary._replace(reason="Unknown")
     if leaving and status.get("phase") not in ("Succeeded", "Failed"):
-        return story._replace(reason="Terminating")
-    return story
+        return summary._replace(reason="Terminating")
+    return summary
 
 
-def _initial(pod: Obj) -> _Story:
+def _initial(pod: Obj) -> _PodSummary:
     """The init containers, in order, up to the first that holds the rest up."""
-    spec, status = part(pod, "spec"), part(pod, "status")
+    spec, status = mapping(pod, "spec"), mapping(pod, "status")
     reason = str(status.get("reason") or status.get("phase") or "Unknown")
     if any(
         c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in status.get("conditions") or ()
@@ -88,9 +88,9 @@ def _initial(pod: Obj) -> _Story:
         if container.get("name") in sidecars and container.get("started"):
             ready += bool(container.get("ready"))
             continue
-        why = _init_reason(state, index, len(spec.get("initContainers") or ()))
-        return _Story(why, ready, restarts, last, stuck=True)
-    return _Story(reason, ready, restarts, last)
+        wait_reason = _init_reason(state, index, len(spec.get("initContainers") or ()))
+        return _PodSummary(wait_reason, ready, restarts, last, is_stuck=True)
+    return _PodSummary(reason, ready, restarts, last)
 
 
 def _init_reason(state: Obj, index: int, total: int) -> str:
@@ -103,9 +103,9 @@ def _init_reason(state: Obj, index: int, total: int) -> str:
     return f"Init:{index}/{total}"
 
 
-def _running(pod: Obj, before: _Story) -> _Story:
+def _running(pod: Obj, before: _PodSummary) -> _PodSummary:
     """The containers proper. The first one that waits or has ended gives the reason."""
-    spec, status = part(pod, "spec"), part(pod, "status")
+    spec, status = mapping(pod, "spec"), mapping(pod, "status")
     sidecars = _sidecars(spec)
     watched = [c for c in status.get("initContainerStatuses") or () if c.get("name") in sidecars]
     restarts = sum(c.get("restartCount") or 0 for c in watched)
@@ -124,7 +124,7 @@ def _running(pod: Obj, before: _Story) -> _Story:
             any_running, ready = True, ready + 1
     if reason == "Completed":
         reason = _completed(any_running, _holds(status, "Ready"), error)
-    return _Story(reason, ready, restarts, last)
+    return _PodSummary(reason, ready, restarts, last)
 
 
 def _completed(any_running: bool, pod_ready: bool, error: str) -> str:
@@ -167,7 +167,7 @@ def _gates(spec: Obj, status: Obj) -> str:
 
 
 def _finished(pod: Obj) -> list[dict[str, str]]:
-    phase = part(pod, "status").get("phase")
+    phase = mapping(pod, "status").get("phase")
     message = {
         "Succeeded": "Every container of the pod ended well.",
         "Failed": "A container of the pod ended badly and is not started again.",
@@ -192,7 +192,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 def _node(node: Obj, now: datetime) -> list[Any]:
-    info = part(part(node, "status"), "nodeInfo")
+    info = mapping(mapping(node, "status"), "nodeInfo")
     kernel = info.get("kernelVersion") or UNKNOWN
     if info.get("architecture"):
         kernel += f" ({info['architecture']})"
@@ -211,14 +211,14 @@ def _node(node: Obj, now: datetime) -> list[Any]:
 
 
 def _node_status(node: Obj) -> str:
-    conditions = {c.get("type"): c.get("status") for c in part(node, "status").get("conditions") or ()}
+    conditions = {c.get("type"): c.get("status") for c in mapping(node, "status").get("conditions") or ()}
     if "Ready" not in conditions:
-        words = ["Unknown"]
+        status_parts = ["Unknown"]
     else:
-        words = ["Ready" if conditions["Ready"] == "True" else "NotReady"]
-    if part(node, "spec").get("unschedulable"):
-        words.append("SchedulingDisabled")
-    return ",".join(words)
+        status_parts = ["Ready" if conditions["Ready"] == "True" else "NotReady"]
+    if mapping(node, "spec").get("unschedulable"):
+        status_parts.append("SchedulingDisabled")
+    return ",".join(status_parts)
 
 
 def _roles(node: Obj) -> str:
@@ -230,11 +230,11 @@ def _roles(node: Obj) -> str:
 
 
 def _address(node: Obj, kind: str) -> str:
-    addresses = part(node, "status").get("addresses") or ()
+    addresses = mapping(node, "status").get("addresses") or ()
     return next((str(a.get("address")) for a in addresses if a.get("type") == kind), NONE)
 
 
-LAYOUTS: dict[tuple[str, str], Layout] = {
-    ("", "Pod"): Layout(_POD, _pod, _finished),
-    ("", "Node"): Layout(_NODE, _node),
+PRINTERS: dict[tuple[str, str], TablePrinter] = {
+    ("", "Pod"): TablePrinter(_POD, _pod, _finished),
+    ("", "Node"): TablePrinter(_NODE, _node),
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver.printers.table import AGE, NAME, Layout, age, name, part, text
+from shoal.apiserver.printers.table import AGE, NAME, TablePrinter, age, mapping, name, text
 from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj
 
-_NOT_SAID = "N/A"
+_UNSET_VALUE = "N/A"
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 _QUOTA = (
@@ -21,11 +21,11 @@ _QUOTA = (
 
 
 def _quota(quota: Obj, now: datetime) -> list[Any]:
-    status = part(quota, "status")
+    status = mapping(quota, "status")
     hard, used = status.get("hard") or {}, status.get("used") or {}
     taken = {resource: f"{resource}: {used.get(resource) or 0}/{limit}" for resource, limit in sorted(hard.items())}
-    limits = [words for resource, words in taken.items() if resource.startswith("limits.")]
-    requests = [words for resource, words in taken.items() if not resource.startswith("limits.")]
+    limits = [entries for resource, entries in taken.items() if resource.startswith("limits.")]
+    requests = [entries for resource, entries in taken.items() if not resource.startswith("limits.")]
     return [name(quota), ", ".join(requests), ", ".join(limits), age(quota, now)]
 
 
@@ -39,9 +39,11 @@ _BUDGET = (
 
 
 def _budget(budget: Obj, now: datetime) -> list[Any]:
-    spec = part(budget, "spec")
-    said = [_NOT_SAID if spec.get(field) is None else str(spec[field]) for field in ("minAvailable", "maxUnavailable")]
-    return [name(budget), *said, part(budget, "status").get("disruptionsAllowed") or 0, age(budget, now)]
+    spec = mapping(budget, "spec")
+    value = [
+        _UNSET_VALUE if spec.get(field) is None else str(spec[field]) for field in ("minAvailable", "maxUnavailable")
+    ]
+    return [name(budget), *value, mapping(budget, "status").get("disruptionsAllowed") or 0, age(budget, now)]
 
 
 _CLASS = (
@@ -56,13 +58,20 @@ _CLASS = (
 
 def _class(obj: Obj, now: datetime) -> list[Any]:
     notes = (obj.get("metadata") or {}).get("annotations") or {}
-    shown = f"{name(obj)} (default)" if notes.get(_DEFAULT) == "true" else name(obj)
+    display_name = f"{name(obj)} (default)" if notes.get(_DEFAULT) == "true" else name(obj)
     policy, mode = obj.get("reclaimPolicy") or "Delete", obj.get("volumeBindingMode") or "Immediate"
-    return [shown, obj.get("provisioner") or "", policy, mode, bool(obj.get("allowVolumeExpansion")), age(obj, now)]
+    return [
+        display_name,
+        obj.get("provisioner") or "",
+        policy,
+        mode,
+        bool(obj.get("allowVolumeExpansion")),
+        age(obj, now),
+    ]
 
 
-LAYOUTS: dict[tuple[str, str], Layout] = {
-    ("", "ResourceQuota"): Layout(_QUOTA, _quota),
-    ("policy", "PodDisruptionBudget"): Layout(_BUDGET, _budget),
-    ("storage.k8s.io", "StorageClass"): Layout(_CLASS, _class),
+PRINTERS: dict[tuple[str, str], TablePrinter] = {
+    ("", "ResourceQuota"): TablePrinter(_QUOTA, _quota),
+    ("policy", "PodDisruptionBudget"): TablePrinter(_BUDGET, _budget),
+    ("storage.k8s.io", "StorageClass"): TablePrinter(_CLASS, _class),
 }

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver.printers.table import AGE, NAME, NONE, UNKNOWN, UNSET, Layout, age, name, part, some, text
+from shoal.apiserver.printers.table import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    UNSET,
+    TablePrinter,
+    age,
+    join_limited,
+    mapping,
+    name,
+    text,
+)
 from shoal.kube.objects import Obj
 
 _SERVICE = (
@@ -21,7 +33,7 @@ _SERVICE = (
 
 
 def _service(service: Obj, now: datetime) -> list[Any]:
-    spec = part(service, "spec")
+    spec = mapping(service, "spec")
     addresses = spec.get("clusterIPs") or [spec.get("clusterIP") or NONE]
     selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
     return [
@@ -36,13 +48,13 @@ def _service(service: Obj, now: datetime) -> list[Any]:
 
 
 def _external(service: Obj) -> str:
-    spec = part(service, "spec")
+    spec = mapping(service, "spec")
     given = [str(ip) for ip in spec.get("externalIPs") or ()]
     kind = spec.get("type")
     if kind == "ExternalName":
         return str(spec.get("externalName") or "")
     if kind == "LoadBalancer":
-        ingress = part(part(service, "status"), "loadBalancer").get("ingress") or ()
+        ingress = mapping(mapping(service, "status"), "loadBalancer").get("ingress") or ()
         found = sorted({str(point.get("ip") or point.get("hostname")) for point in ingress})
         return ",".join([*found, *given]) or "<pending>"
     if kind in ("ClusterIP", "NodePort"):
@@ -60,7 +72,7 @@ _ENDPOINTS = (NAME, text("Endpoints", "Addresses behind the service."), AGE)
 
 
 def _endpoints(endpoints: Obj, now: datetime) -> list[Any]:
-    return [name(endpoints), some(_pairs(endpoints)), age(endpoints, now)]
+    return [name(endpoints), join_limited(_pairs(endpoints)), age(endpoints, now)]
 
 
 def _pairs(endpoints: Obj) -> Iterator[str]:
@@ -91,11 +103,11 @@ def _slice(found: Obj, now: datetime) -> list[Any]:
 
 
 def _listed(items: list[str]) -> str:
-    return some(items) if items else UNSET
+    return join_limited(items) if items else UNSET
 
 
-LAYOUTS: dict[tuple[str, str], Layout] = {
-    ("", "Service"): Layout(_SERVICE, _service),
-    ("", "Endpoints"): Layout(_ENDPOINTS, _endpoints),
-    ("discovery.k8s.io", "EndpointSlice"): Layout(_SLICE, _slice),
+PRINTERS: dict[tuple[str, str], TablePrinter] = {
+    ("", "Service"): TablePrinter(_SERVICE, _service),
+    ("", "Endpoints"): TablePrinter(_ENDPOINTS, _endpoints),
+    ("discovery.k8s.io", "EndpointSlice"): TablePrinter(_SLICE, _slice),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from shoal.apiserver.printers.table import AGE, NAME, UNSET, Layout, age, name, part, text
+from shoal.apiserver.printers.table import AGE, NAME, UNSET, TablePrinter, age, mapping, name, text
 from shoal.kube.objects import Obj
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
@@ -27,7 +27,7 @@ _VOLUME = (
 
 
 def _volume(volume: Obj, now: datetime) -> list[Any]:
-    spec, status = part(volume, "spec"), part(volume, "status")
+    spec, status = mapping(volume, "spec"), mapping(volume, "status")
     claim = spec.get("claimRef")
     return [
         name(volume),
@@ -58,7 +58,7 @@ _CLAIM = (
 
 
 def _claim(claim: Obj, now: datetime) -> list[Any]:
-    spec, status = part(claim, "spec"), part(claim, "status")
+    spec, status = mapping(claim, "spec"), mapping(claim, "status")
     bound = bool(spec.get("volumeName"))
     return [
         name(claim),
@@ -76,7 +76,7 @@ def _claim(claim: Obj, now: datetime) -> list[Any]:
 def _phase(obj: Obj) -> str:
     if (obj.get("metadata") or {}).get("deletionTimestamp"):
         return "Terminating"
-    return str(part(obj, "status").get("phase") or "")
+    return str(mapping(obj, "status").get("phase") or "")
 
 
 def _modes(holder: Obj) -> str:
@@ -86,10 +86,10 @@ def _modes(holder: Obj) -> str:
 
 def _class(obj: Obj) -> str:
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
-    return str(annotations.get(_CLASS_ANNOTATION) or part(obj, "spec").get("storageClassName") or "")
+    return str(annotations.get(_CLASS_ANNOTATION) or mapping(obj, "spec").get("storageClassName") or "")
 
 
-LAYOUTS: dict[tuple[str, str], Layout] = {
-    ("", "PersistentVolume"): Layout(_VOLUME, _volume),
-    ("", "PersistentVolumeClaim"): Layout(_CLAIM, _claim),
+PRINTERS: dict[tuple[str, str], TablePrinter] = {
+    ("", "PersistentVolume"): TablePrinter(_VOLUME, _volume),
+    ("", "PersistentVolumeClaim"): TablePrinter(_CLAIM, _claim),
 }

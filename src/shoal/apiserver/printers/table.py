@@ -20,7 +20,7 @@ UNKNOWN = "<unknown>"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TablePrinter:
     columns: tuple[Column, ...]
     cells: Cells
     conditions: Conditions | None = None  # of a row: kubectl greys out what has finished
@@ -35,19 +35,19 @@ def text(name: str, description: str, *, wide: bool = False) -> Column:
 
 
 def age(obj: Obj, now: datetime) -> str:
-    return durations.since((obj.get("metadata") or {}).get("creationTimestamp"), now)
+    return durations.age_since((obj.get("metadata") or {}).get("creationTimestamp"), now)
 
 
 def name(obj: Obj) -> str:
     return str((obj.get("metadata") or {}).get("name") or "")
 
 
-def part(obj: Mapping[str, Any], key: str) -> Obj:
+def mapping(obj: Mapping[str, Any], key: str) -> Obj:
     """`spec` or `status`, empty where it is missing."""
     return obj.get(key) or {}
 
 
-def some(items: Iterable[str], limit: int = 3) -> str:
+def join_limited(items: Iterable[str], limit: int = 3) -> str:
     """The first few, and how many more there are."""
     found = list(items)
     if not found:

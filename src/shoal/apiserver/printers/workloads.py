@@ -6,21 +6,21 @@ from datetime import datetime
 from typing import Any
 
 from shoal.apiserver import durations
-from shoal.apiserver.printers.table import AGE, NAME, Layout, age, name, part, text
+from shoal.apiserver.printers.table import AGE, NAME, TablePrinter, age, mapping, name, text
 from shoal.kube import times
 from shoal.kube.kinds import Column
 from shoal.kube.objects import Obj, at_path
 from shoal.kube.selectors import from_label_selector
 
 # What a Job is called by, the first condition that holds.
-_WORDS = ("Complete", "Failed")
-_LATER_WORDS = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+_STATUS_BY_CONDITION = ("Complete", "Failed")
+_LATER_STATUS_BY_CONDITION = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
 
 
-def _insides(obj: Obj) -> list[Any]:
+def _container_cells(obj: Obj) -> list[Any]:
     """Containers, images and the selector, for -o wide."""
     containers = at_path(obj, "spec", "template", "spec", "containers", default=())
-    selector = part(obj, "spec").get("selector")
+    selector = mapping(obj, "spec").get("selector")
     return [
         ",".join(str(each.get("name") or "") for each in containers),
         ",".join(str(each.get("image") or "") for each in containers),
@@ -29,35 +29,35 @@ def _insides(obj: Obj) -> list[Any]:
 
 
 def _replica_set(obj: Obj, now: datetime) -> list[Any]:
-    status = part(obj, "status")
-    wished = part(obj, "spec").get("replicas") or 0
-    counts = [wished, status.get("replicas") or 0, status.get("readyReplicas") or 0]
-    return [name(obj), *counts, age(obj, now), *_insides(obj)]
+    status = mapping(obj, "status")
+    desired = mapping(obj, "spec").get("replicas") or 0
+    counts = [desired, status.get("replicas") or 0, status.get("readyReplicas") or 0]
+    return [name(obj), *counts, age(obj, now), *_container_cells(obj)]
 
 
 def _deployment(obj: Obj, now: datetime) -> list[Any]:
-    status = part(obj, "status")
-    ready = f"{status.get('readyReplicas') or 0}/{part(obj, 'spec').get('replicas') or 0}"
+    status = mapping(obj, "status")
+    ready = f"{status.get('readyReplicas') or 0}/{mapping(obj, 'spec').get('replicas') or 0}"
     counts = [status.get("updatedReplicas") or 0, status.get("availableReplicas") or 0]
-    return [name(obj), ready, *counts, age(obj, now), *_insides(obj)]
+    return [name(obj), ready, *counts, age(obj, now), *_container_cells(obj)]
 
 
 def _job(obj: Obj, now: datetime) -> list[Any]:
-    return [name(obj), _word(obj), _successes(obj), _duration(obj, now), age(obj, now), *_insides(obj)]
+    return [name(obj), _job_status(obj), _successes(obj), _duration(obj, now), age(obj, now), *_container_cells(obj)]
 
 
-def _word(job: Obj) -> str:
-    true = {each.get("type") for each in part(job, "status").get("conditions") or () if each.get("status") == "True"}
-    for word in _WORDS:
-        if word in true:
-            return word
+def _job_status(job: Obj) -> str:
+    true = {each.get("type") for each in mapping(job, "status").get("conditions") or () if each.get("status") == "True"}
+    for status_name in _STATUS_BY_CONDITION:
+        if status_name in true:
+            return status_name
     if (job.get("metadata") or {}).get("deletionTimestamp"):
         return "Terminating"
-    return next((word for word in _LATER_WORDS if word in true), "Running")
+    return next((status_name for status_name in _LATER_STATUS_BY_CONDITION if status_name in true), "Running")
 
 
 def _successes(job: Obj) -> str:
-    spec, succeeded = part(job, "spec"), part(job, "status").get("succeeded") or 0
+    spec, succeeded = mapping(job, "spec"), mapping(job, "status").get("succeeded") or 0
     if spec.get("completions") is not None:
         return f"{succeeded}/{spec['completions']}"
     parallelism = spec.get("parallelism") or 0
@@ -65,11 +65,11 @@ def _successes(job: Obj) -> str:
 
 
 def _duration(job: Obj, now: datetime) -> str:
-    status = part(job, "status")
+    status = mapping(job, "status")
     if not status.get("startTime"):
         return ""
     ended = status.get("completionTime")
-    return durations.since(status["startTime"], times.parse(ended) if ended else now)
+    return durations.age_since(status["startTime"], times.parse(ended) if ended else now)
 
 
 _WIDE = (
@@ -102,9 +102,9 @@ _JOB = (
     *_WIDE,
 )
 
-LAYOUTS: dict[tuple[str, str], Layout] = {
-    ("apps", "ReplicaSet"): Layout(_REPLICA_SET, _replica_set),
-    ("extensions", "ReplicaSet"): Layout(_REPLICA_SET, _replica_set),
-    ("apps", "Deployment"): Layout(_DEPLOYMENT, _deployment),
-    ("batch", "Job"): Layout(_JOB, _job),
+PRINTERS: dict[tuple[str, str], TablePrinter] = {
+    ("apps", "ReplicaSet"): TablePrinter(_REPLICA_SET, _replica_set),
+    ("extensions", "ReplicaSet"): TablePrinter(_REPLICA_SET, _replica_set),
+    ("apps", "Deployment"): TablePrinter(_DEPLOYMENT, _deployment),
+    ("batch", "Job"): TablePrinter(_JOB, _job),
 }

@@ -43,7 +43,7 @@ def command(mount: Path, folder: Path) -> None:
         raise _end(HOPELESS, str(mistakes)) from None
     try:
         reader = framework_client.FrameworkReader(connection.find(told, os.environ), told.namespace, told.framework)
-    except connection.NoConnection as problem:
+    except connection.ConnectionConfigError as problem:
         raise _end(FAILED, str(problem)) from None
     verdict = barrier.wait(
         reader, interval_seconds=told.interval_seconds, timeout_seconds=told.timeout_seconds, say=_say

@@ -27,14 +27,14 @@ def command(choice: Choice, names: tuple[str, ...], cascade: str, waits: bool) -
     from shoal.cli.job_actions import delete
     from shoal.cli.job_lookup import job_named
     from shoal.cli.wait_for import until_gone
-    from shoal.cluster.client import Propagation
+    from shoal.cluster.client import DeletionPropagation
 
     changed: list[Found] = []
 
     async def work(cluster: KubernetesCluster, namespace: str) -> None:
         for name in names:
             job = await job_named(cluster, name, namespace)
-            await delete(cluster, job, Propagation(cascade.capitalize()))
+            await delete(cluster, job, DeletionPropagation(cascade.capitalize()))
             changed.append(job)
             if waits:
                 await until_gone(cluster, job)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from shoal.cluster.kubeconfig import Connection
+    from shoal.cluster.kubeconfig import ConnectionConfig
     from shoal.launch.paddle_launcher.environment import Orders
 
 _STARTS = ("start", "start_fluid")
@@ -31,7 +31,7 @@ def command(what: str) -> None:
     Asks the API server of the pod's service account, which every pod has unless it opts out, else that of
     SHOAL_KUBECONFIG or KUBECONFIG.
     """
-    from shoal.cluster.kubeconfig import NoConnection
+    from shoal.cluster.kubeconfig import ConnectionConfigError
     from shoal.launch.paddle_launcher import environment
     from shoal.launch.paddle_launcher.peers import TooManyFailed
 
@@ -39,7 +39,7 @@ def command(what: str) -> None:
     try:
         orders = environment.read(os.environ)
         told = asyncio.run(_gather(orders))
-    except (environment.EnvironmentInvalid, TooManyFailed, NoConnection) as problem:
+    except (environment.EnvironmentInvalid, TooManyFailed, ConnectionConfigError) as problem:
         for line in str(problem).splitlines():
             _say(line)
         raise SystemExit(1) from None
@@ -50,31 +50,33 @@ def command(what: str) -> None:
 
 
 async def _gather(orders: Orders) -> dict[str, str]:
-    from shoal.cluster.kubeconfig import NoConnection
-    from shoal.cluster.kubernetes import opened
+    from shoal.cluster.kubeconfig import ConnectionConfigError
+    from shoal.cluster.kubernetes import open_client
     from shoal.kube.errors import ApiError
     from shoal.launch.paddle_launcher.peer_watch import wait
 
     connection = _connection()
-    async with opened(connection) as cluster:
+    async with open_client(connection) as cluster:
         try:
             return await wait(cluster, orders, orders.namespace or connection.namespace, _say)
         except ApiError as refused:
-            raise NoConnection(
+            raise ConnectionConfigError(
                 f"the pods of {orders.job} cannot be seen: {refused.message}. Let the service account of this pod list "
                 f"and watch pods in its namespace"
             ) from None
 
 
-def _connection() -> Connection:
-    from shoal.cluster.kubeconfig import NoConnection, from_kubeconfig, in_cluster
+def _connection() -> ConnectionConfig:
+    from shoal.cluster.kubeconfig import ConnectionConfigError, from_kubeconfig, in_cluster
 
     found = in_cluster(os.environ)
     if found is not None:
         return found
     written = os.environ.get("SHOAL_KUBECONFIG") or os.environ.get("KUBECONFIG")
     if not written:
-        raise NoConnection("this pod was given no service account, and KUBECONFIG is not set: nobody tells who runs")
+        raise ConnectionConfigError(
+            "this pod was given no service account, and KUBECONFIG is not set: nobody tells who runs"
+        )
     return from_kubeconfig(Path(written))
 
 

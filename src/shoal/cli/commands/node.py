@@ -18,7 +18,7 @@ from shoal.cli.server_options import kubeconfig_options
 from shoal.local.data_dir import VARIABLE, DataFolder, InUse, default_folder
 
 if TYPE_CHECKING:
-    from shoal.cluster.kubeconfig import Connection
+    from shoal.cluster.kubeconfig import ConnectionConfig
     from shoal.kube.objects import Obj
     from shoal.local.node_process import JoinConfig, Joined
 
@@ -159,27 +159,27 @@ def configured(options: dict[str, Any]) -> JoinConfig:
     )
 
 
-def _connection(kubeconfig: Path | None, context: str) -> Connection:
+def _connection(kubeconfig: Path | None, context: str) -> ConnectionConfig:
     from shoal.cli.context import ended
-    from shoal.cluster.kubeconfig import NoConnection, from_kubeconfig, usual_files
+    from shoal.cluster.kubeconfig import ConnectionConfigError, default_files, from_kubeconfig
 
-    files = [kubeconfig] if kubeconfig is not None else usual_files(os.environ)
+    files = [kubeconfig] if kubeconfig is not None else default_files(os.environ)
     if not files:
         raise click.ClickException(
             "there is no cluster to join: neither KUBECONFIG nor ~/.kube/config names one. Name one with --kubeconfig."
         )
     try:
         return from_kubeconfig(files, context=context)
-    except NoConnection as problem:
+    except ConnectionConfigError as problem:
         raise click.ClickException(ended(problem)) from None
 
 
-def _secret_files(connection: Connection, options: dict[str, Any]) -> tuple[Path, ...]:
+def _secret_files(connection: ConnectionConfig, options: dict[str, Any]) -> tuple[Path, ...]:
     files = [*connection.files, *(path for path in (options["tls_key"],) if path is not None)]
     return tuple(dict.fromkeys(path.resolve() for path in files))
 
 
-def _place_of(connection: Connection) -> tuple[str, int] | None:
+def _place_of(connection: ConnectionConfig) -> tuple[str, int] | None:
     """Where the API is; None where only a proxy can say."""
     place = urlsplit(connection.url)
     if connection.proxy or not place.hostname:
@@ -187,13 +187,13 @@ def _place_of(connection: Connection) -> tuple[str, int] | None:
     return place.hostname, place.port or (443 if place.scheme == "https" else 80)
 
 
-def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd: int | None) -> None:
+def _run(data: DataFolder, connection: ConnectionConfig, config: JoinConfig, ready_fd: int | None) -> None:
     import asyncio
 
-    from shoal.apiserver.server import ServingRefused
+    from shoal.apiserver.server import ServerListenError
     from shoal.cli.context import ended, sentence_of
     from shoal.cluster.client import OutcomeUnknown
-    from shoal.cluster.kubernetes import opened
+    from shoal.cluster.kubernetes import open_client
     from shoal.kube.errors import ApiError
     from shoal.local.log_setup import log_to
     from shoal.local.node_process import CannotJoin, join
@@ -208,13 +208,13 @@ def _run(data: DataFolder, connection: Connection, config: JoinConfig, ready_fd:
             os.close(ready_fd)
 
     async def run() -> bool:
-        async with opened(connection) as cluster:
+        async with open_client(connection) as cluster:
             return await join(data, cluster, config, on_ready=ready, on_stop=_say_stopping)
 
     with _held(data), log_to(data.log):
         try:
             has_stopped_pods = asyncio.run(run())
-        except (CannotJoin, ServingRefused, FolderInUse, ZygoteFailed) as refused:
+        except (CannotJoin, ServerListenError, FolderInUse, ZygoteFailed) as refused:
             raise click.ClickException(str(refused)) from None
         except ApiError as refused:
             raise click.ClickException(ended(sentence_of(refused))) from None
@@ -235,7 +235,7 @@ def _held(data: DataFolder) -> Iterator[None]:
         ) from None
 
 
-def _greet(data: DataFolder, joined: Joined, connection: Connection) -> None:
+def _greet(data: DataFolder, joined: Joined, connection: ConnectionConfig) -> None:
     node, room = joined.config, joined.config.allocatable
     gpus = f", {room['nvidia.com/gpu']} GPUs" if "nvidia.com/gpu" in room else ""
     click.echo(f"{click.style(f'Node {node.name} has joined', fg='green')} {connection.url}")

@@ -114,7 +114,7 @@ def command(config: Path | None, log_format: str, webhook: bool, **said: Any) ->
 
     if webhook and said["webhook_address"] is None:
         said["webhook_address"] = Address("", 9443)
-    said["elects"] = said.pop("leader_election")
+    said["leader_election"] = said.pop("leader_election")
     said["name"] = said["name"] or usual_name(said["namespace"], said["job_class"])
     options = OperatorOptions(settings=_settings(config), **said)
     log_to_stderr(log_format)

@@ -81,7 +81,7 @@ def command(log_format: str, config: Path | None, **said: Any) -> None:
     if not schedulers:
         raise click.UsageError("--scheduler-name needs a name: pods ask for their scheduler by it.")
     charge = Charge(said.pop("name"), schedulers, said.pop("volcano"), said.pop("namespace") or None, settings)
-    options = ServerOptions(elects=said.pop("leader_election"), **said)
+    options = ServerOptions(leader_election=said.pop("leader_election"), **said)
     log_to_stderr(log_format)
     serving(schedule(options, charge))
 

@@ -92,7 +92,7 @@ def command(folder: Path, detach: bool, ready_fd: int | None, **options: Any) ->
 
 def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostConfig:
     """The file, then what was said on the command line. `beside`: a job file in whose folder one may lie."""
-    from shoal.apiserver.server import ServingRefused, is_loopback
+    from shoal.apiserver.server import ServerListenError, is_loopback
     from shoal.cli.project import warn_of_absent
     from shoal.local.cluster import HostConfig
     from shoal.local.config import default_file, load
@@ -107,7 +107,7 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
         _check_names(certificate, options["bind"])
     try:
         open_to_others = not is_loopback(options["bind"])
-    except ServingRefused as refused:
+    except ServerListenError as refused:
         raise click.UsageError(f"--bind: {refused}") from None
     if open_to_others and not certificate:
         raise click.UsageError(
@@ -130,7 +130,7 @@ def configured(options: dict[str, Any], *, beside: Path | None = None) -> HostCo
 
 
 def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | None:
-    from shoal.apiserver.server import ServingRefused
+    from shoal.apiserver.server import ServerListenError
     from shoal.apiserver.serving_certificate import Certificate
 
     if bool(certificate) != bool(key):
@@ -140,18 +140,18 @@ def certificate_of(certificate: Path | None, key: Path | None) -> Certificate | 
     given = Certificate(certificate, key)
     try:
         given.context()
-    except ServingRefused as refused:
+    except ServerListenError as refused:
         raise click.UsageError(str(refused)) from None
     return given
 
 
 def _check_names(certificate: Certificate, host: str) -> None:
     """A certificate no client would take is refused; one that the kubeconfig's readers will not is warned of."""
-    from shoal.apiserver.server import ServingRefused
+    from shoal.apiserver.server import ServerListenError
 
     try:
         is_for_us = certificate.is_for(host)
-    except ServingRefused as refused:
+    except ServerListenError as refused:
         raise click.UsageError(str(refused)) from None
     if not is_for_us:
         click.echo(
@@ -164,7 +164,7 @@ def _check_names(certificate: Certificate, host: str) -> None:
 def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, began: float) -> None:
     import asyncio
 
-    from shoal.apiserver.server import ServingRefused
+    from shoal.apiserver.server import ServerListenError
     from shoal.cluster.store.sqlite import StoreBroken, StoreInUse
     from shoal.local.cluster import FolderRemoved, NodesWouldBeLost, StartInterrupted, host
     from shoal.local.log_setup import log_to
@@ -189,7 +189,7 @@ def _foreground(data: DataFolder, config: HostConfig, ready_fd: int | None, bega
             click.echo("\nStopping; each pod has its grace period to end. Ctrl-C again leaves them running ...")
 
     refusals = (
-        ServingRefused, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, SandboxFailed, NodeRefused,
+        ServerListenError, StoreInUse, StoreBroken, FolderInUse, NetworkNotToBeHad, SandboxFailed, NodeRefused,
         NodesWouldBeLost, FolderRemoved, StartInterrupted,
     )  # fmt: skip
     with data.held(), log_to(data.log):

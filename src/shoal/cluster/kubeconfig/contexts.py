@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from shoal.cluster.kubeconfig.connection import FIXED, Connection, Credentials, NoConnection
-from shoal.cluster.kubeconfig.exec_plugin import Plugin, PluginCredentials
-from shoal.cluster.kubeconfig.parse import Entry, read
-from shoal.cluster.kubeconfig.tls import CertificateFiles, Trust
-from shoal.cluster.kubeconfig.token_file import TokenFile, bearer, is_token
+from shoal.cluster.kubeconfig.connection import STATIC_CREDENTIALS, ConnectionConfig, ConnectionConfigError, Credentials
+from shoal.cluster.kubeconfig.exec_plugin import ExecPlugin, ExecPluginCredentials
+from shoal.cluster.kubeconfig.parse import KubeconfigEntry, read
+from shoal.cluster.kubeconfig.tls import CertificateFiles, TlsConfig
+from shoal.cluster.kubeconfig.token_file import TokenFile, bearer_header, is_token
 
 _PROXIES = ("http", "https")
 _PROXY_WANTED = "should be an http or https address such as http://10.0.0.1:3128"
 
 
-def usual_files(variables: Mapping[str, str]) -> list[Path]:
+def default_files(variables: Mapping[str, str]) -> list[Path]:
     """The files KUBECONFIG names, else ~/.kube/config; only those that are there."""
     named = [Path(part).expanduser() for part in variables.get("KUBECONFIG", "").split(os.pathsep) if part]
     return [path for path in named or [Path("~/.kube/config").expanduser()] if path.is_file()]
@@ -34,98 +34,106 @@ def usual_files(variables: Mapping[str, str]) -> list[Path]:
 def contexts(files: Path | Sequence[Path]) -> list[str]:
     """The names of the contexts; none where a file cannot be read."""
     try:
-        return list(dict.fromkeys(entry.text("name") for entry in _Files.of(files).each("contexts")))
-    except NoConnection:
+        return list(dict.fromkeys(entry.text("name") for entry in _Files.referrer(files).items("contexts")))
+    except ConnectionConfigError:
         return []
 
 
-def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: str = "") -> Connection:
+def from_kubeconfig(files: Path | Sequence[Path], *, server: str = "", context: str = "") -> ConnectionConfig:
     """A context, by default the current one; `server` stands in for its address. Raises NoConnection."""
-    config = _Files.of(files)
+    config = _Files.referrer(files)
     name = context or config.current()
-    chosen = config.named("contexts", name, "context")
-    cluster = config.named("clusters", chosen.text("cluster"), "cluster", of=chosen)
-    user_name = chosen.text("user")
-    user = config.named("users", user_name, "user", of=chosen) if user_name else Entry(chosen.file, "", {})
+    context_entry = config.named("contexts", name, "context")
+    cluster = config.named("clusters", context_entry.text("cluster"), "cluster", referrer=context_entry)
+    user_name = context_entry.text("user")
+    user = (
+        config.named("users", user_name, "user", referrer=context_entry)
+        if user_name
+        else KubeconfigEntry(context_entry.file, "", {})
+    )
     url = _url(server) or _server_of(cluster)
-    trust = _trust(cluster) if url.startswith("https") else None
-    headers, credentials = _credentials(user, cluster, url, trust)
-    return Connection(
+    tls = _tls_config(cluster) if url.startswith("https") else None
+    headers, credentials = _credentials(user, cluster, url, tls)
+    return ConnectionConfig(
         url,
         headers,
-        _context(trust, user) if trust else None,
-        chosen.text("namespace") or "default",
+        _ssl_context(tls, user) if tls else None,
+        context_entry.text("namespace") or "default",
         credentials=credentials,
         proxy=_proxy(cluster, url),
         server_name=_server_name(cluster),
-        compresses=not (cluster.flag("disable-compression") or _is_near(url)),
-        who=f"user {user_name} of {user.file}" if user_name else f"nobody: context {name} of {chosen.file} has no user",
+        compression=not (cluster.flag("disable-compression") or _is_local(url)),
+        user_description=f"user {user_name} of {user.file}"
+        if user_name
+        else f"nobody: context {name} of {context_entry.file} has no user",
         name=name,
         certificate=user.content("client-certificate"),
         files=(*(entry.file for entry in config.entries), *_files_of(user)),
     )
 
 
-def _files_of(user: Entry) -> Iterator[Path]:
+def _files_of(user: KubeconfigEntry) -> Iterator[Path]:
     for name in ("client-certificate", "client-key", "tokenFile"):
-        if (path := user.file_named(name)) is not None:
+        if (path := user.file_path(name)) is not None:
             yield path
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    entries: tuple[Entry, ...]
+    entries: tuple[KubeconfigEntry, ...]
 
     @classmethod
-    def of(cls, files: Path | Sequence[Path]) -> _Files:
-        several = [files] if isinstance(files, Path) else list(files)
-        if not several:
-            raise NoConnection("there is no kubeconfig: KUBECONFIG and ~/.kube/config name no file")
-        return cls(tuple(read(file) for file in several))
+    def referrer(cls, files: Path | Sequence[Path]) -> _Files:
+        paths = [files] if isinstance(files, Path) else list(files)
+        if not paths:
+            raise ConnectionConfigError("there is no kubeconfig: KUBECONFIG and ~/.kube/config name no file")
+        return cls(tuple(read(file) for file in paths))
 
     def __str__(self) -> str:
         return ", ".join(str(entry.file) for entry in self.entries)
 
-    def each(self, group: str) -> Iterator[Entry]:
+    def items(self, group: str) -> Iterator[KubeconfigEntry]:
         for entry in self.entries:
-            yield from entry.each(group)
+            yield from entry.items(group)
 
     def current(self) -> str:
         found = next((name for entry in self.entries if (name := entry.text("current-context"))), "")
         if not found:
-            there = contexts([entry.file for entry in self.entries])
-            if not there:
-                raise NoConnection(
+            known = contexts([entry.file for entry in self.entries])
+            if not known:
+                raise ConnectionConfigError(
                     f"the kubeconfig {self} has no contexts. Name another with --kubeconfig or KUBECONFIG"
                 )
-            raise NoConnection(
-                f"the kubeconfig {self} has no current-context; choose one with --context: {', '.join(there)}"
+            raise ConnectionConfigError(
+                f"the kubeconfig {self} has no current-context; choose one with --context: {', '.join(known)}"
             )
         return found
 
-    def named(self, group: str, name: str, key: str, of: Entry | None = None) -> Entry:
-        for entry in self.each(group):
+    def named(self, group: str, name: str, key: str, referrer: KubeconfigEntry | None = None) -> KubeconfigEntry:
+        for entry in self.items(group):
             if entry.text("name") == name:
-                return entry.below(key) or Entry(entry.file, f"{entry.path}.{key}", {})
-        there = ", ".join(entry.text("name") for entry in self.each(group)) or "none"
-        asked = f", which {of.path}.{key} names" if of else ""
-        raise NoConnection(f"the kubeconfig {self} has no entry {name!r} in {group}{asked}. There are: {there}")
+                return entry.mapping(key) or KubeconfigEntry(entry.file, f"{entry.path}.{key}", {})
+        known = ", ".join(entry.text("name") for entry in self.items(group)) or "none"
+        reference = f", which {referrer.path}.{key} names" if referrer else ""
+        raise ConnectionConfigError(
+            f"the kubeconfig {self} has no entry {name!r} in {group}{reference}. There are: {known}"
+        )
 
 
-def _server_of(cluster: Entry) -> str:
-    given = cluster.text("server")
-    if not given:
-        raise cluster.mistake("server", "is missing; give the server's address, such as https://10.0.0.1:6443")
-    if why := why_no_address(given):
-        raise cluster.mistake("server", why)
-    return _url(given)
+def _server_of(cluster: KubeconfigEntry) -> str:
+    value = cluster.text("server")
+    if not value:
+        raise cluster.error("server", "is missing; give the server's address, such as https://10.0.0.1:6443")
+    if why := server_url_error(value):
+        raise cluster.error("server", why)
+    return _url(value)
 
 
-def why_no_address(given: str) -> str:
+def server_url_error(value: str) -> str:
     """What an address of a server should be, where no server can be at this one; '' where one can."""
-    if "@" in given:
+    if "@" in value:
         return "should be an address only: users and passwords have no place in it"
-    return "" if _is_address(_url(given)) else f"should be an address such as https://10.0.0.1:6443, not {given!r}"
+    return "" if _is_address(_url(value)) else f"should be an address such as https://10.0.0.1:6443, not {value!r}"
 
 
 def _is_address(url: str) -> bool:
@@ -142,116 +150,127 @@ def _is_host(name: str | None) -> bool:
     return re.fullmatch(r"[\w.-]+|[0-9a-fA-F:.]+(%\w+)?", name or "") is not None
 
 
-def _server_name(cluster: Entry) -> str:
+def _server_name(cluster: KubeconfigEntry) -> str:
     name = cluster.text("tls-server-name")
     if name and (not _is_host(name) or name.startswith(".")):
-        raise cluster.mistake("tls-server-name", f"should be a host's name such as kubernetes.default, not {name!r}")
+        raise cluster.error("tls-server-name", f"should be a host's name such as kubernetes.default, not {name!r}")
     return name
 
 
-def _url(given: str) -> str:
-    return (given if "://" in given or not given else f"https://{given}").rstrip("/")
+def _url(value: str) -> str:
+    return (value if "://" in value or not value else f"https://{value}").rstrip("/")
 
 
-def _trust(cluster: Entry) -> Trust:
+def _tls_config(cluster: KubeconfigEntry) -> TlsConfig:
     authority = cluster.content("certificate-authority")
-    is_blind = cluster.flag("insecure-skip-tls-verify")
-    if authority and is_blind:
+    skip_verify = cluster.flag("insecure-skip-tls-verify")
+    if authority and skip_verify:
         what = "and a certificate-authority do not go together: take one of them out"
-        raise cluster.mistake("insecure-skip-tls-verify", what)
+        raise cluster.error("insecure-skip-tls-verify", what)
     try:
-        trust = Trust(authority.decode("ascii"), is_blind)
-        trust.context()
+        tls = TlsConfig(authority.decode("ascii"), skip_verify)
+        tls.context()
     except (ssl.SSLError, UnicodeDecodeError):
         name = "certificate-authority-data" if cluster.text("certificate-authority-data") else "certificate-authority"
-        raise cluster.mistake(name, "should be a certificate in PEM form") from None
-    return trust
+        raise cluster.error(name, "should be a certificate in PEM form") from None
+    return tls
 
 
-def _context(trust: Trust, user: Entry) -> ssl.SSLContext:
+def _ssl_context(tls: TlsConfig, user: KubeconfigEntry) -> ssl.SSLContext:
     certificate, key = user.content("client-certificate"), user.content("client-key")
     if not certificate and not key:
-        return trust.context()
-    for mine, given, other in (("client-certificate", certificate, "client-key"), ("client-key", key, "certificate")):
-        if not given:
-            raise user.mistake(mine, f"is missing, but its {other} is given: they go together")
+        return tls.context()
+    for present, value, other in (
+        ("client-certificate", certificate, "client-key"),
+        ("client-key", key, "certificate"),
+    ):
+        if not value:
+            raise user.error(present, f"is missing, but its {other} is given: they go together")
     try:
-        return trust.showing(certificate, key)
+        return tls.context_with_certificate(certificate, key)
     except ssl.SSLError as problem:
         what = f"and its client-key do not make a pair in PEM form ({problem.reason or 'unreadable'})"
-        raise user.mistake("client-certificate", what) from None
+        raise user.error("client-certificate", what) from None
 
 
-def _credentials(user: Entry, cluster: Entry, url: str, trust: Trust | None) -> tuple[Mapping[str, str], Credentials]:
+def _credentials(
+    user: KubeconfigEntry, cluster: KubeconfigEntry, url: str, tls: TlsConfig | None
+) -> tuple[Mapping[str, str], Credentials]:
     """What every request carries, and what changes. A file counts more than a token written down, as for kubectl."""
-    headers = _acting_as(user)
+    headers = _impersonation_headers(user)
     if user.text("username") or user.text("password"):
-        raise user.mistake("username", "cannot be used: API servers take no passwords any more. Use a token instead")
-    if (old := user.below("auth-provider")) is not None:
-        raise old.mistake("name", f"{old.text('name')!r} was replaced by exec plugins; log in again with a newer tool")
-    if (path := user.file_named("tokenFile")) is not None:
+        raise user.error("username", "cannot be used: API servers take no passwords any more. Use a token instead")
+    if (old := user.mapping("auth-provider")) is not None:
+        raise old.error("name", f"{old.text('name')!r} was replaced by exec plugins; log in again with a newer tool")
+    if (path := user.file_path("tokenFile")) is not None:
         file = TokenFile(path)
         file.fetch()
         return headers, file
     if token := user.text("token"):
         if not is_token(token):
-            raise user.mistake("token", "should be one line of plain characters")
-        return {**headers, **bearer(token)}, _renewed_files(user, trust) or FIXED
-    if (told := user.below("exec")) is not None:
-        return headers, PluginCredentials(Plugin.read(told, cluster, url), trust.showing if trust else _plain)
-    return headers, _renewed_files(user, trust) or FIXED
+            raise user.error("token", "should be one line of plain characters")
+        return {**headers, **bearer_header(token)}, _renewed_files(user, tls) or STATIC_CREDENTIALS
+    if (entry := user.mapping("exec")) is not None:
+        return headers, ExecPluginCredentials(
+            ExecPlugin.read(entry, cluster, url), tls.context_with_certificate if tls else _no_tls
+        )
+    return headers, _renewed_files(user, tls) or STATIC_CREDENTIALS
 
 
-def _renewed_files(user: Entry, trust: Trust | None) -> Credentials | None:
+def _renewed_files(user: KubeconfigEntry, tls: TlsConfig | None) -> Credentials | None:
     """Where the certificate is in files, others may renew them."""
-    certificate, key = user.file_named("client-certificate"), user.file_named("client-key")
+    certificate, key = user.file_path("client-certificate"), user.file_path("client-key")
     in_files = not user.text("client-certificate-data") and not user.text("client-key-data")
-    return CertificateFiles(certificate, key, trust.showing) if trust and certificate and key and in_files else None
+    return (
+        CertificateFiles(certificate, key, tls.context_with_certificate)
+        if tls and certificate and key and in_files
+        else None
+    )
 
 
-def _plain(_: bytes, __: bytes) -> ssl.SSLContext:
-    raise NoConnection("the exec plugin gave a client certificate, but the server's address is plain http")
+def _no_tls(_: bytes, __: bytes) -> ssl.SSLContext:
+    raise ConnectionConfigError("the exec plugin gave a client certificate, but the server's address is plain http")
 
 
-def _acting_as(user: Entry) -> dict[str, str]:
-    if user.texts("as-groups") or user.below("as-user-extra"):
-        raise user.mistake("as-groups", "and as-user-extra are not served; give the rights to a user of their own")
-    given = {"as": "Impersonate-User", "as-uid": "Impersonate-Uid"}
-    for name in given:
+def _impersonation_headers(user: KubeconfigEntry) -> dict[str, str]:
+    if user.strings("as-groups") or user.mapping("as-user-extra"):
+        raise user.error("as-groups", "and as-user-extra are not served; give the rights to a user of their own")
+    value = {"as": "Impersonate-User", "as-uid": "Impersonate-Uid"}
+    for name in value:
         if user.text(name) and not is_token(user.text(name)):
-            raise user.mistake(name, "should be one line of plain characters")
-    return {header: user.text(name) for name, header in given.items() if user.text(name)}
+            raise user.error(name, "should be one line of plain characters")
+    return {header: user.text(name) for name, header in value.items() if user.text(name)}
 
 
-def _proxy(cluster: Entry, url: str) -> str:
+def _proxy(cluster: KubeconfigEntry, url: str) -> str:
     """The cluster's own proxy, else the one the environment names for such addresses."""
-    if given := cluster.text("proxy-url"):
-        if not _is_proxy(given):
-            raise cluster.mistake("proxy-url", _PROXY_WANTED)
-        return given
-    if _is_near(url):
+    if value := cluster.text("proxy-url"):
+        if not _is_proxy(value):
+            raise cluster.error("proxy-url", _PROXY_WANTED)
+        return value
+    if _is_local(url):
         return ""
     from urllib.request import getproxies_environment, proxy_bypass  # slow to import, and for servers far away only
 
     parts = urlsplit(url)
     found = "" if proxy_bypass(parts.hostname or "") else getproxies_environment().get(parts.scheme, "")
     if found and not _is_proxy(found):
-        raise NoConnection(
+        raise ConnectionConfigError(
             f"the variable {parts.scheme}_proxy {_PROXY_WANTED}. Set it right, or name the server in no_proxy"
         )
     return found
 
 
-def _is_proxy(given: str) -> bool:
+def _is_proxy(value: str) -> bool:
     """A user and a password may stand in it, so it is not repeated where it is wrong."""
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(value)
         return parts.scheme in _PROXIES and _is_host(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         return False
 
 
-def _is_near(url: str) -> bool:
+def _is_local(url: str) -> bool:
     """Whether the server is on this machine."""
     host = urlsplit(url).hostname or ""
     try:

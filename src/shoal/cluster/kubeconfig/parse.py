@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shoal.cluster.kubeconfig.connection import NoConnection
+from shoal.cluster.kubeconfig.connection import ConnectionConfigError
 from shoal.kube import yaml_codec
 
-_OR_ANOTHER = "name another with --kubeconfig or KUBECONFIG"
-_ANOTHER = f"N{_OR_ANOTHER[1:]}"
+_HINT = "name another with --kubeconfig or KUBECONFIG"
+_HINT_SENTENCE = f"N{_HINT[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KubeconfigEntry:
     """A mapping of a kubeconfig. What is missing and what is null are the same, as they are for kubectl."""
 
     file: Path
     path: str
     values: dict[str, Any]
 
-    def mistake(self, name: str, what: str) -> NoConnection:
+    def error(self, name: str, description: str) -> ConnectionConfigError:
         where = f"{self.path}.{name}".strip(".")
-        return NoConnection(f"the kubeconfig {self.file} cannot be used: {where} {what}")
+        return ConnectionConfigError(f"the kubeconfig {self.file} cannot be used: {where} {description}")
 
     def text(self, name: str) -> str:
         """'' where it is not given."""
@@ -34,44 +34,44 @@ class Entry:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise self.mistake(name, f"should be text, not {_what(value)}; put it in quotes")
+            raise self.error(name, f"should be text, not {_describe_type(value)}; put it in quotes")
         return value
 
     def flag(self, name: str) -> bool:
         value = self.values.get(name)
         if value is None or isinstance(value, bool):
             return bool(value)
-        raise self.mistake(name, f"should be true or false, not {_what(value)}")
+        raise self.error(name, f"should be true or false, not {_describe_type(value)}")
 
-    def below(self, name: str) -> Entry | None:
+    def mapping(self, name: str) -> KubeconfigEntry | None:
         value = self.values.get(name)
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise self.mistake(name, f"should be a mapping, not {_what(value)}")
-        return Entry(self.file, f"{self.path}.{name}".strip("."), value)
+            raise self.error(name, f"should be a mapping, not {_describe_type(value)}")
+        return KubeconfigEntry(self.file, f"{self.path}.{name}".strip("."), value)
 
-    def each(self, name: str) -> Iterator[Entry]:
+    def items(self, name: str) -> Iterator[KubeconfigEntry]:
         value = self.values.get(name)
         if value is not None and not isinstance(value, list):
-            raise self.mistake(name, f"should be a list, not {_what(value)}")
+            raise self.error(name, f"should be a list, not {_describe_type(value)}")
         for number, item in enumerate(value or ()):
             if not isinstance(item, dict):
-                raise self.mistake(f"{name}[{number}]", f"should be a mapping, not {_what(item)}")
-            yield Entry(self.file, f"{self.path}.{name}[{number}]".strip("."), item)
+                raise self.error(f"{name}[{number}]", f"should be a mapping, not {_describe_type(item)}")
+            yield KubeconfigEntry(self.file, f"{self.path}.{name}[{number}]".strip("."), item)
 
-    def texts(self, name: str) -> list[str]:
+    def strings(self, name: str) -> list[str]:
         value = self.values.get(name)
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.mistake(name, "should be a list of texts")
+            raise self.error(name, "should be a list of texts")
         return value
 
-    def file_named(self, name: str) -> Path | None:
+    def file_path(self, name: str) -> Path | None:
         """A file, seen from where the kubeconfig is."""
-        given = self.text(name)
-        return self.file.parent / Path(given).expanduser() if given else None
+        value = self.text(name)
+        return self.file.parent / Path(value).expanduser() if value else None
 
     def content(self, name: str) -> bytes:
         """What `NAME-data` holds in base64, else what the file that `NAME` names holds; b'' where neither is given."""
@@ -79,29 +79,31 @@ class Entry:
             try:
                 return base64.b64decode("".join(data.split()), validate=True)
             except binascii.Error as problem:
-                raise self.mistake(f"{name}-data", f"should be base64: {problem}") from None
-        path = self.file_named(name)
+                raise self.error(f"{name}-data", f"should be base64: {problem}") from None
+        path = self.file_path(name)
         if path is None:
             return b""
         try:
             return path.read_bytes()
         except OSError as problem:
-            raise self.mistake(name, f"names {path}, which cannot be read: {problem.strerror}") from None
+            raise self.error(name, f"names {path}, which cannot be read: {problem.strerror}") from None
 
 
-def read(file: Path) -> Entry:
+def read(file: Path) -> KubeconfigEntry:
     try:
         found = yaml_codec.decode(file.read_bytes()).value
     except OSError as problem:
-        raise NoConnection(f"the kubeconfig {file} cannot be read: {problem.strerror}. {_ANOTHER}") from None
-    except yaml_codec.YamlMistake as problem:
-        raise NoConnection(f"the kubeconfig {file} is not YAML: {problem}. Mend it, or {_OR_ANOTHER}") from None
+        raise ConnectionConfigError(
+            f"the kubeconfig {file} cannot be read: {problem.strerror}. {_HINT_SENTENCE}"
+        ) from None
+    except yaml_codec.YamlDecodeError as problem:
+        raise ConnectionConfigError(f"the kubeconfig {file} is not YAML: {problem}. Mend it, or {_HINT}") from None
     if found is not None and not isinstance(found, dict):
-        what = f"it should be a mapping, not {_what(found)}"
-        raise NoConnection(f"the kubeconfig {file} cannot be used: {what}. {_ANOTHER}")
-    return Entry(file, "", found or {})
+        description = f"it should be a mapping, not {_describe_type(found)}"
+        raise ConnectionConfigError(f"the kubeconfig {file} cannot be used: {description}. {_HINT_SENTENCE}")
+    return KubeconfigEntry(file, "", found or {})
 
 
-def _what(value: object) -> str:
+def _describe_type(value: object) -> str:
     names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
     return names.get(type(value), f"a {type(value).__name__}")

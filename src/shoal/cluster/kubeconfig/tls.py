@@ -9,67 +9,71 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.cluster.kubeconfig.connection import NoConnection, Shown
+from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TlsConfig:
     """Whom to believe: the holder of a certificate signed by `authority` (PEM), by default one the system trusts."""
 
     authority: str = ""
-    is_blind: bool = False  # insecure-skip-tls-verify
+    skip_verify: bool = False  # insecure-skip-tls-verify
 
     def context(self) -> ssl.SSLContext:
         """Raises ssl.SSLError where the authority is no certificate."""
-        made = ssl.create_default_context(cadata=self.authority or None)
+        context = ssl.create_default_context(cadata=self.authority or None)
         # Kubernetes' own authorities leave out extensions that the strict reading of newer Pythons demands.
-        made.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        if self.is_blind:
-            made.check_hostname = False
-            made.verify_mode = ssl.CERT_NONE
-        return made
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if self.skip_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
 
-    def showing(self, certificate: bytes, key: bytes) -> ssl.SSLContext:
+    def context_with_certificate(self, certificate: bytes, key: bytes) -> ssl.SSLContext:
         """The same, and a certificate of our own. Raises ssl.SSLError where the two do not belong together."""
-        made = self.context()
-        _show(made, certificate, key)
-        return made
+        context = self.context()
+        _load_certificate(context, certificate, key)
+        return context
 
 
 class CertificateFiles:
     """A client certificate in files that others renew: read again when they have changed, for new connections."""
 
-    def __init__(self, certificate: Path, key: Path, showing: Callable[[bytes, bytes], ssl.SSLContext]) -> None:
+    def __init__(
+        self, certificate: Path, key: Path, context_with_certificate: Callable[[bytes, bytes], ssl.SSLContext]
+    ) -> None:
         self._files = (certificate, key)
-        self._showing = showing
-        self._seen: object = None
-        self._shown = Shown()
+        self._make_context = context_with_certificate
+        self._signature: object = None
+        self._credentials = RequestCredentials()
 
-    def at_hand(self) -> Shown:
+    def cached(self) -> RequestCredentials:
         try:
             signature = [(found.st_ino, found.st_mtime_ns) for found in (file.stat() for file in self._files)]
-            if signature != self._seen:
-                self._shown = Shown(trust=self._showing(*(file.read_bytes() for file in self._files)))
-                self._seen = signature
+            if signature != self._signature:
+                self._credentials = RequestCredentials(
+                    ssl_context=self._make_context(*(file.read_bytes() for file in self._files))
+                )
+                self._signature = signature
         except (OSError, ssl.SSLError) as problem:
-            if self._seen is None:
+            if self._signature is None:
                 certificate, key = self._files
-                told = f"the client certificate {certificate} with its key {key} cannot be used: {problem}"
-                raise NoConnection(told) from None
+                message = f"the client certificate {certificate} with its key {key} cannot be used: {problem}"
+                raise ConnectionConfigError(message) from None
             # Else they are just being renewed, one after the other, and are no pair yet: the next request sees.
-        return self._shown
+        return self._credentials
 
-    def fetch(self) -> Shown:
-        return self.at_hand()
+    def fetch(self) -> RequestCredentials:
+        return self.cached()
 
 
-def _show(trust: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def _load_certificate(ssl_context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """A client certificate can only be loaded from a file, so there is one for a moment that only we can read."""
     handle, name = tempfile.mkstemp(prefix="shoal-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(certificate + b"\n" + key)
         # A key that wants a password is refused: without one given here, OpenSSL would ask the terminal.
-        trust.load_cert_chain(name, password="")
+        ssl_context.load_cert_chain(name, password="")
     finally:
         Path(name).unlink()

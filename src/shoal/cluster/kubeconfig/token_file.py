@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.cluster.kubeconfig.connection import NoConnection, Shown
+from shoal.cluster.kubeconfig.connection import ConnectionConfigError, RequestCredentials
 
 
-def bearer(token: str) -> Mapping[str, str]:
+def bearer_header(token: str) -> Mapping[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -23,22 +23,22 @@ class TokenFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen: tuple[int, int, int] | None = None
-        self._shown = Shown()
+        self._signature: tuple[int, int, int] | None = None
+        self._credentials = RequestCredentials()
 
-    def at_hand(self) -> Shown:
+    def cached(self) -> RequestCredentials:
         try:
             found = self._path.stat()
         except OSError as problem:
             raise self._unreadable(problem) from None
-        if self._seen != (signature := (found.st_ino, found.st_mtime_ns, found.st_size)):
+        if self._signature != (signature := (found.st_ino, found.st_mtime_ns, found.st_size)):
             self._read()
-            self._seen = signature  # after the reading: a change in between is seen the next time
-        return self._shown
+            self._signature = signature  # after the reading: a change in between is seen the next time
+        return self._credentials
 
-    def fetch(self) -> Shown:
-        self._seen = None
-        return self.at_hand()
+    def fetch(self) -> RequestCredentials:
+        self._signature = None
+        return self.cached()
 
     def _read(self) -> None:
         try:
@@ -47,9 +47,9 @@ class TokenFile:
             raise self._unreadable(problem) from None
         if not is_token(token):
             what = "holds more than a token" if token else "is empty"
-            raise NoConnection(f"the token file {self._path} {what}; have it written anew")
-        self._shown = Shown(bearer(token))
+            raise ConnectionConfigError(f"the token file {self._path} {what}; have it written anew")
+        self._credentials = RequestCredentials(bearer_header(token))
 
-    def _unreadable(self, problem: Exception) -> NoConnection:
+    def _unreadable(self, problem: Exception) -> ConnectionConfigError:
         reason = problem.strerror if isinstance(problem, OSError) else problem
-        return NoConnection(f"the token file {self._path} cannot be read: {reason}; have it written anew")
+        return ConnectionConfigError(f"the token file {self._path} cannot be read: {reason}; have it written anew")

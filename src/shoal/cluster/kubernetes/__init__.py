@@ -1,14 +1,14 @@
 """The adapter for any API server: the port's verbs, and those only a real cluster has, as HTTP requests.
 
-`client` has the verbs; `watching` reads streams of changes; `wire` sends one request for as long as that makes sense,
-by the rules of `retrying`, at the pace `pacing` finds the server can bear; `explaining` turns what goes wrong into
-sentences. Objects stay dictionaries. What the client decodes may be less than the server holds (`shapes`), so nothing
-is ever written back whole: only creations, patches and applications leave it.
+`client` has the verbs; `watching` reads streams of changes; `transport` sends one request for as long as that makes
+sense, by the rules of `retrying`, at the pace `pacing` finds the server can bear; `explaining` turns what goes wrong
+into sentences. Objects stay dictionaries. What the client decodes may be less than the server holds (`shapes`), so
+nothing is ever written back whole: only creations, patches and applications leave it.
 """
 
 from shoal.cluster.kubernetes.errors import Unreachable
-from shoal.cluster.kubernetes.http_client import KubernetesCluster, opened
+from shoal.cluster.kubernetes.http_client import KubernetesCluster, open_client
 from shoal.cluster.kubernetes.paths import path_of
-from shoal.cluster.kubernetes.transport import Settings
+from shoal.cluster.kubernetes.transport import TransportSettings
 
-__all__ = ["KubernetesCluster", "Settings", "Unreachable", "opened", "path_of"]
+__all__ = ["KubernetesCluster", "TransportSettings", "Unreachable", "open_client", "path_of"]

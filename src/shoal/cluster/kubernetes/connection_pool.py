@@ -17,18 +17,18 @@ from typing import Any
 from aiohappyeyeballs import start_connection
 from yarl import URL
 
-from shoal.cluster.kubeconfig import Shown
-from shoal.cluster.kubernetes.http1 import Answer, Http1, probed_socket
-from shoal.cluster.kubernetes.request import Request
+from shoal.cluster.kubeconfig import RequestCredentials
+from shoal.cluster.kubernetes.http1 import Http1Connection, Response, keepalive_socket
+from shoal.cluster.kubernetes.request import ApiRequest
 
-KEPT_SECONDS = 45  # of idle connections; API servers keep them for 90
-_NAMES_SECONDS = 10  # that the addresses of a name are taken to be the same
+IDLE_SECONDS = 45  # of idle connections; API servers keep them for 90
+_DNS_CACHE_SECONDS = 10  # that the addresses of a name are taken to be the same
 _NEXT_ADDRESS_SECONDS = 0.25  # until the next address of a name is tried beside the first
-_has_a_break = re.compile(r"[\r\n\0]").search
+_has_line_break = re.compile(r"[\r\n\0]").search
 _is_target = re.compile(r"[!-~]+").fullmatch
 
 
-class NoWay(Exception):
+class ConnectFailed(Exception):
     """Nothing was sent, because of this: no connection could be made, or nothing may be sent like that."""
 
     def __init__(self, problem: Exception) -> None:
@@ -36,23 +36,23 @@ class NoWay(Exception):
         self.problem = problem
 
 
-class Unheard(ConnectionResetError):
+class StaleConnection(ConnectionResetError):
     """A connection that had waited broke before anything was heard: it was probably over when it was used."""
 
 
-class Exchange:
+class ConnectionPool:
     """With one server. Close it at the end."""
 
     def __init__(self, url: str, headers: Mapping[str, str], server_name: str = "") -> None:
         """`headers` go with every question."""
-        where = URL(url)
-        self._secure = where.scheme == "https"
-        self._host, self._port = where.raw_host or "", where.port
-        self._prefix = where.raw_path.rstrip("/")
+        base = URL(url)
+        self._secure = base.scheme == "https"
+        self._host, self._port = base.raw_host or "", base.port
+        self._prefix = base.raw_path.rstrip("/")
         self._server_name = (server_name or self._host).rstrip(".")
-        self._headers = {"Host": where.host_port_subcomponent or "", **headers}
-        self._common: tuple[Shown, bytes] | None = None  # the lines of headers that go with what is shown
-        self._idle: list[Http1] = []  # the one that waits for longest first
+        self._headers = {"Host": base.host_port_subcomponent or "", **headers}
+        self._common: tuple[RequestCredentials, bytes] | None = None  # the lines of headers that go with what is shown
+        self._idle: list[Http1Connection] = []  # the one that waits for longest first
         self._trust: ssl.SSLContext | None = None
         self._closed = False
         self._addresses: asyncio.Future[list[Any]] | None = None  # as they were looked up last
@@ -63,84 +63,86 @@ class Exchange:
         self._closed = True
         self._drop_idle()
 
-    async def ask(self, request: Request, shown: Shown) -> Answer:
+    async def send(self, request: ApiRequest, creds: RequestCredentials) -> Response:
         """Raises NoWay, or OSError where it broke."""
-        question = self._question(request, shown)
-        kept = self._kept(shown.trust)
-        if kept is None:
-            return await self._over(await self._connected(shown.trust), question)
+        data = self._encode_request(request, creds)
+        connection = self._idle_connection(creds.ssl_context)
+        if connection is None:
+            return await self._exchange(await self._connect(creds.ssl_context), data)
         try:
-            return await self._over(kept, question)
-        except OSError as broke:
-            if kept.has_heard:
+            return await self._exchange(connection, data)
+        except OSError as error:
+            if connection.has_received:
                 raise
             self._drop_idle()  # they waited as it did
-            raise Unheard(str(broke)) from None
+            raise StaleConnection(str(error)) from None
 
-    async def _over(self, connection: Http1, question: bytes) -> Answer:
-        answer = await connection.ask(question)
-        if self._closed or connection.trust is not self._trust:
+    async def _exchange(self, connection: Http1Connection, data: bytes) -> Response:
+        response = await connection.send(data)
+        if self._closed or connection.ssl_context is not self._trust:
             connection.end()
         elif connection.is_open:
             connection.idle_since = asyncio.get_running_loop().time()
             self._idle.append(connection)
-            self._drop_idle(before=connection.idle_since - KEPT_SECONDS)
-        return answer
+            self._drop_idle(before=connection.idle_since - IDLE_SECONDS)
+        return response
 
-    def _question(self, request: Request, shown: Shown) -> bytes:
-        if self._common is None or self._common[0] is not shown:
-            self._common = (shown, _lines({**self._headers, **shown.headers}))
+    def _encode_request(self, request: ApiRequest, creds: RequestCredentials) -> bytes:
+        if self._common is None or self._common[0] is not creds:
+            self._common = (creds, _header_lines({**self._headers, **creds.headers}))
         if not _is_target(request.path):
-            raise NoWay(ValueError(f"{request.path!r} is no address"))
+            raise ConnectFailed(ValueError(f"{request.path!r} is no address"))
         head = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\nAccept: {request.accept}\r\n"
         body = request.body
         if body is not None:
             head = f"{head}Content-Type: {request.content_type}\r\nContent-Length: {len(body)}\r\n"
         return b"%b%b\r\n%b" % (head.encode("ascii"), self._common[1], body or b"")
 
-    def _kept(self, trust: ssl.SSLContext | None) -> Http1 | None:
+    def _idle_connection(self, ssl_context: ssl.SSLContext | None) -> Http1Connection | None:
         """The connection that was used last: the others may grow old."""
-        if trust is not self._trust:
+        if ssl_context is not self._trust:
             self._drop_idle()
-            self._trust = trust
-        self._drop_idle(before=asyncio.get_running_loop().time() - KEPT_SECONDS)
+            self._trust = ssl_context
+        self._drop_idle(before=asyncio.get_running_loop().time() - IDLE_SECONDS)
         while self._idle:
-            found = self._idle.pop()
-            if found.is_quiet():
-                return found
-            found.end()
+            connection = self._idle.pop()
+            if connection.is_reusable():
+                return connection
+            connection.end()
         return None
 
     def _drop_idle(self, *, before: float | None = None) -> None:
         while self._idle and (before is None or self._idle[0].idle_since < before):
             self._idle.pop(0).end()
 
-    async def _connected(self, trust: ssl.SSLContext | None) -> Http1:
-        secured: dict[str, Any] = {"ssl": trust or True, "server_hostname": self._server_name} if self._secure else {}
+    async def _connect(self, ssl_context: ssl.SSLContext | None) -> Http1Connection:
+        tls_options: dict[str, Any] = (
+            {"ssl": ssl_context or True, "server_hostname": self._server_name} if self._secure else {}
+        )
         try:
-            made = await start_connection(
-                await self._found(), happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=probed_socket
+            sock = await start_connection(
+                await self._resolve(), happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=keepalive_socket
             )
             _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: Http1(trust), sock=made, **secured
+                lambda: Http1Connection(ssl_context), sock=sock, **tls_options
             )
         except (OSError, UnicodeError) as problem:  # UnicodeError: of a host that can be no name
             self._addresses_end = 0.0
-            raise NoWay(problem) from None
+            raise ConnectFailed(problem) from None
         return connection
 
-    async def _found(self) -> list[Any]:
+    async def _resolve(self) -> list[Any]:
         """Where the server is: looked up once, however many ask meanwhile or soon after."""
         loop = asyncio.get_running_loop()
         if self._addresses is None or (self._addresses.done() and self._addresses_end <= loop.time()):
-            looking = loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-            self._addresses = asyncio.ensure_future(looking)
-            self._addresses_end = loop.time() + _NAMES_SECONDS
+            lookup = loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+            self._addresses = asyncio.ensure_future(lookup)
+            self._addresses_end = loop.time() + _DNS_CACHE_SECONDS
         return await asyncio.shield(self._addresses)
 
 
-def _lines(headers: Mapping[str, str]) -> bytes:
+def _header_lines(headers: Mapping[str, str]) -> bytes:
     for name, value in headers.items():
-        if _has_a_break(name + value):
-            raise NoWay(ValueError(f"the header {name!r} would be more than one line. Check the credentials"))
+        if _has_line_break(name + value):
+            raise ConnectFailed(ValueError(f"the header {name!r} would be more than one line. Check the credentials"))
     return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode()

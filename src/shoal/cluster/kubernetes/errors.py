@@ -17,14 +17,14 @@ import msgspec
 from yarl import URL
 
 from shoal.cluster.client import OutcomeUnknown
-from shoal.cluster.kubeconfig import Connection
-from shoal.cluster.kubernetes.connection_pool import NoWay, Unheard
-from shoal.cluster.kubernetes.http1 import Answer
-from shoal.cluster.kubernetes.retry import OVERLOADED, Failure
+from shoal.cluster.kubeconfig import ConnectionConfig
+from shoal.cluster.kubernetes.connection_pool import ConnectFailed, StaleConnection
+from shoal.cluster.kubernetes.http1 import Response
+from shoal.cluster.kubernetes.retry import OVERLOADED, RequestFailure
 from shoal.kube.errors import ApiError
 
-_FINAL = 400  # stands for what time does not heal: it is not tried again
-_EXPIRED, _NOT_YET, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
+_NOT_RETRIED = 400  # stands for what time does not heal: it is not tried again
+_EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
 _decode = msgspec.json.Decoder().decode
 
 
@@ -32,27 +32,33 @@ class Unreachable(ConnectionError):
     """Nothing was asked: there is no way to the server, or what is there is no API server. The message says why."""
 
 
-def broken(problem: Exception, connection: Connection, what: str) -> Failure:
+def transport_failure(problem: Exception, connection: ConnectionConfig, what: str) -> RequestFailure:
     """A request that was not answered: never sent, or sent and its fate unknown."""
     if isinstance(problem, aiohttp.ClientHttpProxyError):
-        told = f"the proxy {_plain(connection.proxy)} refused the way to {connection.url}: {problem.message}"
-        return Failure(Unreachable(told), code=_FINAL, may_have_worked=False)
+        message = (
+            f"the proxy {_without_password(connection.proxy)} refused the way to {connection.url}: {problem.message}"
+        )
+        return RequestFailure(Unreachable(message), code=_NOT_RETRIED, may_have_succeeded=False)
     if isinstance(problem, aiohttp.ClientProxyConnectionError):
-        proxy = _plain(connection.proxy)
-        told = f"{connection.url} cannot be reached: its proxy {proxy} does not answer. Is that its address?"
-        return Failure(Unreachable(told), may_have_worked=False)
-    cause = _why_no_way(problem)
+        proxy = _without_password(connection.proxy)
+        message = f"{connection.url} cannot be reached: its proxy {proxy} does not answer. Is that its address?"
+        return RequestFailure(Unreachable(message), may_have_succeeded=False)
+    cause = _connect_error(problem)
     if cause is not None:
         final = isinstance(cause, socket.gaierror | ValueError)
-        return Failure(Unreachable(_no_way(cause, connection)), code=_FINAL if final else 0, may_have_worked=False)
+        return RequestFailure(
+            Unreachable(_connect_message(cause, connection)),
+            code=_NOT_RETRIED if final else 0,
+            may_have_succeeded=False,
+        )
     reason = str(problem) or type(problem).__name__
-    told = f"{what} was not answered by {connection.url}: {reason}"
-    return Failure(OutcomeUnknown(told), was_unheard=isinstance(problem, Unheard))
+    message = f"{what} was not answered by {connection.url}: {reason}"
+    return RequestFailure(OutcomeUnknown(message), was_stale=isinstance(problem, StaleConnection))
 
 
-def _why_no_way(problem: Exception) -> Exception | None:
+def _connect_error(problem: Exception) -> Exception | None:
     """Why no connection was made; None where there was one."""
-    if isinstance(problem, NoWay):
+    if isinstance(problem, ConnectFailed):
         return problem.problem
     if isinstance(problem, aiohttp.ClientConnectorCertificateError):
         return problem.certificate_error
@@ -61,10 +67,10 @@ def _why_no_way(problem: Exception) -> Exception | None:
     return problem if isinstance(problem, UnicodeError) else None
 
 
-def _no_way(cause: Exception, connection: Connection) -> str:
+def _connect_message(cause: Exception, connection: ConnectionConfig) -> str:
     url = connection.url
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _stranger(cause, url)
+        return _certificate_message(cause, url)
     if isinstance(cause, socket.gaierror):
         host = URL(connection.proxy or url).host
         return f"{url} cannot be reached: there is no host {host} here. Check the address"
@@ -82,41 +88,45 @@ def _no_way(cause: Exception, connection: Connection) -> str:
     return f"{url} cannot be reached: {reason}. Is the cluster up, and is this its address?"
 
 
-def _plain(proxy: str) -> str:
+def _without_password(proxy: str) -> str:
     """A proxy's address without the password that may be in it."""
     scheme, _, rest = proxy.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
-def _stranger(problem: ssl.SSLCertVerificationError, url: str) -> str:
-    code, said = problem.verify_code, problem.verify_message.rstrip(".")
-    if code in (_EXPIRED, _NOT_YET):
-        return f"the certificate of {url} is out of date ({said}). Have it renewed, and check the clock of this machine"
+def _certificate_message(problem: ssl.SSLCertVerificationError, url: str) -> str:
+    code, detail = problem.verify_code, problem.verify_message.rstrip(".")
+    if code in (_EXPIRED, _NOT_YET_VALID):
+        return (
+            f"the certificate of {url} is out of date ({detail}). Have it renewed, and check the clock of this machine"
+        )
     if code in (_OTHER_NAME, _OTHER_ADDRESS):
-        return f"the certificate of {url} is for another name ({said}). Use that name, or give it as tls-server-name"
+        return f"the certificate of {url} is for another name ({detail}). Use that name, or give it as tls-server-name"
     return (
-        f"{url} shows a certificate that is not signed by an authority we trust ({said}). "
+        f"{url} shows a certificate that is not signed by an authority we trust ({detail}). "
         f"Is this the right server? Then give its certificate-authority"
     )
 
 
-def refused(answer: Answer, connection: Connection, what: str) -> Failure:
+def response_failure(response: Response, connection: ConnectionConfig, what: str) -> RequestFailure:
     """A request that was answered with a code that is no success."""
-    code, body, wait = answer.status, answer.body, _wait_seconds(answer)
+    code, body, wait = response.status, response.body, _wait_seconds(response)
     status = _status_in(body)
     if status is None and not _is_gateway(code) and not _is_unknown_group(code, body, what):
-        return Failure(Unreachable(_not_kubernetes(answer, connection, what)), code=400)
-    error = refusal(status, code) if status else ApiError(code, "", _text(body) or f"{what} was answered {code}")
+        return RequestFailure(Unreachable(_not_kubernetes(response, connection, what)), code=400)
+    error = (
+        error_from_status(status, code) if status else ApiError(code, "", _text(body) or f"{what} was answered {code}")
+    )
     if code == 401:
-        return Failure(ApiError(401, "Unauthorized", _not_let_in(connection), error.details), code=401)
+        return RequestFailure(ApiError(401, "Unauthorized", _unauthorized_message(connection), error.details), code=401)
     if any(cause.reason == "DisruptionBudget" for cause in error.causes):
-        return Failure(error, code=400)  # an eviction that may not be: a 429 that does not mean us
+        return RequestFailure(error, code=400)  # an eviction that may not be: a 429 that does not mean us
     if code == OVERLOADED and wait is None:
         wait = float((error.details or {}).get("retryAfterSeconds") or 1)
-    return Failure(error, code=code, wait_seconds=wait)
+    return RequestFailure(error, code=code, wait_seconds=wait)
 
 
-def refusal(status: dict[str, Any], code: int = 0) -> ApiError:
+def error_from_status(status: dict[str, Any], code: int = 0) -> ApiError:
     """A Status as the error it is."""
     return ApiError(
         code or status.get("code") or 500, status.get("reason") or "", status.get("message") or "",
@@ -142,24 +152,24 @@ def _is_unknown_group(code: int, body: bytes, what: str) -> bool:
     return code == 404 and body.strip() == b"404 page not found" and " /apis/" in what
 
 
-def _wait_seconds(answer: Answer) -> float | None:
+def _wait_seconds(response: Response) -> float | None:
     """Retry-After in seconds; the form with a date is not used by API servers."""
-    given = answer.headers.get("retry-after", "")
-    return float(given) if given.isdigit() else None
+    value = response.headers.get("retry-after", "")
+    return float(value) if value.isdigit() else None
 
 
-def no_json(connection: Connection, what: str) -> Unreachable:
+def not_json(connection: ConnectionConfig, what: str) -> Unreachable:
     """A success whose words are not Kubernetes'."""
     url = connection.url
     return Unreachable(f"{url} does not answer as a Kubernetes API server: {what} is no JSON object. Check the address")
 
 
-def _not_kubernetes(answer: Answer, connection: Connection, what: str) -> str:
-    if answer.status == 400 and b"HTTP request to an HTTPS server" in answer.body:
+def _not_kubernetes(response: Response, connection: ConnectionConfig, what: str) -> str:
+    if response.status == 400 and b"HTTP request to an HTTPS server" in response.body:
         return f"{connection.url} speaks TLS only. The address should begin with https://"
-    told = answer.headers.get("content-type", "").partition(";")[0].strip() or "nothing"
+    message = response.headers.get("content-type", "").partition(";")[0].strip() or "nothing"
     return (
-        f"{connection.url} does not answer as a Kubernetes API server: {what} got {answer.status} and {told}. "
+        f"{connection.url} does not answer as a Kubernetes API server: {what} got {response.status} and {message}. "
         f"Check the address"
     )
 
@@ -168,14 +178,18 @@ def _text(body: bytes) -> str:
     return " ".join(body.decode(errors="replace").split())[:300]
 
 
-def _not_let_in(connection: Connection) -> str:
-    who = connection.who or "this user"
-    over = _ran_out(connection.certificate)
-    why = f"its client certificate ran out on {over:%Y-%m-%d}" if over else "its credentials are wrong or have run out"
-    return f"{connection.url} does not let in {who}: {why}. Log in again"
+def _unauthorized_message(connection: ConnectionConfig) -> str:
+    user_description = connection.user_description or "this user"
+    expired = _expired_at(connection.certificate)
+    why = (
+        f"its client certificate ran out on {expired:%Y-%m-%d}"
+        if expired
+        else "its credentials are wrong or have run out"
+    )
+    return f"{connection.url} does not let in {user_description}: {why}. Log in again"
 
 
-def _ran_out(certificate: bytes) -> datetime | None:
+def _expired_at(certificate: bytes) -> datetime | None:
     """When a client certificate (PEM) ended, where that is past."""
     from cryptography import x509  # slow to import, and seldom needed
 
@@ -186,5 +200,5 @@ def _ran_out(certificate: bytes) -> datetime | None:
     return end if end < datetime.now(UTC) else None
 
 
-def too_late(connection: Connection, what: str, seconds: float) -> Failure:
-    return Failure(OutcomeUnknown(f"{what} was not answered by {connection.url} within {seconds:g} s"))
+def deadline_exceeded(connection: ConnectionConfig, what: str, seconds: float) -> RequestFailure:
+    return RequestFailure(OutcomeUnknown(f"{what} was not answered by {connection.url} within {seconds:g} s"))

@@ -39,7 +39,7 @@ class Metadata(TypedDict, total=False):
     finalizers: list[str]
 
 
-class Ordinary(TypedDict, total=False):
+class WithoutManagedFields(TypedDict, total=False):
     """An object made of metadata, spec and status, without the record of who wrote what."""
 
     apiVersion: str
@@ -49,7 +49,7 @@ class Ordinary(TypedDict, total=False):
     status: Any
 
 
-class Nameplate(TypedDict, total=False):
+class MetadataOnly(TypedDict, total=False):
     """What an object is called and whose it is. The server is asked for no more than that."""
 
     apiVersion: str
@@ -68,7 +68,7 @@ class _Items(msgspec.Struct, Generic[Shape]):
     items: list[Shape] | None = None
 
 
-class _Told(msgspec.Struct, Generic[Shape]):
+class _WatchEvent(msgspec.Struct, Generic[Shape]):
     type: str
     object: Shape
 
@@ -80,12 +80,12 @@ class Decoder:
     """For one kind. What is no JSON, or not a list or a change at all, raises msgspec.DecodeError."""
 
     def __init__(self, shape: Any) -> None:
-        self.reads_metadata_only = shape is Nameplate
+        self.reads_metadata_only = shape is MetadataOnly
         self._one: msgspec.json.Decoder[Any] | None = None if shape is _ALL else msgspec.json.Decoder(shape)
         self._items: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[shape])
-        self._told: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Told[shape])
+        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_WatchEvent[shape])
 
-    def one(self, body: bytes) -> Obj | None:
+    def object(self, body: bytes) -> Obj | None:
         """A single object; None where the answer is something else, or has to be read whole."""
         if self._one is None:
             return None
@@ -96,25 +96,25 @@ class Decoder:
         return None if found.get("kind") == "Status" else found
 
     def items(self, body: bytes) -> tuple[list[Obj], ListMeta]:
-        with _uncollected(len(body) > _LARGE_BYTES):
+        with _gc_disabled(len(body) > _LARGE_BYTES):
             try:
                 found = self._items.decode(body)
             except msgspec.ValidationError:  # an odd object, such as one with a null for its labels
                 found = _ALL_ITEMS.decode(body)
         return cast(list[Obj], found.items or []), cast(ListMeta, found.metadata)
 
-    def told(self, line: bytes) -> tuple[str, Obj]:
+    def event(self, line: bytes) -> tuple[str, Obj]:
         """The type of a change and its object, whole where it is a bookmark or an error."""
         if line.startswith((b'{"type":"BOOKMARK"', b'{"type":"ERROR"')):
-            return _whole(line)
+            return _decode_whole(line)
         try:
-            found = self._told.decode(line)
+            found = self._event.decode(line)
         except msgspec.ValidationError:
-            return _whole(line)
-        return _whole(line) if found.type in ("BOOKMARK", "ERROR") else (found.type, cast(Obj, found.object))
+            return _decode_whole(line)
+        return _decode_whole(line) if found.type in ("BOOKMARK", "ERROR") else (found.type, cast(Obj, found.object))
 
 
-def named(obj: Obj, kind: Kind) -> Obj:
+def set_type_meta(obj: Obj, kind: Kind) -> Obj:
     """Metadata that comes alone says only that it is metadata: here it says of what."""
     if obj.get("kind") == "PartialObjectMetadata":
         obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
@@ -124,12 +124,12 @@ def named(obj: Obj, kind: Kind) -> Obj:
 _ALL_ITEMS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Items[dict[str, Any]])
 
 
-def _whole(line: bytes) -> tuple[str, Obj]:
-    found = _ANY_TOLD.decode(line)
+def _decode_whole(line: bytes) -> tuple[str, Obj]:
+    found = _ANY_EVENT.decode(line)
     return found.type, found.object
 
 
-_ANY_TOLD: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_Told[dict[str, Any]])
+_ANY_EVENT: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_WatchEvent[dict[str, Any]])
 _EVERYTHING = Decoder(_ALL)
 
 
@@ -143,7 +143,7 @@ class Decoders:
 
 
 @contextmanager
-def _uncollected(large: bool) -> Generator[None, None, None]:
+def _gc_disabled(large: bool) -> Generator[None, None, None]:
     """Decoded JSON holds no cycles; looking for them costs more than a large list's decoding itself."""
     if not large or not gc.isenabled():
         yield

@@ -14,85 +14,88 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    first: float = 32
+class ConcurrencyBounds:
+    next_turn: float = 32
     least: float = 1
     # Answers may be slow for reasons that asking less does not change. And a server that writes its log to disk takes
     # together what comes together: eight at a time were seen to cost it up to twice as much each as thirty-two.
-    least_when_slow: float = 32
+    slow_minimum: float = 32
     most: float = 256
     easy: float = 4  # times the quickest answer: below it there is room for more
     slow: float = 12  # above it there are too many
 
 
-class Pace:
+class ConcurrencyLimit:
     """The limit, and what moves it. Pure: latencies and moments are told."""
 
-    def __init__(self, bounds: Bounds | None = None) -> None:
-        self._bounds = bounds or Bounds()
-        self.limit = self._bounds.first
-        self._is_starting = True
+    def __init__(self, bounds: ConcurrencyBounds | None = None) -> None:
+        self._bounds = bounds or ConcurrencyBounds()
+        self.limit = self._bounds.next_turn
+        self._slow_start = True
         self._halved_at = float("-inf")
-        self._quickest: dict[str, float] = {}
-        self._usual: dict[str, float] = {}
+        self._best_latency: dict[str, float] = {}
+        self._smoothed_latency: dict[str, float] = {}
 
-    def took(self, sort: str, seconds: float, *, was_full: bool) -> None:
+    def observe(self, latency_class: str, seconds: float, *, was_full: bool) -> None:
         """A request of this sort was answered; `was_full`: as many as allowed were on their way."""
-        strain = self._strain(sort, seconds)
-        if strain > self._bounds.slow:
-            self._is_starting = False
-            self._move_to(max(self.limit - 0.5 / self.limit, min(self.limit, self._bounds.least_when_slow)))
-        elif was_full and strain < self._bounds.easy:
-            self._move_to(self.limit + (1.0 if self._is_starting else 1.0 / self.limit))
+        slowdown = self._slowdown(latency_class, seconds)
+        if slowdown > self._bounds.slow:
+            self._slow_start = False
+            self._set_limit(max(self.limit - 0.5 / self.limit, min(self.limit, self._bounds.slow_minimum)))
+        elif was_full and slowdown < self._bounds.easy:
+            self._set_limit(self.limit + (1.0 if self._slow_start else 1.0 / self.limit))
 
-    def was_too_much(self, *, sent_at: float, now: float) -> None:
+    def on_overload(self, *, sent_at: float, now: float) -> None:
         """The server turned a request away. A burst that is turned away together counts once."""
-        self._is_starting = False
+        self._slow_start = False
         if sent_at >= self._halved_at:
             self._halved_at = now
-            self._move_to(self.limit / 2)
+            self._set_limit(self.limit / 2)
 
-    def _strain(self, sort: str, seconds: float) -> float:
+    def _slowdown(self, latency_class: str, seconds: float) -> float:
         """How much longer answers take now than the quickest; the quickest is forgotten slowly."""
-        quickest = min(self._quickest.get(sort, seconds) * 1.002, seconds)
-        usual = self._usual.get(sort, seconds)
-        self._quickest[sort], self._usual[sort] = quickest, usual + (seconds - usual) * 0.1
-        return self._usual[sort] / max(quickest, 1e-4)
+        best = min(self._best_latency.get(latency_class, seconds) * 1.002, seconds)
+        smoothed = self._smoothed_latency.get(latency_class, seconds)
+        self._best_latency[latency_class], self._smoothed_latency[latency_class] = (
+            best,
+            smoothed + (seconds - smoothed) * 0.1,
+        )
+        return self._smoothed_latency[latency_class] / max(best, 1e-4)
 
-    def _move_to(self, limit: float) -> None:
+    def _set_limit(self, limit: float) -> None:
         self.limit = min(max(limit, self._bounds.least), self._bounds.most)
 
 
-class Line:
+class RequestQueue:
     """Where requests wait for their turn, first come first served."""
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
-        self._on_their_way = 0
+    def __init__(self, limiter: ConcurrencyLimit) -> None:
+        self._limiter = limiter
+        self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def is_full(self) -> bool:
-        return self._on_their_way >= int(self._pace.limit)
+        return self._in_flight >= int(self._limiter.limit)
 
-    async def enter(self) -> None:
-        """Wait for a turn; whoever has one gives it back with `leave`."""
+    async def acquire(self) -> None:
+        """Wait for a turn; whoever has one gives it back with `release`."""
         if not self.is_full and not self._waiting:
-            self._on_their_way += 1
+            self._in_flight += 1
             return
-        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(mine)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
         try:
-            await mine
+            await turn
         except asyncio.CancelledError:
-            if mine.done() and not mine.cancelled():  # the turn came and cannot be taken
-                self.leave()
+            if turn.done() and not turn.cancelled():  # the turn came and cannot be taken
+                self.release()
             raise
 
-    def leave(self) -> None:
-        self._on_their_way -= 1
+    def release(self) -> None:
+        self._in_flight -= 1
         while self._waiting and not self.is_full:
-            first = self._waiting.popleft()
-            if not first.done():
-                self._on_their_way += 1
-                first.set_result(None)
+            next_turn = self._waiting.popleft()
+            if not next_turn.done():
+                self._in_flight += 1
+                next_turn.set_result(None)

@@ -18,50 +18,50 @@ _PROBE_SECONDS, _PROBES = 15, 3  # of a silent connection: a machine that vanish
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     status: int
     headers: Mapping[str, str]  # by names in small letters
     body: bytes
 
 
-class Http1(asyncio.Protocol):
-    """One connection. `trust` is what it was made with."""
+class Http1Connection(asyncio.Protocol):
+    """One connection. `ssl_context` is what it was made with."""
 
-    def __init__(self, trust: ssl.SSLContext | None) -> None:
-        self.trust = trust
+    def __init__(self, ssl_context: ssl.SSLContext | None) -> None:
+        self.ssl_context = ssl_context
         self.idle_since = 0.0
-        self.has_heard = False  # anything since the last question
+        self.has_received = False  # anything since the last question
         self.is_open = False
-        self._answered: asyncio.Future[Answer] | None = None
+        self._response: asyncio.Future[Response] | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._begin_anew()
+        self._reset()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._has_head = False
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
 
-    async def ask(self, question: bytes) -> Answer:
+    async def send(self, data: bytes) -> Response:
         """Raises OSError where the connection breaks before the answer's end."""
-        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._answered = answered
-        self.has_heard = False
-        self._transport.write(question)
+        response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._response = response
+        self.has_received = False
+        self._transport.write(data)
         try:
-            return await answered
+            return await response
         except BaseException:  # an answer may still be on its way, which nobody will read
             self.end()
             raise
         finally:
-            self._answered = None
-            self._begin_anew()  # while it waits it holds on to no answer
+            self._response = None
+            self._reset()  # while it waits it holds on to no answer
 
-    def is_quiet(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether nothing came since the last answer, and nothing of the last question is left to send.
 
         Whatever came is its end, even if asyncio has not told it yet.
         """
-        return self.is_open and self._socket.fileno() != -1 and self._looked_at.poll(0) == self._fit
+        return self.is_open and self._socket.fileno() != -1 and self._poll.poll(0) == self._idle_events
 
     def end(self) -> None:
         if self.is_open:
@@ -74,13 +74,13 @@ class Http1(asyncio.Protocol):
         self._transport = transport
         self.is_open = True
         self._socket = transport.get_extra_info("socket")
-        self._looked_at = select.poll()
-        self._looked_at.register(self._socket.fileno(), select.POLLIN | select.POLLOUT)
-        self._fit = [(self._socket.fileno(), select.POLLOUT)]
+        self._poll = select.poll()
+        self._poll.register(self._socket.fileno(), select.POLLIN | select.POLLOUT)
+        self._idle_events = [(self._socket.fileno(), select.POLLOUT)]
 
     def data_received(self, data: bytes) -> None:
-        self.has_heard = True
-        if self._is_unasked:
+        self.has_received = True
+        if self._is_unexpected:
             self.end()
             return
         try:
@@ -99,9 +99,9 @@ class Http1(asyncio.Protocol):
     # What the parser finds
 
     def on_message_begin(self) -> None:
-        if self._is_unasked:
+        if self._is_unexpected:
             self.end()  # two answers to one question
-        self._begin_anew()
+        self._reset()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._has_head:  # after it come trailers, which say nothing that matters here
@@ -122,11 +122,11 @@ class Http1(asyncio.Protocol):
         self._succeed()
 
     @property
-    def _is_unasked(self) -> bool:
-        return self._answered is None or self._answered.done()
+    def _is_unexpected(self) -> bool:
+        return self._response is None or self._response.done()
 
     def _succeed(self) -> None:
-        if self._answered is None or self._answered.done():
+        if self._response is None or self._response.done():
             return
         body = b"".join(self._body)
         try:
@@ -134,27 +134,27 @@ class Http1(asyncio.Protocol):
         except (OSError, EOFError, zlib.error) as problem:
             self._fail(ConnectionAbortedError(f"what came cannot be unpacked: {problem}"))
             return
-        self._answered.set_result(Answer(self._parser.get_status_code(), self._headers, body))
+        self._response.set_result(Response(self._parser.get_status_code(), self._headers, body))
 
     def _fail(self, problem: OSError) -> None:
         self.end()
         self.is_open = False
-        if self._answered is not None and not self._answered.done():
-            self._answered.set_exception(problem)
+        if self._response is not None and not self._response.done():
+            self._response.set_exception(problem)
 
 
 def _closed() -> ConnectionError:
     return ConnectionResetError("the server closed the connection")
 
 
-def probed_socket(address: Any) -> socket.socket:
+def keepalive_socket(address: Any) -> socket.socket:
     """A socket on which the kernel asks a silent other side whether it is still there."""
     family, kind, protocol, _, _ = address
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
+    sock = socket.socket(family=family, type=kind, proto=protocol)
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _PROBE_SECONDS)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_SECONDS)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock

@@ -23,18 +23,18 @@ from shoal.cluster.client import (
     PatchType,
     Streams,
     WatchEvent,
-    uid_is_a_conflict,
+    uid_error_as_conflict,
 )
 from shoal.cluster.clock import Clock
-from shoal.cluster.kubeconfig import Connection
+from shoal.cluster.kubeconfig import ConnectionConfig
 from shoal.cluster.kubernetes import discovery, pod_exec
-from shoal.cluster.kubernetes.discovery import Access, Version
+from shoal.cluster.kubernetes.discovery import AccessReview, Version
 from shoal.cluster.kubernetes.errors import Unreachable
-from shoal.cluster.kubernetes.field_decoders import Decoders, named
-from shoal.cluster.kubernetes.paths import asked, deletion, number, path_of, truth, writing
-from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, Request
-from shoal.cluster.kubernetes.transport import Noted, Settings, Wire
-from shoal.cluster.kubernetes.watch import Wanted, Watcher
+from shoal.cluster.kubernetes.field_decoders import Decoders, set_type_meta
+from shoal.cluster.kubernetes.paths import bool_param, delete_options_body, int_param, path_of, with_query, write_path
+from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, ApiRequest
+from shoal.cluster.kubernetes.transport import OnRequest, Transport, TransportSettings
+from shoal.cluster.kubernetes.watch import Watcher, WatchRequest
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import LEASE, POD, Kind
 from shoal.kube.objects import Obj
@@ -44,32 +44,33 @@ _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
 
 class KubernetesCluster:
-    """Use `opened`, or call `close` at the end. `shapes` says what is decoded of lists and watches of a kind, `answers`
-    what is decoded of all other answers about it: who writes many pods and reads only their uids says so."""
+    """Use `open_client`, or call `close` at the end. `shapes` says what is decoded of lists and watches of a kind,
+    `answers` what is decoded of all other answers about it: who writes many pods and reads only their uids says so.
+    """
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ConnectionConfig,
         *,
         shapes: Mapping[Kind, Any] | None = None,
         answers: Mapping[Kind, Any] | None = None,
-        settings: Settings | None = None,
+        settings: TransportSettings | None = None,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
-        note: Noted = lambda _, __: None,
+        rng: random.Random | None = None,
+        note: OnRequest = lambda _, __: None,
     ) -> None:
         """`note` hears of each request that leaves: its verb and its resource."""
-        self.wire = Wire(connection, settings, clock=clock, chance=chance, note=note)
-        self._answers = Decoders(answers or {})
-        self._watcher = Watcher(self.wire, Decoders(shapes or {}))
+        self.transport = Transport(connection, settings, clock=clock, rng=rng, note=note)
+        self._decoders = Decoders(answers or {})
+        self._watcher = Watcher(self.transport, Decoders(shapes or {}))
 
     async def close(self) -> None:
-        await self.wire.close()
+        await self.transport.close()
 
     # Reading
 
     async def get(self, kind: Kind, name: str, namespace: str = "", *, subresource: str = "") -> Obj:
-        return await self._ask(kind, "GET", path_of(kind, namespace, name, subresource), repeatable=True)
+        return await self._request(kind, "GET", path_of(kind, namespace, name, subresource), repeatable=True)
 
     async def list(
         self,
@@ -99,8 +100,8 @@ class KubernetesCluster:
         initial_events: bool = False,
         timeout_seconds: float | None = None,
     ) -> AsyncIterator[WatchEvent]:
-        wanted = Wanted(kind, namespace, labels, fields, bookmarks, timeout_seconds)
-        follow = self._watcher.everything if initial_events else self._watcher.changes
+        wanted = WatchRequest(kind, namespace, labels, fields, bookmarks, timeout_seconds)
+        follow = self._watcher.list_and_watch if initial_events else self._watcher.watch
         async with aclosing(follow(wanted, resource_version)) as events:
             async for event in events:
                 yield event
@@ -110,9 +111,9 @@ class KubernetesCluster:
     async def create(
         self, kind: Kind, obj: Obj, namespace: str = "", *, field_manager: str = "shoal", dry_run: bool = False
     ) -> Obj:
-        whole = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        path = writing(path_of(kind, namespace), field_manager, dry_run=dry_run)
-        return await self._ask(kind, "POST", path, whole, repeatable=dry_run)
+        manifest = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+        path = write_path(path_of(kind, namespace), field_manager, dry_run=dry_run)
+        return await self._request(kind, "POST", path, manifest, repeatable=dry_run)
 
     async def patch(
         self,
@@ -128,12 +129,12 @@ class KubernetesCluster:
         dry_run: bool = False,
     ) -> Obj:
         path = path_of(kind, namespace, name, subresource)
-        path = writing(path, field_manager, dry_run=dry_run, force=force)
+        path = write_path(path, field_manager, dry_run=dry_run, force=force)
         repeatable = dry_run or patch_type is PatchType.APPLY
         try:
-            return await self._ask(kind, "PATCH", path, patch, content_type=patch_type.value, repeatable=repeatable)
+            return await self._request(kind, "PATCH", path, patch, content_type=patch_type.value, repeatable=repeatable)
         except ApiError as refused:
-            raise uid_is_a_conflict(kind, name, refused) from None
+            raise uid_error_as_conflict(kind, name, refused) from None
 
     async def apply(
         self,
@@ -147,9 +148,9 @@ class KubernetesCluster:
         subresource: str = "",
     ) -> Obj:
         """Server-side apply: these fields shall be so, and are ours; 409 where another owns one, unless `force`."""
-        whole = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+        manifest = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
         return await self.patch(
-            kind, obj["metadata"]["name"], namespace, patch=whole, patch_type=PatchType.APPLY,
+            kind, obj["metadata"]["name"], namespace, patch=manifest, patch_type=PatchType.APPLY,
             subresource=subresource, field_manager=field_manager, force=force, dry_run=dry_run,
         )  # fmt: skip
 
@@ -157,7 +158,7 @@ class KubernetesCluster:
         """Asked again where a kept connection broke at once; a 404 then says as well that it is gone."""
         if not name:
             raise ValueError(f"which {kind.kind} to delete? without a name it would be all of them")
-        return await self._ask(kind, "DELETE", path_of(kind, namespace, name), deletion(options))
+        return await self._request(kind, "DELETE", path_of(kind, namespace, name), delete_options_body(options))
 
     async def delete_collection(
         self, kind: Kind, namespace: str, *, labels: str = "", fields: str = "", options: DeleteOptions | None = None
@@ -165,8 +166,16 @@ class KubernetesCluster:
         """Everything the selectors choose in one namespace; '' where the kind has none."""
         if kind.namespaced and not namespace:
             raise ValueError("a collection is deleted in one namespace at a time: name it")
-        path = asked(path_of(kind, namespace), labelSelector=labels, fieldSelector=fields)
-        await self._ask(kind, "DELETE", path, deletion(options), repeatable=True, sort="", metadata=LIST_OF_METADATA)
+        path = with_query(path_of(kind, namespace), labelSelector=labels, fieldSelector=fields)
+        await self._request(
+            kind,
+            "DELETE",
+            path,
+            delete_options_body(options),
+            repeatable=True,
+            latency_class="",
+            metadata=LIST_OF_METADATA,
+        )
 
     async def scale(self, kind: Kind, name: str, namespace: str, replicas: int) -> Obj:
         """The Scale it has then."""
@@ -178,7 +187,7 @@ class KubernetesCluster:
         meta = {"name": pod, "namespace": namespace} | ({"uid": uid} if uid else {})
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
-        await self._ask(POD, "POST", path_of(POD, namespace, pod, "binding"), binding)
+        await self._request(POD, "POST", path_of(POD, namespace, pod, "binding"), binding)
 
     async def evict(self, pod: str, namespace: str, options: DeleteOptions | None = None) -> None:
         """A deletion that asks the disruption budgets first; 429 where they do not allow it now."""
@@ -186,24 +195,24 @@ class KubernetesCluster:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": pod, "namespace": namespace},
-            "deleteOptions": deletion(options),
+            "deleteOptions": delete_options_body(options),
         }
-        await self._ask(POD, "POST", path_of(POD, namespace, pod, "eviction"), eviction)
+        await self._request(POD, "POST", path_of(POD, namespace, pod, "eviction"), eviction)
 
     async def logs(self, pod: str, namespace: str, options: LogOptions) -> AsyncIterator[bytes]:
-        path = asked(
+        path = with_query(
             path_of(POD, namespace, pod, "log"),
             container=options.container,
-            follow=truth(options.follow),
-            previous=truth(options.previous),
-            timestamps=truth(options.timestamps),
-            tailLines=number(options.tail_lines),
-            sinceSeconds=number(options.since_seconds),
+            follow=bool_param(options.follow),
+            previous=bool_param(options.previous),
+            timestamps=bool_param(options.timestamps),
+            tailLines=int_param(options.tail_lines),
+            sinceSeconds=int_param(options.since_seconds),
             sinceTime=options.since_time,
-            limitBytes=number(options.limit_bytes),
+            limitBytes=int_param(options.limit_bytes),
         )
-        async with self.wire.stream(
-            Request("GET", path, accept="*/*", repeatable=True, urgent=True, resource="pods")
+        async with self.transport.stream(
+            ApiRequest("GET", path, accept="*/*", repeatable=True, urgent=True, resource="pods")
         ) as content:
             try:
                 async for chunk in content.iter_any():
@@ -213,40 +222,42 @@ class KubernetesCluster:
 
     async def execute(self, pod: str, namespace: str, request: ExecRequest, streams: Streams) -> int:
         """Run a command in a container; its exit code."""
-        return await pod_exec.execute(self.wire, pod, namespace, request, streams)
+        return await pod_exec.execute(self.transport, pod, namespace, request, streams)
 
     # The server
 
     async def find_kind(self, api_version: str, kind: str) -> Kind | None:
         """The kind of such manifests, as this server serves it; None where it does not."""
-        return await discovery.find_kind(self.wire, api_version, kind)
+        return await discovery.find_kind(self.transport, api_version, kind)
 
     async def served_versions(self, group: str, kind: str) -> Sequence[Kind]:
         """The kind in every version it is served in, the preferred one first."""
-        return await discovery.served_versions(self.wire, group, kind)
+        return await discovery.served_versions(self.transport, group, kind)
 
-    async def may(self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = "") -> Access:
-        return await discovery.review(self.wire, verb, kind, namespace, name, subresource)
+    async def check_access(
+        self, verb: str, kind: Kind, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> AccessReview:
+        return await discovery.review_access(self.transport, verb, kind, namespace, name, subresource)
 
     async def version(self) -> Version:
-        return await discovery.version_of(self.wire)
+        return await discovery.server_version(self.transport)
 
     async def is_embedded(self) -> bool:
         """Whether it is a cluster of `shoal up`. A server that does not give its version is none."""
         try:
-            return (await self.version()).is_ours
+            return (await self.version()).is_shoal
         except (ApiError, Unreachable):
             return False
 
     async def require_supported(self) -> Version | None:
         """Raises Unreachable, with a sentence, where the server is too old."""
-        return await discovery.require_supported(self.wire)
+        return await discovery.require_supported(self.transport)
 
     async def require_unserved(self) -> Version | None:
         """Raises Unreachable also where the cluster serves its jobs itself, as that of `shoal up` does."""
-        return await discovery.require_unserved(self.wire)
+        return await discovery.require_unserved(self.transport)
 
-    async def _ask(
+    async def _request(
         self,
         kind: Kind,
         method: str,
@@ -255,23 +266,25 @@ class KubernetesCluster:
         *,
         content_type: str = JSON,
         repeatable: bool = False,
-        sort: str | None = None,
+        latency_class: str | None = None,
         metadata: str = METADATA,
     ) -> Obj:
-        data, decoder = None if body is None else _encode(body), self._answers.of(kind)
-        request = Request(
+        data, decoder = None if body is None else _encode(body), self._decoders.of(kind)
+        request = ApiRequest(
             method, path, data, content_type, repeatable=repeatable, urgent=kind == LEASE,
-            sort=method if sort is None else sort, verb=_VERBS[method], resource=kind.plural,
+            latency_class=method if latency_class is None else latency_class, verb=_VERBS[method], resource=kind.plural,
             accept=metadata if decoder.reads_metadata_only else JSON,
         )  # fmt: skip
-        answer = await self.wire.ask(request)
-        return named(decoder.one(answer) or discovery.decoded(answer, self.wire, request), kind)
+        response = await self.transport.send(request)
+        return set_type_meta(
+            decoder.object(response) or discovery.decode_response(response, self.transport, request), kind
+        )
 
 
 @asynccontextmanager
-async def opened(connection: Connection, **how: Any) -> AsyncGenerator[KubernetesCluster, None]:
-    """A client, closed at the end; `how` is what KubernetesCluster takes besides."""
-    cluster = KubernetesCluster(connection, **how)
+async def open_client(connection: ConnectionConfig, **options: Any) -> AsyncGenerator[KubernetesCluster, None]:
+    """A client, closed at the end; `options` is what KubernetesCluster takes besides."""
+    cluster = KubernetesCluster(connection, **options)
     try:
         yield cluster
     finally:

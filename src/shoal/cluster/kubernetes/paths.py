@@ -22,44 +22,44 @@ def path_of(kind: Kind, namespace: str | None, name: str = "", subresource: str 
     """Where objects of the kind are; `namespace` None or '' means all of them. A name may be any text."""
     path = root_of(kind)
     if kind.namespaced and namespace:
-        path = f"{path}/namespaces/{spelled(namespace)}"
+        path = f"{path}/namespaces/{quote_segment(namespace)}"
     path = f"{path}/{kind.plural}"
     if name:
-        path = f"{path}/{spelled(name)}"
+        path = f"{path}/{quote_segment(name)}"
     return f"{path}/{subresource}" if subresource else path
 
 
-def spelled(name: str) -> str:
+def quote_segment(name: str) -> str:
     """As it stands in a path: `..` would be taken for the folder above, so it becomes a name that nothing can have."""
     if _is_plain(name):
         return name
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
-def asked(path: str, **parameters: str | None) -> str:
+def with_query(path: str, **parameters: str | None) -> str:
     """The path with those parameters that say something."""
-    given = {name: value for name, value in parameters.items() if value}
-    return f"{path}?{urlencode(given)}" if given else path
+    query = {name: value for name, value in parameters.items() if value}
+    return f"{path}?{urlencode(query)}" if query else path
 
 
-def truth(value: bool) -> str:
+def bool_param(value: bool) -> str:
     return "true" if value else ""
 
 
-def number(value: int | None) -> str:
+def int_param(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def writing(path: str, manager: str, *, dry_run: bool, force: bool = False) -> str:
-    return path + _who_writes(manager, dry_run, force)
+def write_path(path: str, manager: str, *, dry_run: bool, force: bool = False) -> str:
+    return path + _write_query(manager, dry_run, force)
 
 
 @cache
-def _who_writes(manager: str, dry_run: bool, force: bool) -> str:
-    return asked("", fieldManager=manager, dryRun="All" if dry_run else "", force=truth(force))
+def _write_query(manager: str, dry_run: bool, force: bool) -> str:
+    return with_query("", fieldManager=manager, dryRun="All" if dry_run else "", force=bool_param(force))
 
 
-def deletion(options: DeleteOptions | None) -> Obj:
+def delete_options_body(options: DeleteOptions | None) -> Obj:
     """The body of a delete."""
     body: Obj = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if options is None:
@@ -68,9 +68,9 @@ def deletion(options: DeleteOptions | None) -> Obj:
         body["gracePeriodSeconds"] = options.grace_seconds
     if options.propagation is not None:
         body["propagationPolicy"] = options.propagation.value
-    wanted = {"uid": options.preconditions.uid, "resourceVersion": options.preconditions.resource_version}
-    if any(wanted.values()):
-        body["preconditions"] = {name: value for name, value in wanted.items() if value}
+    preconditions = {"uid": options.preconditions.uid, "resourceVersion": options.preconditions.resource_version}
+    if any(preconditions.values()):
+        body["preconditions"] = {name: value for name, value in preconditions.items() if value}
     if options.dry_run:
         body["dryRun"] = ["All"]
     return body

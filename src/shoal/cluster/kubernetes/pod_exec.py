@@ -14,53 +14,55 @@ import aiohttp
 import msgspec
 
 from shoal.cluster.client import ExecRequest, OutcomeUnknown, Streams
-from shoal.cluster.exec_streams import CLOSE, ENDING, RESIZE, STDERR, STDIN, STDOUT, V4, V5
-from shoal.cluster.kubernetes.errors import refusal
+from shoal.cluster.exec_streams import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT, V4, V5
+from shoal.cluster.kubernetes.errors import error_from_status
 from shoal.cluster.kubernetes.paths import path_of
-from shoal.cluster.kubernetes.request import Request
-from shoal.cluster.kubernetes.transport import Wire
+from shoal.cluster.kubernetes.request import ApiRequest
+from shoal.cluster.kubernetes.transport import Transport
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 
 
-async def execute(wire: Wire, pod: str, namespace: str, command: ExecRequest, streams: Streams) -> int:
+async def execute(transport: Transport, pod: str, namespace: str, command: ExecRequest, streams: Streams) -> int:
     """Run it; its exit code. Raises ApiError where it cannot be run, OutcomeUnknown where the connection broke."""
-    request = Request("GET", _path(pod, namespace, command, streams), urgent=True, resource="pods")
+    request = ApiRequest("GET", _path(pod, namespace, command, streams), urgent=True, resource="pods")
     try:
-        async with wire.websocket(request, (V5, V4)) as line:
-            return await _converse(line, streams, what=str(request))
+        async with transport.websocket(request, (V5, V4)) as websocket:
+            return await _run_session(websocket, streams, what=str(request))
     except aiohttp.WSServerHandshakeError as refused:
-        raise await _reason(wire, request, refused) from None
+        raise await _handshake_error(transport, request, refused) from None
 
 
 def _path(pod: str, namespace: str, command: ExecRequest, streams: Streams) -> str:
-    asked: list[tuple[str, str]] = [("command", word) for word in command.command]
+    query: list[tuple[str, str]] = [("command", argument) for argument in command.command]
     if command.container:
-        asked.append(("container", command.container))
+        query.append(("container", command.container))
     wanted = {"stdin": streams.stdin is not None, "stdout": True, "stderr": not command.tty, "tty": command.tty}
-    asked += [(name, "true") for name, is_wanted in wanted.items() if is_wanted]
-    return f"{path_of(POD, namespace, pod, 'exec')}?{urlencode(asked)}"
+    query += [(name, "true") for name, is_wanted in wanted.items() if is_wanted]
+    return f"{path_of(POD, namespace, pod, 'exec')}?{urlencode(query)}"
 
 
-async def _reason(wire: Wire, request: Request, refused: aiohttp.WSServerHandshakeError) -> Exception:
+async def _handshake_error(
+    transport: Transport, request: ApiRequest, refused: aiohttp.WSServerHandshakeError
+) -> Exception:
     """A refused handshake tells only its code; the same question without one is answered with the words."""
     try:
-        await wire.ask(request)
-    except ApiError as told:
-        if told.code == refused.status:
-            return told
+        await transport.send(request)
+    except ApiError as error:
+        if error.code == refused.status:
+            return error
     return ApiError(refused.status, "", f"{request} was refused: {refused.message or refused.status}")
 
 
-async def _converse(line: aiohttp.ClientWebSocketResponse[bool], streams: Streams, *, what: str) -> int:
-    sending = [asyncio.create_task(part) for part in (_feed(line, streams), _tell_sizes(line, streams))]
+async def _run_session(websocket: aiohttp.ClientWebSocketResponse[bool], streams: Streams, *, what: str) -> int:
+    sending = [asyncio.create_task(part) for part in (_send_stdin(websocket, streams), _send_sizes(websocket, streams))]
     try:
-        async for message in line:
+        async for message in websocket:
             if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
                 continue
             channel, data = message.data[0], message.data[1:]
-            if channel == ENDING:
+            if channel == ERROR:
                 return _exit_code(data)
             if data and channel in (STDOUT, STDERR):
                 await (streams.stdout if channel == STDOUT else streams.stderr)(data)
@@ -71,22 +73,22 @@ async def _converse(line: aiohttp.ClientWebSocketResponse[bool], streams: Stream
     raise OutcomeUnknown(f"{what}: the connection broke before the command ended")
 
 
-async def _feed(line: aiohttp.ClientWebSocketResponse[bool], streams: Streams) -> None:
+async def _send_stdin(websocket: aiohttp.ClientWebSocketResponse[bool], streams: Streams) -> None:
     if streams.stdin is None:
         return
     with contextlib.suppress(aiohttp.ClientError, ConnectionError):  # the other direction tells how it ended
         async for data in streams.stdin:
-            await line.send_bytes(bytes([STDIN]) + data)
-        if line.protocol == V5:
-            await line.send_bytes(bytes([CLOSE, STDIN]))
+            await websocket.send_bytes(bytes([STDIN]) + data)
+        if websocket.protocol == V5:
+            await websocket.send_bytes(bytes([CLOSE, STDIN]))
 
 
-async def _tell_sizes(line: aiohttp.ClientWebSocketResponse[bool], streams: Streams) -> None:
+async def _send_sizes(websocket: aiohttp.ClientWebSocketResponse[bool], streams: Streams) -> None:
     if streams.resize is None:
         return
     with contextlib.suppress(aiohttp.ClientError, ConnectionError):
         async for columns, rows in streams.resize:
-            await line.send_bytes(bytes([RESIZE]) + msgspec.json.encode({"Width": columns, "Height": rows}))
+            await websocket.send_bytes(bytes([RESIZE]) + msgspec.json.encode({"Width": columns, "Height": rows}))
 
 
 def _exit_code(data: bytes) -> int:
@@ -97,4 +99,4 @@ def _exit_code(data: bytes) -> int:
     for cause in causes:
         if cause.get("reason") == "ExitCode" and str(cause.get("message", "")).isdigit():
             return int(cause["message"])
-    raise refusal(status)
+    raise error_from_status(status)

@@ -11,7 +11,7 @@ LIST_OF_METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSO
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     method: str
     path: str  # with its query, both encoded
     body: bytes | None = None
@@ -19,7 +19,7 @@ class Request:
     accept: str = JSON
     repeatable: bool = False  # twice is the same as once
     urgent: bool = False  # does not wait in line
-    sort: str = ""  # of which the latency tells how the server is; '' where it tells about the answer's size
+    latency_class: str = ""  # of which the latency tells how the server is; '' where it tells about the answer's size
     verb: str = "get"
     resource: str = ""  # the plural of what is asked for; '' where it is the server itself
 

@@ -10,26 +10,26 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-FIRST_PAUSE_SECONDS = 0.1
-LONGEST_PAUSE_SECONDS = 10.0
+INITIAL_BACKOFF_SECONDS = 0.1
+MAX_BACKOFF_SECONDS = 10.0
 OVERLOADED = 429
-_PASSING = frozenset({502, 503, 504})
+_TRANSIENT = frozenset({502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """How often: when nobody answered, when the server was unwell, and when it asked us to come back later."""
 
-    unanswered: int = 3
-    unwell: int = 4
-    asked_to_wait: int = 8
+    no_answer: int = 3
+    server_error: int = 4
+    retry_after: int = 8
 
 
-class Failure(Exception):
+class RequestFailure(Exception):
     """One attempt that failed; `error` is what the caller gets if it was the last.
 
-    `code` is 0 where no answer came; `may_have_worked` says whether the server may have done what was asked, and
-    `was_unheard` that it probably did not: the connection had waited, and broke before anything was heard.
+    `code` is 0 where no answer came; `may_have_succeeded` says whether the server may have done what was asked, and
+    `was_stale` that it probably did not: the connection had waited, and broke before anything was heard.
     """
 
     def __init__(
@@ -38,15 +38,15 @@ class Failure(Exception):
         *,
         code: int = 0,
         wait_seconds: float | None = None,
-        may_have_worked: bool = True,
-        was_unheard: bool = False,
+        may_have_succeeded: bool = True,
+        was_stale: bool = False,
     ) -> None:
         super().__init__(str(error))
         self.error = error
         self.code = code
         self.wait_seconds = wait_seconds
-        self.may_have_worked = may_have_worked
-        self.was_unheard = was_unheard
+        self.may_have_succeeded = may_have_succeeded
+        self.was_stale = was_stale
 
     @property
     def is_overload(self) -> bool:
@@ -54,19 +54,19 @@ class Failure(Exception):
         return self.code == OVERLOADED or (self.code == 503 and self.wait_seconds is not None)
 
 
-def pause_after(
-    failure: Failure, *, tries: int, repeatable: bool, patience: Patience, chance: random.Random
+def retry_delay(
+    failure: RequestFailure, *, tries: int, repeatable: bool, retry_limits: RetryLimits, rng: random.Random
 ) -> float | None:
     """Seconds until the next attempt after `tries` of them; None: that was the last."""
     if failure.wait_seconds is not None:
-        allowed, least = patience.asked_to_wait, failure.wait_seconds
-    elif failure.code in _PASSING and repeatable:
-        allowed, least = patience.unwell, 0.0
-    elif failure.code == 0 and (repeatable or not failure.may_have_worked):
-        allowed, least = patience.unanswered, 0.0
+        allowed, least = retry_limits.retry_after, failure.wait_seconds
+    elif failure.code in _TRANSIENT and repeatable:
+        allowed, least = retry_limits.server_error, 0.0
+    elif failure.code == 0 and (repeatable or not failure.may_have_succeeded):
+        allowed, least = retry_limits.no_answer, 0.0
     else:
         return None
     if tries >= allowed:
         return None
-    longest: float = min(FIRST_PAUSE_SECONDS * 2 ** (tries - 1), LONGEST_PAUSE_SECONDS)
-    return least + longest * chance.uniform(0.5, 1.0)
+    longest: float = min(INITIAL_BACKOFF_SECONDS * 2 ** (tries - 1), MAX_BACKOFF_SECONDS)
+    return least + longest * rng.uniform(0.5, 1.0)

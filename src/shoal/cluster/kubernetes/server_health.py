@@ -12,59 +12,63 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from shoal.cluster.client import OutcomeUnknown
-from shoal.cluster.kubernetes.retry import Failure
+from shoal.cluster.kubernetes.retry import RequestFailure
 
-LONG_SECONDS = 5.0
+SLOW_SECONDS = 5.0
 
 
-class Hearing:
+class ServerHealth:
     """Of one server. `seconds` is a clock that only goes forward."""
 
     def __init__(self, url: str, seconds: Callable[[], float]) -> None:
         self._url = url
         self._seconds = seconds
         self._numbers = itertools.count()
-        self._awaited: dict[int, tuple[object, float]] = {}  # what was asked and when, the oldest first
-        self._trouble = ""
-        self._answered: dict[bool, float] = {}  # when a read (True) or a write was answered last
+        self._pending: dict[int, tuple[object, float]] = {}  # what was asked and when, the oldest first
+        self._outage = ""
+        self._answered_at: dict[bool, float] = {}  # when a read (True) or a write was answered last
 
-    def silence(self) -> str:
+    def outage(self) -> str:
         """Why nothing is heard of the server; '' while it answers."""
-        silent = (asked for asked in self._awaited.values() if self._answered.get(_is_read(asked[0]), -1.0) < asked[1])
-        return self._overdue(next(silent, None)) or self._trouble
+        overdue = (
+            pending
+            for pending in self._pending.values()
+            if self._answered_at.get(_is_read(pending[0]), -1.0) < pending[1]
+        )
+        return self._overdue(next(overdue, None)) or self._outage
 
     @contextmanager
-    def of(self, request: object) -> Iterator[None]:
+    def track(self, request: object) -> Iterator[None]:
         """While the answer to a request is waited for, or its head."""
         number = next(self._numbers)
-        asked = self._awaited[number] = (request, self._seconds())
+        pending = self._pending[number] = (request, self._seconds())
         try:
             yield
-        except Failure as failure:
-            self._trouble = str(failure) if _is_silence(failure) else ""
-            if not self._trouble:
-                self._answered[_is_read(request)] = self._seconds()
+        except RequestFailure as failure:
+            self._outage = str(failure) if _is_outage(failure) else ""
+            if not self._outage:
+                self._answered_at[_is_read(request)] = self._seconds()
             raise
         except BaseException:  # nobody waits for it any longer
-            self._trouble = self._overdue(asked) or self._trouble
+            self._outage = self._overdue(pending) or self._outage
             raise
         else:
-            self._trouble = ""
-            self._answered[_is_read(request)] = self._seconds()
+            self._outage = ""
+            self._answered_at[_is_read(request)] = self._seconds()
         finally:
-            del self._awaited[number]
+            del self._pending[number]
 
-    def _overdue(self, asked: tuple[object, float] | None) -> str:
-        if asked is None:
+    def _overdue(self, pending: tuple[object, float] | None) -> str:
+        if pending is None:
             return ""
-        request, since = asked
+        request, since = pending
         waited = self._seconds() - since
-        return f"{self._url} has not answered {request} for {waited:.0f} s" if waited >= LONG_SECONDS else ""
+        return f"{self._url} has not answered {request} for {waited:.0f} s" if waited >= SLOW_SECONDS else ""
 
 
 def _is_read(request: object) -> bool:
     return str(request).startswith("GET ")
 
 
-def _is_silence(failure: Failure) -> bool:
+def _is_outage(failure: RequestFailure) -> bool:
     return isinstance(failure.error, ConnectionError | OutcomeUnknown) or failure.code >= 500

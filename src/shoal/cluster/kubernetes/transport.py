@@ -20,133 +20,137 @@ import aiohttp
 from yarl import URL
 
 from shoal import __version__
-from shoal.cluster.clock import Clock, SystemClock, pause
+from shoal.cluster.clock import Clock, SystemClock, sleep
 from shoal.cluster.fencing import check_fence
-from shoal.cluster.kubeconfig import Connection, Shown
+from shoal.cluster.kubeconfig import ConnectionConfig, RequestCredentials
 from shoal.cluster.kubernetes import errors
-from shoal.cluster.kubernetes.connection_pool import KEPT_SECONDS, Exchange, NoWay
-from shoal.cluster.kubernetes.flow_control import Bounds, Line, Pace
-from shoal.cluster.kubernetes.http1 import Answer, probed_socket
-from shoal.cluster.kubernetes.request import Request
-from shoal.cluster.kubernetes.retry import Failure, Patience, pause_after
-from shoal.cluster.kubernetes.server_health import Hearing
+from shoal.cluster.kubernetes.connection_pool import IDLE_SECONDS, ConnectFailed, ConnectionPool
+from shoal.cluster.kubernetes.flow_control import ConcurrencyBounds, ConcurrencyLimit, RequestQueue
+from shoal.cluster.kubernetes.http1 import Response, keepalive_socket
+from shoal.cluster.kubernetes.request import ApiRequest
+from shoal.cluster.kubernetes.retry import RequestFailure, RetryLimits, retry_delay
+from shoal.cluster.kubernetes.server_health import ServerHealth
 
 T = TypeVar("T")
 _NO_LIMIT = aiohttp.ClientTimeout(total=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TransportSettings:
     deadline_seconds: float = 60.0
-    quiet_seconds: float = 300.0  # a watch that says nothing, not even a bookmark, for so long is opened anew
-    patience: Patience = field(default_factory=Patience)
-    bounds: Bounds = field(default_factory=Bounds)
+    idle_seconds: float = 300.0  # a watch that says nothing, not even a bookmark, for so long is opened anew
+    retry_limits: RetryLimits = field(default_factory=RetryLimits)
+    bounds: ConcurrencyBounds = field(default_factory=ConcurrencyBounds)
 
 
-Send = Callable[[Request, Shown], Awaitable[T]]
-Noted = Callable[[str, str], None]  # of each request that leaves, every try of it: its verb and its resource
+Send = Callable[[ApiRequest, RequestCredentials], Awaitable[T]]
+OnRequest = Callable[[str, str], None]  # of each request that leaves, every try of it: its verb and its resource
 
 
 @dataclass(slots=True)
 class _Tries:
     """Of one request."""
 
-    failures: list[Failure] = field(default_factory=list)
-    waits: bool = False  # for the next try; else one is on its way
+    failures: list[RequestFailure] = field(default_factory=list)
+    is_waiting: bool = False  # for the next try; else one is on its way
 
 
-class Wire:
+class Transport:
     """The way to one server. Close it at the end."""
 
     def __init__(
         self,
-        connection: Connection,
-        settings: Settings | None = None,
+        connection: ConnectionConfig,
+        settings: TransportSettings | None = None,
         *,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
-        note: Noted = lambda _, __: None,
+        rng: random.Random | None = None,
+        note: OnRequest = lambda _, __: None,
     ) -> None:
         self.connection = connection
-        self.settings = settings or Settings()
+        self.settings = settings or TransportSettings()
         self._clock = clock or SystemClock()
-        self._chance = chance or random.Random()  # noqa: S311 - spreads retries, guards nothing
-        self._note = note
-        self.pace = Pace(self.settings.bounds)
-        self._line = Line(self.pace)
-        self.hearing = Hearing(connection.url, time.monotonic)
-        self._fetching = asyncio.Lock()
-        self._last: tuple[Shown, Shown] | None = None
+        self._chance = rng or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._on_request = note
+        self.limiter = ConcurrencyLimit(self.settings.bounds)
+        self._queue = RequestQueue(self.limiter)
+        self.health = ServerHealth(connection.url, time.monotonic)
+        self._fetch_lock = asyncio.Lock()
+        self._merged: tuple[RequestCredentials, RequestCredentials] | None = None
         self._proxy = _proxy(connection.proxy)
         headers = {
             "User-Agent": f"shoal/{__version__}",
-            "Accept-Encoding": "gzip" if connection.compresses else "identity",
+            "Accept-Encoding": "gzip" if connection.compression else "identity",
         }
-        self._exchange = Exchange(connection.url, headers, connection.server_name)
+        self._pool = ConnectionPool(connection.url, headers, connection.server_name)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS, socket_factory=probed_socket),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=keepalive_socket),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=_NO_LIMIT,
         )
 
     async def close(self) -> None:
-        self._exchange.close()
+        self._pool.close()
         await self._session.close()
 
-    async def ask(self, request: Request) -> bytes:
+    async def send(self, request: ApiRequest) -> bytes:
         """The whole answer. Raises ApiError, Unreachable or OutcomeUnknown."""
-        return await self._persist(request, self._whole)
+        return await self._retry_unauthorized(request, self._buffered)
 
     @asynccontextmanager
     async def stream(
-        self, request: Request, *, quiet_seconds: float | None = None
+        self, request: ApiRequest, *, idle_seconds: float | None = None
     ) -> AsyncGenerator[aiohttp.StreamReader, None]:
-        """An answer that comes bit by bit; it ends by an aiohttp error where nothing comes for `quiet_seconds`."""
+        """An answer that comes bit by bit; it ends by an aiohttp error where nothing comes for `idle_seconds`."""
 
-        async def head(request: Request, shown: Shown) -> aiohttp.ClientResponse:
-            return await self._head(request, shown, quiet_seconds)
+        async def head(request: ApiRequest, creds: RequestCredentials) -> aiohttp.ClientResponse:
+            return await self._streamed(request, creds, idle_seconds)
 
-        answer = await self._persist(request, head)
+        response = await self._retry_unauthorized(request, head)
         try:
-            yield answer.content
+            yield response.content
         finally:
-            answer.close()  # not given back to the pool: there may be no end to read up to
+            response.close()  # not given back to the pool: there may be no end to read up to
 
     @asynccontextmanager
-    async def websocket(self, request: Request, protocols: tuple[str, ...]) -> AsyncGenerator[Any, None]:
+    async def websocket(self, request: ApiRequest, protocols: tuple[str, ...]) -> AsyncGenerator[Any, None]:
         """A conversation. Refusals are raised as aiohttp.WSServerHandshakeError, which knows only the code."""
 
-        async def shake_hands(request: Request, shown: Shown) -> Any:
+        async def handshake(request: ApiRequest, creds: RequestCredentials) -> Any:
             try:
                 return await self._session.ws_connect(
-                    self._url(request), protocols=protocols, headers=shown.headers, max_msg_size=0, **self._way(shown)
+                    self._url(request),
+                    protocols=protocols,
+                    headers=creds.headers,
+                    max_msg_size=0,
+                    **self._connection_options(creds),
                 )
             except aiohttp.WSServerHandshakeError as refused:
-                raise Failure(refused, code=refused.status) from None
+                raise RequestFailure(refused, code=refused.status) from None
 
-        answer = await self._persist(request, shake_hands)
+        response = await self._retry_unauthorized(request, handshake)
         try:
-            yield answer
+            yield response
         finally:
-            await answer.close()
+            await response.close()
 
     # Attempts
 
-    async def _persist(self, request: Request, send: Send[T]) -> T:
+    async def _retry_unauthorized(self, request: ApiRequest, send: Send[T]) -> T:
         """Credentials are fetched outside of the deadline: a person may be logging in."""
-        shown = await self._shown()
+        creds = await self._credentials()
         try:
-            return await self._in_time(request, send)
-        except Failure as failed:
-            if failed.code != 401 or not await self._renewed(shown):
-                raise failed.error from None
+            return await self._with_deadline(request, send)
+        except RequestFailure as failure:
+            if failure.code != 401 or not await self._refresh_credentials(creds):
+                raise failure.error from None
         try:
-            return await self._in_time(request, send)
-        except Failure as failed:
-            raise failed.error from None
+            return await self._with_deadline(request, send)
+        except RequestFailure as failure:
+            raise failure.error from None
 
-    async def _in_time(self, request: Request, send: Send[T]) -> T:
+    async def _with_deadline(self, request: ApiRequest, send: Send[T]) -> T:
         """Raises Failure where the attempts that make sense did not help."""
         tries = _Tries()
         loop = asyncio.get_running_loop()
@@ -154,148 +158,152 @@ class Wire:
             async with asyncio.timeout(None) as scope:
                 timer = self._clock.call_later(self.settings.deadline_seconds, lambda: scope.reschedule(loop.time()))
                 try:
-                    return await self._tried(request, send, tries)
+                    return await self._with_retries(request, send, tries)
                 finally:
                     timer.cancel()
         except TimeoutError:
-            if tries.waits and tries.failures[-1].code:  # to be let in again: it is known what became of the last
+            if tries.is_waiting and tries.failures[-1].code:  # to be let in again: it is known what became of the last
                 raise tries.failures[-1] from None
-            raise errors.too_late(self.connection, str(request), self.settings.deadline_seconds) from None
+            raise errors.deadline_exceeded(self.connection, str(request), self.settings.deadline_seconds) from None
 
-    async def _tried(self, request: Request, send: Send[T], tries: _Tries) -> T:
+    async def _with_retries(self, request: ApiRequest, send: Send[T], tries: _Tries) -> T:
         failures = tries.failures
         while True:
             try:
-                return await self._once(request, send, await self._shown())
-            except Failure as failed:
-                failures.append(failed)
-                seconds = pause_after(
-                    failed, tries=len(failures), repeatable=_is_repeatable(request, failed),
-                    patience=self.settings.patience, chance=self._chance,
+                return await self._queued(request, send, await self._credentials())
+            except RequestFailure as failure:
+                failures.append(failure)
+                seconds = retry_delay(
+                    failure, tries=len(failures), repeatable=_is_repeatable(request, failure),
+                    retry_limits=self.settings.retry_limits, rng=self._chance,
                 )  # fmt: skip
                 if seconds is None:
-                    raise _most_telling(request, failures) from None
-            tries.waits = True
-            await pause(self._clock, seconds)
-            tries.waits = False
+                    raise _most_relevant(request, failures) from None
+            tries.is_waiting = True
+            await sleep(self._clock, seconds)
+            tries.is_waiting = False
 
-    async def _once(self, request: Request, send: Send[T], shown: Shown) -> T:
+    async def _queued(self, request: ApiRequest, send: Send[T], creds: RequestCredentials) -> T:
         if request.urgent:
-            return await self._sent(request, send, shown)
-        await self._line.enter()
-        was_full, began = self._line.is_full, self._moment()
+            return await self._send_once(request, send, creds)
+        await self._queue.acquire()
+        was_full, started = self._queue.is_full, self._now()
         try:
-            answer = await self._sent(request, send, shown)
-        except Failure as failure:
+            response = await self._send_once(request, send, creds)
+        except RequestFailure as failure:
             if failure.is_overload:
-                self.pace.was_too_much(sent_at=began, now=self._moment())
+                self.limiter.on_overload(sent_at=started, now=self._now())
             raise
         finally:
-            self._line.leave()
-        if request.sort:
-            self.pace.took(request.sort, self._moment() - began, was_full=was_full)
-        return answer
+            self._queue.release()
+        if request.latency_class:
+            self.limiter.observe(request.latency_class, self._now() - started, was_full=was_full)
+        return response
 
-    async def _sent(self, request: Request, send: Send[T], shown: Shown) -> T:
+    async def _send_once(self, request: ApiRequest, send: Send[T], creds: RequestCredentials) -> T:
         check_fence()  # it may have waited in line, or for another try
-        self._note(request.verb, request.resource)
-        with self.hearing.of(request):
+        self._on_request(request.verb, request.resource)
+        with self.health.track(request):
             try:
-                return await send(request, self._completed(shown))
-            except (aiohttp.ClientError, OSError, UnicodeError, NoWay) as problem:
-                raise errors.broken(problem, self.connection, str(request)) from None
+                return await send(request, self._with_headers(creds))
+            except (aiohttp.ClientError, OSError, UnicodeError, ConnectFailed) as problem:
+                raise errors.transport_failure(problem, self.connection, str(request)) from None
 
-    async def _whole(self, request: Request, shown: Shown) -> bytes:
-        answer = await self._answered(request, shown)
-        if answer.status < 300:
-            return answer.body
-        raise errors.refused(answer, self.connection, str(request))
+    async def _buffered(self, request: ApiRequest, creds: RequestCredentials) -> bytes:
+        response = await self._response(request, creds)
+        if response.status < 300:
+            return response.body
+        raise errors.response_failure(response, self.connection, str(request))
 
-    async def _answered(self, request: Request, shown: Shown) -> Answer:
+    async def _response(self, request: ApiRequest, creds: RequestCredentials) -> Response:
         if self._proxy:
-            return await _read(await self._begun(request, shown, _NO_LIMIT))
-        return await self._exchange.ask(request, shown)
+            return await _read(await self._send_streamed(request, creds, _NO_LIMIT))
+        return await self._pool.send(request, creds)
 
-    async def _head(self, request: Request, shown: Shown, quiet_seconds: float | None) -> aiohttp.ClientResponse:
-        timeout = _NO_LIMIT if quiet_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=quiet_seconds)
-        answer = await self._begun(request, shown, timeout)
-        if answer.status < 300:
-            return answer
-        raise errors.refused(await _read(answer), self.connection, str(request))
+    async def _streamed(
+        self, request: ApiRequest, creds: RequestCredentials, idle_seconds: float | None
+    ) -> aiohttp.ClientResponse:
+        timeout = _NO_LIMIT if idle_seconds is None else aiohttp.ClientTimeout(total=None, sock_read=idle_seconds)
+        response = await self._send_streamed(request, creds, timeout)
+        if response.status < 300:
+            return response
+        raise errors.response_failure(await _read(response), self.connection, str(request))
 
-    async def _begun(self, request: Request, shown: Shown, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        headers = {**shown.headers, "Accept": request.accept}
+    async def _send_streamed(
+        self, request: ApiRequest, creds: RequestCredentials, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        headers = {**creds.headers, "Accept": request.accept}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         return await self._session.request(
             request.method, self._url(request), data=request.body, headers=headers, timeout=timeout,
-            allow_redirects=False, **self._way(shown),
+            allow_redirects=False, **self._connection_options(creds),
         )  # fmt: skip
 
-    def _url(self, request: Request) -> URL:
+    def _url(self, request: ApiRequest) -> URL:
         return URL(f"{self.connection.url}{request.path}", encoded=True)
 
-    def _way(self, shown: Shown) -> dict[str, Any]:
-        way: dict[str, Any] = {"ssl": shown.trust or True}
+    def _connection_options(self, creds: RequestCredentials) -> dict[str, Any]:
+        options: dict[str, Any] = {"ssl": creds.ssl_context or True}
         if self.connection.server_name:
-            way["server_hostname"] = self.connection.server_name
-        return way | self._proxy
+            options["server_hostname"] = self.connection.server_name
+        return options | self._proxy
 
-    def _moment(self) -> float:
+    def _now(self) -> float:
         return self._clock.now().timestamp()
 
     # Credentials
 
-    async def _shown(self) -> Shown:
+    async def _credentials(self) -> RequestCredentials:
         credentials = self.connection.credentials
-        shown = credentials.at_hand()
-        if shown is None:
-            async with self._fetching:
-                shown = credentials.at_hand()  # somebody else may have fetched it while we waited
-                if shown is None:
-                    shown = await asyncio.to_thread(credentials.fetch)
-        return shown
+        creds = credentials.cached()
+        if creds is None:
+            async with self._fetch_lock:
+                creds = credentials.cached()  # somebody else may have fetched it while we waited
+                if creds is None:
+                    creds = await asyncio.to_thread(credentials.fetch)
+        return creds
 
-    def _completed(self, shown: Shown) -> Shown:
+    def _with_headers(self, creds: RequestCredentials) -> RequestCredentials:
         """With what every request carries; put together once for as long as the credentials are the same."""
-        if self._last is None or self._last[0] is not shown:
-            self._last = (shown, self.connection.completed(shown))
-        return self._last[1]
+        if self._merged is None or self._merged[0] is not creds:
+            self._merged = (creds, self.connection.with_connection_defaults(creds))
+        return self._merged[1]
 
-    async def _renewed(self, rejected: Shown) -> bool:
+    async def _refresh_credentials(self, rejected: RequestCredentials) -> bool:
         """Whether there are other credentials than those the server just rejected."""
         credentials = self.connection.credentials
-        async with self._fetching:
-            other = credentials.at_hand()  # somebody may have been here before
+        async with self._fetch_lock:
+            other = credentials.cached()  # somebody may have been here before
             if other is None or other == rejected:
                 other = await asyncio.to_thread(credentials.fetch)
         return other != rejected
 
 
-def _is_repeatable(request: Request, failed: Failure) -> bool:
+def _is_repeatable(request: ApiRequest, failure: RequestFailure) -> bool:
     """A deletion is, where it probably left over a connection that was over: a 404 then says as well that it worked."""
-    return request.repeatable or (failed.was_unheard and request.method == "DELETE")
+    return request.repeatable or (failure.was_stale and request.method == "DELETE")
 
 
-def _most_telling(request: Request, failures: list[Failure]) -> Failure:
+def _most_relevant(request: ApiRequest, failures: list[RequestFailure]) -> RequestFailure:
     """The last; but a write that may have been heard is not denied by a later try for which there was no way."""
     last = failures[-1]
-    heard = [failed for failed in failures if failed.may_have_worked and failed.wait_seconds is None]
-    return last if last.may_have_worked or not heard or request.method == "GET" else heard[-1]
+    delivered = [failure for failure in failures if failure.may_have_succeeded and failure.wait_seconds is None]
+    return last if last.may_have_succeeded or not delivered or request.method == "GET" else delivered[-1]
 
 
-def _proxy(given: str) -> dict[str, Any]:
+def _proxy(address: str) -> dict[str, Any]:
     """A user and password in the proxy's address are shown to the proxy and to nobody else."""
-    if not given:
+    if not address:
         return {}
-    url = URL(given)
+    url = URL(address)
     if not url.user:
         return {"proxy": url}
     pair = base64.b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
     return {"proxy": url.with_user(None), "proxy_headers": {"Proxy-Authorization": f"Basic {pair}"}}
 
 
-async def _read(answer: aiohttp.ClientResponse) -> Answer:
-    async with answer:
-        body = await answer.read()
-    return Answer(answer.status, {name.lower(): value for name, value in answer.headers.items()}, body)
+async def _read(response: aiohttp.ClientResponse) -> Response:
+    async with response:
+        body = await response.read()
+    return Response(response.status, {name.lower(): value for name, value in response.headers.items()}, body)

@@ -15,11 +15,11 @@ import aiohttp
 import msgspec
 
 from shoal.cluster.client import EventType, Page, WatchEvent
-from shoal.cluster.kubernetes.errors import no_json, refusal
-from shoal.cluster.kubernetes.field_decoders import Decoders, named
-from shoal.cluster.kubernetes.paths import asked, path_of, truth
-from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, Request
-from shoal.cluster.kubernetes.transport import Wire
+from shoal.cluster.kubernetes.errors import error_from_status, not_json
+from shoal.cluster.kubernetes.field_decoders import Decoders, set_type_meta
+from shoal.cluster.kubernetes.paths import bool_param, path_of, with_query
+from shoal.cluster.kubernetes.request import JSON, LIST_OF_METADATA, METADATA, ApiRequest
+from shoal.cluster.kubernetes.transport import Transport
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
@@ -31,7 +31,7 @@ _BROKEN = (aiohttp.ClientError, OSError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WatchRequest:
     """What is watched."""
 
     kind: Kind
@@ -42,15 +42,15 @@ class Wanted:
     timeout_seconds: float | None = None
 
     def path(self, resource_version: str, *, streaming: bool = False) -> str:
-        return asked(
+        return with_query(
             path_of(self.kind, self.namespace),
             watch="true",
             labelSelector=self.labels,
             fieldSelector=self.fields,
             resourceVersion=resource_version,
-            allowWatchBookmarks=truth(self.bookmarks or streaming),
+            allowWatchBookmarks=bool_param(self.bookmarks or streaming),
             timeoutSeconds="" if self.timeout_seconds is None else str(int(self.timeout_seconds)),
-            sendInitialEvents=truth(streaming),
+            sendInitialEvents=bool_param(streaming),
             resourceVersionMatch="NotOlderThan" if streaming else "",
         )
 
@@ -58,8 +58,8 @@ class Wanted:
 class Watcher:
     """Lists and watches of one server."""
 
-    def __init__(self, wire: Wire, decoders: Decoders) -> None:
-        self._wire = wire
+    def __init__(self, transport: Transport, decoders: Decoders) -> None:
+        self._transport = transport
         self._decoders = decoders
         self._streams_lists = True  # until the server says that it does not
 
@@ -74,97 +74,104 @@ class Watcher:
         continue_token: str = "",
         resource_version: str = "",
     ) -> Page:
-        path = asked(
+        path = with_query(
             path_of(kind, namespace), labelSelector=labels, fieldSelector=fields, limit=str(limit or ""),
             resourceVersion=resource_version, **{"continue": continue_token},
         )  # fmt: skip
         decoder = self._decoders.of(kind)
         accept = LIST_OF_METADATA if decoder.reads_metadata_only else JSON
-        request = Request("GET", path, accept=accept, repeatable=True, verb="list", resource=kind.plural)
-        body = await self._wire.ask(request)
+        request = ApiRequest("GET", path, accept=accept, repeatable=True, verb="list", resource=kind.plural)
+        body = await self._transport.send(request)
         try:
-            items, about = decoder.items(body)
+            items, metadata = decoder.items(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise no_json(self._wire.connection, str(request)) from None
+            raise not_json(self._transport.connection, str(request)) from None
         for item in items:  # a list says once what its items are
             item["apiVersion"], item["kind"] = kind.api_version, kind.kind
-        return Page(items, about.resource_version, about.continue_token, about.remaining)
+        return Page(items, metadata.resource_version, metadata.continue_token, metadata.remaining)
 
-    async def changes(self, wanted: Wanted, resource_version: str) -> AsyncGenerator[WatchEvent, None]:
-        async with aclosing(self._events(wanted, wanted.path(resource_version))) as events:
+    async def watch(self, watch_request: WatchRequest, resource_version: str) -> AsyncGenerator[WatchEvent, None]:
+        async with aclosing(self._events(watch_request, watch_request.path(resource_version))) as events:
             async for event in events:
                 yield event
 
-    async def everything(self, wanted: Wanted, resource_version: str) -> AsyncGenerator[WatchEvent, None]:
+    async def list_and_watch(
+        self, watch_request: WatchRequest, resource_version: str
+    ) -> AsyncGenerator[WatchEvent, None]:
         """First what there is, then a bookmark that says so, then what changes."""
         if self._streams_lists:
             try:
-                path = wanted.path(resource_version, streaming=True)
-                async with aclosing(self._events(wanted, path)) as events:
+                path = watch_request.path(resource_version, streaming=True)
+                async with aclosing(self._events(watch_request, path)) as events:
                     async for event in events:
                         yield event
                 return
             except ApiError as refused:
-                if not _is_no_streaming(refused):
+                if not _rejects_streaming(refused):
                     raise
                 self._streams_lists = False
-        async with aclosing(self._from_pages(wanted)) as events:
+        async with aclosing(self._list_pages_and_watch(watch_request)) as events:
             async for event in events:
                 yield event
 
-    async def _from_pages(self, wanted: Wanted) -> AsyncGenerator[WatchEvent, None]:
-        items, version = await self._listed(wanted)
+    async def _list_pages_and_watch(self, watch_request: WatchRequest) -> AsyncGenerator[WatchEvent, None]:
+        items, version = await self._list_pages(watch_request)
         for item in items:
             yield WatchEvent(EventType.ADDED, item)
         end = {"annotations": {INITIAL_EVENTS_END: "true"}, "resourceVersion": version}
         yield WatchEvent(EventType.BOOKMARK, {"metadata": end})
-        async with aclosing(self.changes(wanted, version)) as events:
+        async with aclosing(self.watch(watch_request, version)) as events:
             async for event in events:
                 yield event
 
-    async def _listed(self, wanted: Wanted) -> tuple[list[Obj], str]:
+    async def _list_pages(self, watch_request: WatchRequest) -> tuple[list[Obj], str]:
         """All pages of one moment. Where that moment is forgotten before the last is read, all at once instead."""
         items: list[Obj] = []
         token, is_first = "", True
         while token or is_first:
             try:
-                page = await self._page(wanted, limit=PAGE, token=token)
+                page = await self._page(watch_request, limit=PAGE, token=token)
             except ApiError as refused:
                 if refused.code != 410 or is_first:
                     raise
                 items.clear()  # what came already may be gone by now, and nobody would tell
-                page = await self._page(wanted)
+                page = await self._page(watch_request)
             items += page.items
             token, is_first = page.continue_token, False
         return items, page.resource_version
 
-    async def _page(self, wanted: Wanted, *, limit: int = 0, token: str = "") -> Page:
+    async def _page(self, watch_request: WatchRequest, *, limit: int = 0, token: str = "") -> Page:
         return await self.page(
-            wanted.kind, wanted.namespace, labels=wanted.labels, fields=wanted.fields, limit=limit, continue_token=token
+            watch_request.kind,
+            watch_request.namespace,
+            labels=watch_request.labels,
+            fields=watch_request.fields,
+            limit=limit,
+            continue_token=token,
         )
 
-    async def _events(self, wanted: Wanted, path: str) -> AsyncGenerator[WatchEvent, None]:
-        decoder = self._decoders.of(wanted.kind)
+    async def _events(self, watch_request: WatchRequest, path: str) -> AsyncGenerator[WatchEvent, None]:
+        decoder = self._decoders.of(watch_request.kind)
         by_metadata = decoder.reads_metadata_only
-        request = Request(
+        request = ApiRequest(
             "GET", path, accept=METADATA if by_metadata else JSON, repeatable=True, urgent=True,
-            verb="watch", resource=wanted.kind.plural,
+            verb="watch", resource=watch_request.kind.plural,
         )  # fmt: skip
-        quiet = self._wire.settings.quiet_seconds if wanted.bookmarks else None
-        async with self._wire.stream(request, quiet_seconds=quiet) as content:
-            lines = lines_of(content.iter_any())
-            while (several := await _next(lines)) is not None:
-                for line in several:
+        idle = self._transport.settings.idle_seconds if watch_request.bookmarks else None
+        async with self._transport.stream(request, idle_seconds=idle) as content:
+            lines = split_lines(content.iter_any())
+            while (batch := await _next(lines)) is not None:
+                for line in batch:
                     try:
-                        kind, obj = decoder.told(line)
+                        kind, obj = decoder.event(line)
                     except (msgspec.DecodeError, UnicodeDecodeError):
-                        raise no_json(self._wire.connection, str(request)) from None
+                        raise not_json(self._transport.connection, str(request)) from None
                     if kind == "ERROR":
-                        raise refusal(obj)
-                    yield WatchEvent(_TYPES[kind], named(obj, wanted.kind) if by_metadata else obj)
+                        raise error_from_status(obj)
+                    yield WatchEvent(_TYPES[kind], set_type_meta(obj, watch_request.kind) if by_metadata else obj)
 
 
-def _is_no_streaming(refused: ApiError) -> bool:
+def _rejects_streaming(refused: ApiError) -> bool:
     return refused.code == 400 or (refused.code == 422 and "sendInitialEvents" in refused.message)
 
 
@@ -176,7 +183,7 @@ async def _next(lines: AsyncIterator[list[bytes]]) -> list[bytes] | None:
         return None
 
 
-async def lines_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     """All whole lines of each chunk. A line may be longer than any reader's limit, so it is put together here."""
     pieces: list[bytes] = []
     async for chunk in chunks:

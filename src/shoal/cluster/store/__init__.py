@@ -2,10 +2,9 @@
 
 from shoal.cluster.store.sqlite import Journal, MemoryJournal, Row, SqliteJournal, StoreBroken, StoreInUse
 from shoal.cluster.store.tables import HistoryLimits, Store, Table
-from shoal.cluster.store.watch_cache import Change
+from shoal.cluster.store.watch_cache import StoredChange
 
 __all__ = [
-    "Change",
     "HistoryLimits",
     "Journal",
     "MemoryJournal",
@@ -14,5 +13,6 @@ __all__ = [
     "Store",
     "StoreBroken",
     "StoreInUse",
+    "StoredChange",
     "Table",
 ]

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 FORMAT = 1
 _APPLICATION_ID = 0x53484F4C
 
-_LAYOUT = """
+_SCHEMA = """
 CREATE TABLE objects (
     id INTEGER PRIMARY KEY,      -- the revision that created the object
     resource TEXT NOT NULL,
@@ -53,7 +53,7 @@ class Journal(Protocol):
 
     def revision(self) -> int: ...
 
-    def commit(self, rows: list[Row], gone: list[int], revision: int) -> None:
+    def commit(self, rows: list[Row], deleted_ids: list[int], revision: int) -> None:
         """All of it or nothing of it. Raises OSError where the disk refuses."""
         ...
 
@@ -69,8 +69,8 @@ class MemoryJournal:
     def revision(self) -> int:
         return 0
 
-    def commit(self, rows: list[Row], gone: list[int], revision: int) -> None:
-        del rows, gone, revision
+    def commit(self, rows: list[Row], deleted_ids: list[int], revision: int) -> None:
+        del rows, deleted_ids, revision
 
     def close(self) -> None:
         return
@@ -79,22 +79,22 @@ class MemoryJournal:
 def _create(path: Path) -> None:
     """A store without objects, complete from the moment it has its name: an empty file there is a damaged store."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        draft = Path(folder) / path.name
-        draft.touch(mode=0o600)  # it holds Secrets: readable by its owner only
-        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            for statement in _LAYOUT.split(";"):
+        temporary = Path(folder) / path.name
+        temporary.touch(mode=0o600)  # it holds Secrets: readable by its owner only
+        with closing(sqlite3.connect(temporary, isolation_level=None)) as db:
+            for statement in _SCHEMA.split(";"):
                 db.execute(statement)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {FORMAT}")
         try:
-            path.hardlink_to(draft)
+            path.hardlink_to(temporary)
         except FileExistsError:
             return  # another process was faster: its store is as good
         except OSError:  # a file system without hard links
-            draft.rename(path)
+            temporary.rename(path)
 
 
-def _emptied(path: Path) -> StoreBroken:
+def _empty_store(path: Path) -> StoreBroken:
     return StoreBroken(
         f"{path} is there and holds nothing: what the cluster stored is lost. "
         f"Restore a copy, or remove the file to start with an empty cluster."
@@ -115,13 +115,13 @@ class SqliteJournal:
         except sqlite3.Error as error:
             raise StoreBroken(f"{path} cannot be made: {error}. Choose another data folder.") from None
         if not size:
-            raise _emptied(path)
+            raise _empty_store(path)
         self._db = sqlite3.connect(path, isolation_level=None, timeout=0)
         try:
             self._prepare()
         except sqlite3.Error as error:
             self._db.close()
-            raise self._refusal(error) from None
+            raise self._open_error(error) from None
         except StoreBroken:
             self._db.close()
             raise
@@ -144,10 +144,10 @@ class SqliteJournal:
                 f"Install that version again, or choose another data folder."
             )
         if not tables:
-            raise _emptied(self._path)
+            raise _empty_store(self._path)
         run("COMMIT")
 
-    def _refusal(self, error: sqlite3.Error) -> Exception:
+    def _open_error(self, error: sqlite3.Error) -> Exception:
         if "locked" in str(error):
             return StoreInUse(
                 f"{self._path} is in use by another process. Stop the cluster that runs on this data folder first."
@@ -164,13 +164,13 @@ class SqliteJournal:
         (revision,) = self._db.execute("SELECT revision FROM progress").fetchone()
         return int(revision)
 
-    def commit(self, rows: list[Row], gone: list[int], revision: int) -> None:
+    def commit(self, rows: list[Row], deleted_ids: list[int], revision: int) -> None:
         try:
             self._db.execute("BEGIN")
             if rows:
                 self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)", rows)
-            if gone:
-                self._db.executemany("DELETE FROM objects WHERE id = ?", [(row_id,) for row_id in gone])
+            if deleted_ids:
+                self._db.executemany("DELETE FROM objects WHERE id = ?", [(row_id,) for row_id in deleted_ids])
             self._db.execute("UPDATE progress SET revision = ?", (revision,))
             self._db.execute("COMMIT")
         except sqlite3.Error as error:

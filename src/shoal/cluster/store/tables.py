@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from shoal.cluster.store.sqlite import Journal, Row
-from shoal.cluster.store.watch_cache import Change, History
+from shoal.cluster.store.watch_cache import ChangeHistory, StoredChange
 from shoal.cluster.types import Stored
 from shoal.kube.objects import Key, Obj
 
-FRESH = 256  # changes before the last batch whose events stay made: watchers that keep up share them
+FRESH_CHANGES = 256  # changes before the last batch whose events stay made: watchers that keep up share them
 
 Observer = Callable[["Table", Stored | None, Stored | None], None]
 
@@ -40,9 +40,9 @@ class Table:
         self.resource = resource
         self.objects: dict[Key, Stored] = {}
         self.order: list[str] = []  # "<namespace>/<name>", sorted as etcd sorts keys
-        self.history = History()
+        self.history = ChangeHistory()
         self.visible = 0  # the history position up to which changes are committed
-        self.sleepers: dict[asyncio.Future[None], None] = {}  # watchers waiting for the next commit, in order
+        self.waiters: dict[asyncio.Future[None], None] = {}  # watchers waiting for the next commit, in order
 
     def set(self, key: Key, stored: Stored | None) -> None:
         was_there = key in self.objects
@@ -54,7 +54,7 @@ class Table:
             del self.objects[key]
             del self.order[bisect_left(self.order, order_of(key))]
 
-    def at(self, revision: int) -> dict[Key, Stored]:
+    def state_at(self, revision: int) -> dict[Key, Stored]:
         """The objects as they were at a revision that history still reaches."""
         state = dict(self.objects)
         for change in self.history.newest_first():
@@ -67,10 +67,10 @@ class Table:
         return state
 
     def wake(self) -> None:
-        sleepers, self.sleepers = self.sleepers, {}
-        for sleeper in sleepers:
-            if not sleeper.done():
-                sleeper.set_result(None)
+        waiters, self.waiters = self.waiters, {}
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 def order_of(key: Key) -> str:
@@ -92,15 +92,15 @@ class Store:
         self.revision = journal.revision()  # the newest, committed or not
         self.committed = self.revision
         self.compacted = self.revision  # changes up to here are no longer known
-        self._batch: list[tuple[Table, Change]] = []
-        self._past: deque[tuple[Table, Change]] = deque()
+        self._batch: list[tuple[Table, StoredChange]] = []
+        self._past: deque[tuple[Table, StoredChange]] = deque()
         self._past_bytes = 0
-        self._fresh: deque[Change] = deque()
+        self._fresh: deque[StoredChange] = deque()
         self._scheduled = False
         self._waiting: list[asyncio.Future[None]] = []
         self.observers: list[Observer] = []  # see every step at once, also those taken back
         self.after_commit: list[Callable[[], None]] = []
-        self.after_refusal: list[Callable[[OSError], None]] = []
+        self.after_failed_commit: list[Callable[[OSError], None]] = []
 
     def table(self, resource: str) -> Table:
         found = self._tables.get(resource)
@@ -111,10 +111,10 @@ class Store:
     def tables(self) -> list[Table]:
         return list(self._tables.values())
 
-    def load(self, revive: Callable[[Row], Stored]) -> None:
-        """Fill the tables from the journal, oldest objects first; `revive` knows what a row means."""
+    def load(self, from_row: Callable[[Row], Stored]) -> None:
+        """Fill the tables from the journal, oldest objects first; `from_row` knows what a row means."""
         for row in self._journal.load():
-            table, stored = self.table(row.resource), revive(row)
+            table, stored = self.table(row.resource), from_row(row)
             table.set(stored.key, stored)
             for observer in self.observers:
                 observer(table, None, stored)
@@ -125,14 +125,14 @@ class Store:
         """`stored.revision` must be `self.revision + 1`: the caller encoded it into the object. `written` is that
         object; from now on it is read only."""
         assert stored.revision == self.revision + 1
-        self._step(table, Change(stored.revision, stored.key, table.objects.get(stored.key), stored, written))
+        self._apply(table, StoredChange(stored.revision, stored.key, table.objects.get(stored.key), stored, written))
 
-    def remove(self, table: Table, key: Key) -> Change:
-        change = Change(self.revision + 1, key, table.objects[key], None)
-        self._step(table, change)
+    def remove(self, table: Table, key: Key) -> StoredChange:
+        change = StoredChange(self.revision + 1, key, table.objects[key], None)
+        self._apply(table, change)
         return change
 
-    def _step(self, table: Table, change: Change) -> None:
+    def _apply(self, table: Table, change: StoredChange) -> None:
         self.revision = change.revision
         table.set(change.key, change.current)
         table.history.append(change)
@@ -144,12 +144,12 @@ class Store:
 
     def _schedule(self) -> None:
         try:
-            asyncio.get_running_loop().call_soon(self._turn_ended)
+            asyncio.get_running_loop().call_soon(self._commit_scheduled)
         except RuntimeError:
             return  # no loop: the next read or `flush` commits
         self._scheduled = True
 
-    def _turn_ended(self) -> None:
+    def _commit_scheduled(self) -> None:
         self._scheduled = False
         try:
             self.flush()
@@ -165,32 +165,32 @@ class Store:
         batch, self._batch = self._batch, []
         waiting, self._waiting = self._waiting, []
         try:
-            self._journal.commit(*_net(batch), self.revision)
+            self._journal.commit(*_net_changes(batch), self.revision)
         except OSError as error:
-            self._take_back(batch)
+            self._rollback(batch)
             _resolve(waiting, error)
-            for report in tuple(self.after_refusal):
+            for report in tuple(self.after_failed_commit):
                 report(error)
             raise
         self.committed = self.revision
-        self._show(batch)
+        self._publish(batch)
         _resolve(waiting, None)
         for notice in self.after_commit:
             notice()
 
-    def _show(self, batch: list[tuple[Table, Change]]) -> None:
+    def _publish(self, batch: list[tuple[Table, StoredChange]]) -> None:
         for table, change in batch:
             table.visible = table.history.end
             self._past.append((table, change))
             self._past_bytes += change.weight
             self._fresh.append(change)
-        while len(self._fresh) > FRESH + len(batch):
-            self._fresh.popleft().forget_events()
+        while len(self._fresh) > FRESH_CHANGES + len(batch):
+            self._fresh.popleft().drop_events()
         for table in {id(t): t for t, _ in batch}.values():
             table.wake()
         self._trim()
 
-    def _take_back(self, batch: list[tuple[Table, Change]]) -> None:
+    def _rollback(self, batch: list[tuple[Table, StoredChange]]) -> None:
         for table, change in reversed(batch):
             table.history.pop()
             table.set(change.key, change.previous)
@@ -200,20 +200,20 @@ class Store:
 
     def _trim(self) -> None:
         while len(self._past) > self._limits.changes or self._past_bytes > self._limits.superseded_bytes:
-            self._forget_oldest()
+            self._drop_oldest()
 
-    def _forget_oldest(self) -> None:
+    def _drop_oldest(self) -> None:
         table, change = self._past.popleft()
         self._past_bytes -= change.weight
         self.compacted = change.revision
-        table.history.forget_first()
+        table.history.drop_first()
 
     def compact(self, revision: int | None = None) -> None:
         """Forget the past up to `revision` (all of it by default)."""
         self.flush()
         limit = self.committed if revision is None else min(revision, self.committed)
         while self._past and self._past[0][1].revision <= limit:
-            self._forget_oldest()
+            self._drop_oldest()
         self.compacted = max(self.compacted, limit)
         for table in self.tables():
             table.wake()
@@ -235,10 +235,10 @@ class Store:
             self._journal.close()
 
 
-def _net(batch: list[tuple[Table, Change]]) -> tuple[list[Row], list[int]]:
+def _net_changes(batch: list[tuple[Table, StoredChange]]) -> tuple[list[Row], list[int]]:
     """What a batch comes to on disk: the last state of each object it touched."""
     rows: dict[int, Row] = {}
-    gone: list[int] = []
+    deleted_ids: list[int] = []
     for table, change in batch:
         now = change.current
         if now is not None:
@@ -248,8 +248,8 @@ def _net(batch: list[tuple[Table, Change]]) -> tuple[list[Row], list[int]]:
             )
         elif change.previous is not None:
             rows.pop(change.previous.created_revision, None)
-            gone.append(change.previous.created_revision)
-    return list(rows.values()), gone
+            deleted_ids.append(change.previous.created_revision)
+    return list(rows.values()), deleted_ids
 
 
 def _resolve(waiting: list[asyncio.Future[None]], error: OSError | None) -> None:

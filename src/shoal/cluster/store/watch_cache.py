@@ -18,7 +18,7 @@ from shoal.kube.objects import Key, Obj
 _encode = msgspec.json.Encoder().encode
 
 
-class Change:
+class StoredChange:
     """One step of the store. `current` is None where the object went away.
 
     `written` is the object that `current` was encoded from, where the writer has it: those who watch need not decode.
@@ -46,82 +46,82 @@ class Change:
         before = self.previous is not None and (selects is None or selects(self.previous))
         after = self.current is not None and (selects is None or selects(self.current))
         if after:
-            return self._made(EventType.MODIFIED if before else EventType.ADDED)
-        return self._made(EventType.DELETED) if before else None
+            return self._event(EventType.MODIFIED if before else EventType.ADDED)
+        return self._event(EventType.DELETED) if before else None
 
-    def _made(self, happened: EventType) -> RawEvent:
+    def _event(self, event_type: EventType) -> RawEvent:
         if self._events is None:
             self._events = {}
-        event = self._events.get(happened)
+        event = self._events.get(event_type)
         if event is None:
-            written = None if happened is EventType.DELETED else self._written
-            event = RawEvent(happened, self._body(happened), self.revision, _object=written)
-            self._events[happened] = event
+            written = None if event_type is EventType.DELETED else self._written
+            event = RawEvent(event_type, self._object_bytes(event_type), self.revision, _object=written)
+            self._events[event_type] = event
         return event
 
-    def _body(self, happened: EventType) -> bytes:
-        if happened is not EventType.DELETED:
+    def _object_bytes(self, event_type: EventType) -> bytes:
+        if event_type is not EventType.DELETED:
             assert self.current is not None
             return self.current.raw
         # The last content the watcher knew, under the version of the deletion: it can resume from there.
         assert self.previous is not None
-        was = b'"resourceVersion":"%d"' % self.previous.revision
-        if self.previous.raw.count(was) == 1:  # in a text its quotes would be escaped: this is the field itself
-            return self.previous.raw.replace(was, b'"resourceVersion":"%d"' % self.revision)
+        old_version = b'"resourceVersion":"%d"' % self.previous.revision
+        if self.previous.raw.count(old_version) == 1:  # in a text its quotes would be escaped: this is the field itself
+            return self.previous.raw.replace(old_version, b'"resourceVersion":"%d"' % self.revision)
         obj = self.previous.obj()
         obj["metadata"]["resourceVersion"] = str(self.revision)
         return _encode(obj)
 
-    def forget_events(self) -> None:
+    def drop_events(self) -> None:
         self._events = self._written = None
 
-    def as_face(self, face: object, turn: Callable[[bytes], bytes], event: RawEvent) -> RawEvent:
+    def converted(self, converter: object, convert: Callable[[bytes], bytes], event: RawEvent) -> RawEvent:
         """The same event with its object in another API version; made once per version."""
         if self._events is None:
             self._events = {}
-        turned = self._events.get((face, event.type))
-        if turned is None:
-            turned = RawEvent(event.type, turn(event.stored_raw), event.revision)
-            self._events[face, event.type] = turned
-        return turned
+        converted_event = self._events.get((converter, event.type))
+        if converted_event is None:
+            converted_event = RawEvent(event.type, convert(event.stored_raw), event.revision)
+            self._events[converter, event.type] = converted_event
+        return converted_event
 
 
-class History:
+class ChangeHistory:
     """Changes of one table, oldest first. Positions are absolute and stay valid while the past shrinks."""
 
     def __init__(self) -> None:
-        self._changes: list[Change] = []
+        self._changes: list[StoredChange] = []
         self._dropped = 0  # changes before the first in the list
-        self._skip = 0  # forgotten ones still at the head of the list
+        self._dropped_in_list = 0  # forgotten ones still at the head of the list
 
     @property
     def start(self) -> int:
-        return self._dropped + self._skip
+        return self._dropped + self._dropped_in_list
 
     @property
     def end(self) -> int:
         return self._dropped + len(self._changes)
 
-    def append(self, change: Change) -> None:
+    def append(self, change: StoredChange) -> None:
         self._changes.append(change)
 
-    def pop(self) -> Change:
+    def pop(self) -> StoredChange:
         """Take back the newest (a batch that could not be committed)."""
         return self._changes.pop()
 
-    def forget_first(self) -> None:
-        self._skip += 1
-        if self._skip >= 1024 and self._skip * 2 >= len(self._changes):
-            del self._changes[: self._skip]
-            self._dropped += self._skip
-            self._skip = 0
+    def drop_first(self) -> None:
+        self._dropped_in_list += 1
+        if self._dropped_in_list >= 1024 and self._dropped_in_list * 2 >= len(self._changes):
+            del self._changes[: self._dropped_in_list]
+            self._dropped += self._dropped_in_list
+            self._dropped_in_list = 0
 
-    def between(self, start: int, end: int) -> list[Change]:
+    def between(self, start: int, end: int) -> list[StoredChange]:
         return self._changes[start - self._dropped : end - self._dropped]
 
     def position_after(self, revision: int) -> int:
         """The position of the first change later than `revision`."""
-        low, high = self._skip, len(self._changes)
+        low, high = self._dropped_in_list, len(self._changes)
         while low < high:
             middle = (low + high) // 2
             if self._changes[middle].revision <= revision:
@@ -130,6 +130,6 @@ class History:
                 high = middle
         return self._dropped + low
 
-    def newest_first(self) -> Iterator[Change]:
-        for index in range(len(self._changes) - 1, self._skip - 1, -1):
+    def newest_first(self) -> Iterator[StoredChange]:
+        for index in range(len(self._changes) - 1, self._dropped_in_list - 1, -1):
             yield self._changes[index]

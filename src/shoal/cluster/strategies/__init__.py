@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.cluster.strategies import custom_resource_definitions, misc, pods, services, workloads
-from shoal.cluster.strategies.base import Generation, Rules, carry, counts
+from shoal.cluster.strategies.base import Generation, Strategy, bumps_generation, keep_field
 from shoal.kube import kinds
 from shoal.kube.kinds import Kind
 
-_RULES: Mapping[str, Rules] = {
-    kinds.POD.resource: pods.RULES,
-    kinds.SERVICE.resource: services.RULES,
+_STRATEGIES: Mapping[str, Strategy] = {
+    kinds.POD.resource: pods.STRATEGY,
+    kinds.SERVICE.resource: services.STRATEGY,
     kinds.NAMESPACE.resource: misc.NAMESPACE,
     kinds.NODE.resource: misc.NODE,
     kinds.PERSISTENT_VOLUME.resource: misc.VOLUME,
@@ -27,19 +27,19 @@ _RULES: Mapping[str, Rules] = {
     kinds.REPLICA_SET_V1BETA1.resource: workloads.REPLICA_SET,
     kinds.DEPLOYMENT.resource: workloads.DEPLOYMENT,
     kinds.JOB.resource: workloads.JOB,
-    kinds.CUSTOM_RESOURCE_DEFINITION.resource: custom_resource_definitions.RULES,
+    kinds.CUSTOM_RESOURCE_DEFINITION.resource: custom_resource_definitions.STRATEGY,
 }
-_PLAIN = Rules()
+_PLAIN = Strategy()
 
 
-def rules_of(kind: Kind) -> Rules:
+def strategy_of(kind: Kind) -> Strategy:
     if kind.custom:
         return (
             custom_resource_definitions.CUSTOM_WITH_STATUS
             if "status" in kind.subresources
             else custom_resource_definitions.CUSTOM
         )
-    return _RULES.get(kind.resource, _PLAIN)
+    return _STRATEGIES.get(kind.resource, _PLAIN)
 
 
-__all__ = ["Generation", "Rules", "carry", "counts", "rules_of"]
+__all__ = ["Generation", "Strategy", "bumps_generation", "keep_field", "strategy_of"]

@@ -26,27 +26,27 @@ class Generation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Strategy:
     """All functions change `new` in place; `old` is the stored object and stays as it is."""
 
     generation: Generation = Generation.NONE
     unconditional_update: bool = True  # PUT without a resourceVersion
     create_on_update: bool = False  # PUT of an object that is not there
-    keeps_first_status: bool = False  # a status given on create is kept
+    keeps_initial_status: bool = False  # a status given on create is kept
     # Groups of spec fields that admission fills in: where a new object had none of a group, nobody manages it.
     admission_fills: tuple[tuple[str, ...], ...] = ()
     status_writes_metadata: bool = True  # the status subresource also takes labels and annotations
     # Look-ups and fill-ins of admission, before validation: (core, new, old or None).
     admit: Callable[[Core, Obj, Obj | None], None] | None = None
     # The first status and the like, before validation: (core, new).
-    begin: Callable[[Core, Obj], None] | None = None
+    prepare_for_create: Callable[[Core, Obj], None] | None = None
     # What a write to the main resource may not change, or changes by itself: (core, new, old).
-    keep: Callable[[Core, Obj, Obj], None] | None = None
+    prepare_for_update: Callable[[Core, Obj, Obj], None] | None = None
     # The same for the status subresource.
-    keep_beside_status: Callable[[Core, Obj, Obj], None] | None = None
+    prepare_for_status_update: Callable[[Core, Obj, Obj], None] | None = None
 
 
-def counts(generation: Generation, new: Obj, old: Obj) -> bool:
+def bumps_generation(generation: Generation, new: Obj, old: Obj) -> bool:
     """Whether the step from `old` to `new` is one that the generation counts."""
     if generation is Generation.SPEC:
         return bool(new.get("spec") != old.get("spec"))
@@ -67,7 +67,7 @@ def _without(obj: Obj, *names: str) -> Obj:
     return {name: value for name, value in obj.items() if name not in names}
 
 
-def carry(new: Obj, old: Obj, name: str) -> None:
+def keep_field(new: Obj, old: Obj, name: str) -> None:
     """Let `new` have exactly what `old` has under `name`."""
     if name in old:
         new[name] = old[name]

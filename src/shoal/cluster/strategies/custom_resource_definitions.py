@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Generation, Rules
+from shoal.cluster.strategies.base import Generation, Strategy
 from shoal.kube.conditions import with_condition
 from shoal.kube.objects import Obj, name_of
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
-def begin(core: Core, definition: Obj) -> None:
+def prepare_for_create(core: Core, definition: Obj) -> None:
     definition["status"] = {}
     finalizers = definition["metadata"].setdefault("finalizers", [])
     if CLEANUP not in finalizers:
         finalizers.append(CLEANUP)
-    judge(core, definition)
+    update_conditions(core, definition)
 
 
-def keep(core: Core, new: Obj, old: Obj) -> None:
+def prepare_for_update(core: Core, new: Obj, old: Obj) -> None:
     if new.get("spec") != old.get("spec"):
         new["status"] = dict(old.get("status") or {})
-        judge(core, new)
+        update_conditions(core, new)
 
 
-def judge(core: Core, definition: Obj) -> None:
+def update_conditions(core: Core, definition: Obj) -> None:
     """Write into the status which names are accepted and whether the resources are served."""
     spec, status = definition.get("spec") or {}, definition["status"]
     names = {k: v for k, v in (spec.get("names") or {}).items() if v}
@@ -57,37 +57,37 @@ def judge(core: Core, definition: Obj) -> None:
                 conditions, "Established", False, now=now, reason="NotAccepted", message="not all names are accepted"
             )
     status["conditions"] = conditions
-    kept = status.get("storedVersions") or []
+    stored = status.get("storedVersions") or []
     storage = next((v.get("name") for v in spec.get("versions") or () if v.get("storage")), None)
-    status["storedVersions"] = [*kept, storage] if storage and storage not in kept else kept
+    status["storedVersions"] = [*stored, storage] if storage and storage not in stored else stored
 
 
-def _conflict(core: Core, own: str, group: str, names: Obj) -> tuple[str, str] | None:
+def _conflict(core: Core, resource: str, group: str, names: Obj) -> tuple[str, str] | None:
     """The first name of the definition that something else in its group already has."""
-    words, kind_words = _taken(core, own, group)
-    asked = [("Plural", names.get("plural")), ("Singular", names.get("singular"))]
-    asked += [("ShortNames", short) for short in names.get("shortNames") or ()]
-    found = [(what, word) for what, word in asked if word and word in words]
+    names_in_use, kinds_in_use = _names_in_use(core, resource, group)
+    candidates = [("Plural", names.get("plural")), ("Singular", names.get("singular"))]
+    candidates += [("ShortNames", short) for short in names.get("shortNames") or ()]
+    conflicts = [(field, name) for field, name in candidates if name and name in names_in_use]
     kinds = (("Kind", names.get("kind")), ("ListKind", names.get("listKind")))
-    found += [(what, word) for what, word in kinds if word and word in kind_words]
-    if not found:
+    conflicts += [(field, name) for field, name in kinds if name and name in kinds_in_use]
+    if not conflicts:
         return None
-    what, word = found[-1]  # one condition has room for one; an API server tells the last
-    return f"{what}Conflict", f'"{word}" is already in use'
+    field, name = conflicts[-1]  # one condition has room for one; an API server tells the last
+    return f"{field}Conflict", f'"{name}" is already in use'
 
 
-def _taken(core: Core, own: str, group: str) -> tuple[set[str], set[str]]:
-    words: set[str] = set()
-    kind_words: set[str] = set()
+def _names_in_use(core: Core, resource: str, group: str) -> tuple[set[str], set[str]]:
+    names_in_use: set[str] = set()
+    kinds_in_use: set[str] = set()
     for kind in core.kinds():
-        if kind.group == group and kind.resource != own:
-            words |= {kind.plural, kind.singular or kind.kind.lower(), *kind.short_names}
-            kind_words |= {kind.kind, kind.list_kind}
-    return words, kind_words
+        if kind.group == group and kind.resource != resource:
+            names_in_use |= {kind.plural, kind.singular or kind.kind.lower(), *kind.short_names}
+            kinds_in_use |= {kind.kind, kind.list_kind}
+    return names_in_use, kinds_in_use
 
 
-RULES = Rules(
-    Generation.SPEC, unconditional_update=False, status_writes_metadata=False, begin=begin, keep=keep,
+STRATEGY = Strategy(
+    Generation.SPEC, unconditional_update=False, status_writes_metadata=False, prepare_for_create=prepare_for_create, prepare_for_update=prepare_for_update,
 )  # fmt: skip
-CUSTOM = Rules(Generation.ALL_BUT_METADATA, unconditional_update=False, status_writes_metadata=False)
-CUSTOM_WITH_STATUS = Rules(Generation.CONTENT, unconditional_update=False, status_writes_metadata=False)
+CUSTOM = Strategy(Generation.ALL_BUT_METADATA, unconditional_update=False, status_writes_metadata=False)
+CUSTOM_WITH_STATUS = Strategy(Generation.CONTENT, unconditional_update=False, status_writes_metadata=False)

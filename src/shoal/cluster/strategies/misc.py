@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Generation, Rules, carry
+from shoal.cluster.strategies.base import Generation, Strategy, keep_field
 from shoal.kube import kinds
 from shoal.kube.errors import forbidden
 from shoal.kube.objects import Obj, name_of
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from shoal.cluster.registry import Core
 
 
-def _namespace_begins(core: Core, namespace: Obj) -> None:
+def _prepare_namespace(core: Core, namespace: Obj) -> None:
     del core
     namespace["status"] = {"phase": "Active"}
 
 
-def _namespace_keeps(core: Core, new: Obj, old: Obj) -> None:
+def _prepare_namespace_update(core: Core, new: Obj, old: Obj) -> None:
     """Only the finalize subresource takes away what holds a namespace."""
     del core
-    carry(new.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
+    keep_field(new.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
 
 
-def _volume_begins(core: Core, volume: Obj) -> None:
+def _prepare_volume(core: Core, volume: Obj) -> None:
     volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": core.now()}
 
 
-def _volume_keeps_beside_status(core: Core, new: Obj, old: Obj) -> None:
-    carry(new, old, "spec")
+def _prepare_volume_status_update(core: Core, new: Obj, old: Obj) -> None:
+    keep_field(new, old, "spec")
     status, before = new.setdefault("status", {}), old.get("status") or {}
     since = before.get("lastPhaseTransitionTime")
     if status.get("phase") == before.get("phase"):
@@ -39,18 +39,18 @@ def _volume_keeps_beside_status(core: Core, new: Obj, old: Obj) -> None:
         status["lastPhaseTransitionTime"] = core.now()
 
 
-def _claim_begins(core: Core, claim: Obj) -> None:
+def _prepare_claim(core: Core, claim: Obj) -> None:
     del core
     claim["status"] = {"phase": "Pending"}
 
 
-def _budget_begins(core: Core, budget: Obj) -> None:
+def _prepare_budget(core: Core, budget: Obj) -> None:
     """Nobody may go before somebody has counted."""
     del core
     budget["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
 
 
-def _one_default_class(core: Core, new: Obj, old: Obj | None) -> None:
+def _check_single_default(core: Core, new: Obj, old: Obj | None) -> None:
     del old
     if not new.get("globalDefault"):
         return
@@ -60,13 +60,13 @@ def _one_default_class(core: Core, new: Obj, old: Obj | None) -> None:
         raise forbidden(kinds.PRIORITY_CLASS, name_of(new), why)
 
 
-NAMESPACE = Rules(begin=_namespace_begins, keep=_namespace_keeps)
-NODE = Rules(keeps_first_status=True)
-VOLUME = Rules(begin=_volume_begins, keep_beside_status=_volume_keeps_beside_status)
-CLAIM = Rules(begin=_claim_begins)
-PRIORITY_CLASS = Rules(Generation.FIXED, admit=_one_default_class)
-BUDGET = Rules(Generation.SPEC, begin=_budget_begins)
-ENDPOINT_SLICE = Rules(Generation.CONTENT_AND_LABELS)
-ENDPOINTS = Rules(create_on_update=True)
-EVENT = Rules(create_on_update=True)
-LEASE = Rules(create_on_update=True, unconditional_update=False)
+NAMESPACE = Strategy(prepare_for_create=_prepare_namespace, prepare_for_update=_prepare_namespace_update)
+NODE = Strategy(keeps_initial_status=True)
+VOLUME = Strategy(prepare_for_create=_prepare_volume, prepare_for_status_update=_prepare_volume_status_update)
+CLAIM = Strategy(prepare_for_create=_prepare_claim)
+PRIORITY_CLASS = Strategy(Generation.FIXED, admit=_check_single_default)
+BUDGET = Strategy(Generation.SPEC, prepare_for_create=_prepare_budget)
+ENDPOINT_SLICE = Strategy(Generation.CONTENT_AND_LABELS)
+ENDPOINTS = Strategy(create_on_update=True)
+EVENT = Strategy(create_on_update=True)
+LEASE = Strategy(create_on_update=True, unconditional_update=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.quota_admission import check_quotas
-from shoal.cluster.strategies.base import Generation, Rules, carry
+from shoal.cluster.strategies.base import Generation, Strategy, keep_field
 from shoal.kube import kinds
 from shoal.kube.conditions import with_condition
 from shoal.kube.defaults import pods as pod_defaults
@@ -16,7 +16,7 @@ from shoal.kube.quantity import Quantity
 if TYPE_CHECKING:
     from shoal.cluster.registry import Core
 
-_MEASURED = ("cpu", "memory")  # the resources that decide the quality of service
+_QOS_RESOURCES = ("cpu", "memory")  # the resources that decide the quality of service
 
 
 def admit(core: Core, pod: Obj, old: Obj | None) -> None:
@@ -24,11 +24,11 @@ def admit(core: Core, pod: Obj, old: Obj | None) -> None:
     if old is not None:
         return
     spec = pod["spec"]
-    chosen = _priority_class(core, pod, spec.get("priorityClassName") or "")
-    value = chosen["value"] if chosen else 0
-    policy = (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority"
-    if chosen:
-        spec["priorityClassName"] = name_of(chosen)
+    priority_class = _priority_class(core, pod, spec.get("priorityClassName") or "")
+    value = priority_class["value"] if priority_class else 0
+    policy = (priority_class or {}).get("preemptionPolicy") or "PreemptLowerPriority"
+    if priority_class:
+        spec["priorityClassName"] = name_of(priority_class)
     if spec.get("priority") not in (None, value):
         why = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
@@ -56,8 +56,8 @@ def _priority_class(core: Core, pod: Obj, name: str) -> Obj | None:
     return core.default_priority()
 
 
-def begin(core: Core, pod: Obj) -> None:
-    status: Obj = {"phase": "Pending", "qosClass": quality(pod["spec"])}
+def prepare_for_create(core: Core, pod: Obj) -> None:
+    status: Obj = {"phase": "Pending", "qosClass": qos_class(pod["spec"])}
     if pod["spec"].get("schedulingGates"):
         status["conditions"] = with_condition(
             [], "PodScheduled", False, now=core.now(), reason="SchedulingGated",
@@ -67,25 +67,25 @@ def begin(core: Core, pod: Obj) -> None:
     pod["status"] = status
 
 
-def quality(spec: Obj) -> str:
+def qos_class(spec: Obj) -> str:
     """Guaranteed, Burstable or BestEffort, as kubectl shows it."""
-    asked_for_any, all_fixed = False, True
+    has_any, all_guaranteed = False, True
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources = container.get("resources") or {}
-        limits, requests = _measured(resources, "limits"), _measured(resources, "requests")
-        asked_for_any = asked_for_any or bool(limits or requests)
-        fixed = len(limits) == len(_MEASURED) and all(
+        limits, requests = _qos_amounts(resources, "limits"), _qos_amounts(resources, "requests")
+        has_any = has_any or bool(limits or requests)
+        is_guaranteed = len(limits) == len(_QOS_RESOURCES) and all(
             name not in requests or _equal(requests[name], limit) for name, limit in limits.items()
         )
-        all_fixed = all_fixed and fixed
-    if not asked_for_any:
+        all_guaranteed = all_guaranteed and is_guaranteed
+    if not has_any:
         return "BestEffort"
-    return "Guaranteed" if all_fixed else "Burstable"
+    return "Guaranteed" if all_guaranteed else "Burstable"
 
 
-def _measured(resources: Obj, which: str) -> dict[str, str]:
+def _qos_amounts(resources: Obj, which: str) -> dict[str, str]:
     amounts: dict[str, Any] = resources.get(which) or {}
-    return {name: str(amounts[name]) for name in _MEASURED if name in amounts and not _is_zero(str(amounts[name]))}
+    return {name: str(amounts[name]) for name in _QOS_RESOURCES if name in amounts and not _is_zero(str(amounts[name]))}
 
 
 def _is_zero(amount: str) -> bool:
@@ -96,10 +96,10 @@ def _equal(one: str, other: str) -> bool:
     return one == other or Quantity.parse(one) == Quantity.parse(other)
 
 
-def keep_beside_status(core: Core, new: Obj, old: Obj) -> None:
+def prepare_for_status_update(core: Core, new: Obj, old: Obj) -> None:
     del core
-    carry(new, old, "spec")
-    carry(new["metadata"], old["metadata"], "ownerReferences")
+    keep_field(new, old, "spec")
+    keep_field(new["metadata"], old["metadata"], "ownerReferences")
     status = new.setdefault("status", {})
     before = old.get("status") or {}
     if not status.get("qosClass") and before.get("qosClass"):
@@ -108,10 +108,10 @@ def keep_beside_status(core: Core, new: Obj, old: Obj) -> None:
         status["observedGeneration"] = before["observedGeneration"]
 
 
-RULES = Rules(
+STRATEGY = Strategy(
     Generation.SPEC,
     admission_fills=(("tolerations",), ("serviceAccountName", "serviceAccount")),
     admit=admit,
-    begin=begin,
-    keep_beside_status=keep_beside_status,
+    prepare_for_create=prepare_for_create,
+    prepare_for_status_update=prepare_for_status_update,
 )

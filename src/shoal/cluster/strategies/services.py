@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network, ip_address
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Rules
+from shoal.cluster.strategies.base import Strategy
 from shoal.kube import kinds
 from shoal.kube.errors import ApiError, Cause, invalid
 from shoal.kube.objects import Obj, name_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HEADLESS = "None"
 
 
-def begin(core: Core, service: Obj) -> None:
+def prepare_for_create(core: Core, service: Obj) -> None:
     del core
     service["status"] = {"loadBalancer": {}}
 
@@ -34,18 +34,18 @@ def admit(core: Core, service: Obj, old: Obj | None) -> None:
     if not _address(spec) and before.get("clusterIP"):
         spec["clusterIP"], spec["clusterIPs"] = before["clusterIP"], before.get("clusterIPs") or [before["clusterIP"]]
         return
-    if old is None and (mistakes := validate_addresses(service)):
-        raise invalid(kinds.SERVICE, name_of(service), mistakes)
-    wanted = _address(spec)
-    if wanted == HEADLESS:
+    if old is None and (causes := validate_addresses(service)):
+        raise invalid(kinds.SERVICE, name_of(service), causes)
+    requested = _address(spec)
+    if requested == HEADLESS:
         spec["clusterIPs"] = [HEADLESS]
-    elif not wanted:
+    elif not requested:
         _set(spec, _free_address(core, service))
-    elif wanted != before.get("clusterIP"):
-        _claim(core, service, wanted)
-        _set(spec, wanted)
+    elif requested != before.get("clusterIP"):
+        _check_available(core, service, requested)
+        _set(spec, requested)
     else:
-        spec.setdefault("clusterIPs", [wanted])
+        spec.setdefault("clusterIPs", [requested])
 
 
 def _address(spec: Obj) -> str:
@@ -58,31 +58,33 @@ def _set(spec: Obj, address: str) -> None:
     spec["clusterIPs"] = [address]
 
 
-def _claim(core: Core, service: Obj, wanted: str) -> None:
+def _check_available(core: Core, service: Obj, requested: str) -> None:
     network = core.settings.service_network
     try:
-        inside = ip_address(wanted) in network
+        inside = ip_address(requested) in network
     except ValueError:
         return  # validation says what is wrong with it
     if not inside:
-        why = f"the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {network}"
-    elif wanted in core.service_addresses:
+        why = f"the provided IP ({requested}) is not in the valid range. The range of valid IPs is {network}"
+    elif requested in core.service_addresses:
         why = "provided IP is already allocated"
     else:
         return
-    raise _refused(service, f'Invalid value: ["{wanted}"]: failed to allocate IP {wanted}: {why}', "FieldValueInvalid")
+    raise _invalid(
+        service, f'Invalid value: ["{requested}"]: failed to allocate IP {requested}: {why}', "FieldValueInvalid"
+    )
 
 
 def _free_address(core: Core, service: Obj) -> str:
     network = core.settings.service_network
     taken = core.service_addresses
     first, count = _usable(network)
-    start = core.chance.randrange(count)
+    start = core.rng.randrange(count)
     for step in range(count):
         candidate = str(network[first + (start + step) % count])
         if candidate not in taken:
             return candidate
-    raise _refused(service, f"failed to allocate a serviceIP: range is full ({network})", "InternalError")
+    raise _invalid(service, f"failed to allocate a serviceIP: range is full ({network})", "InternalError")
 
 
 def _usable(network: IPv4Network) -> tuple[int, int]:
@@ -90,8 +92,8 @@ def _usable(network: IPv4Network) -> tuple[int, int]:
     return 2, max(network.num_addresses - 3, 1)
 
 
-def _refused(service: Obj, message: str, reason: str) -> ApiError:
+def _invalid(service: Obj, message: str, reason: str) -> ApiError:
     return invalid(kinds.SERVICE, name_of(service), [Cause(reason, message, "spec.clusterIPs")])
 
 
-RULES = Rules(create_on_update=True, admit=admit, begin=begin)
+STRATEGY = Strategy(create_on_update=True, admit=admit, prepare_for_create=prepare_for_create)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shoal.cluster.strategies.base import Generation, Rules, carry
+from shoal.cluster.strategies.base import Generation, Strategy, keep_field
 from shoal.kube.objects import Obj
 
 if TYPE_CHECKING:
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
-_OLD_UID, _OLD_NAME = "controller-uid", "job-name"  # what programs of before select by
+_LEGACY_UID, _LEGACY_NAME = "controller-uid", "job-name"  # what programs of before select by
 
 
-def _replica_set_begins(core: Core, replica_set: Obj) -> None:
+def _prepare_replica_set(core: Core, replica_set: Obj) -> None:
     del core
     replica_set["status"] = {"replicas": 0}
 
 
-def _deployment_begins(core: Core, deployment: Obj) -> None:
+def _prepare_deployment(core: Core, deployment: Obj) -> None:
     del core
     deployment["status"] = {}
 
 
-def _deployment_keeps_beside_status(core: Core, new: Obj, old: Obj) -> None:
+def _prepare_deployment_status_update(core: Core, new: Obj, old: Obj) -> None:
     """The status subresource takes annotations, where the controller stores the revision, and no labels."""
     del core
-    carry(new, old, "spec")
-    carry(new["metadata"], old["metadata"], "labels")
+    keep_field(new, old, "spec")
+    keep_field(new["metadata"], old["metadata"], "labels")
 
 
-def _job_begins(core: Core, job: Obj) -> None:
+def _prepare_job(core: Core, job: Obj) -> None:
     del core
     job["status"] = {}
     spec, meta = job["spec"], job["metadata"]
@@ -40,17 +40,19 @@ def _job_begins(core: Core, job: Obj) -> None:
         return
     uid, name = meta["uid"], meta.get("name") or ""
     template = spec["template"].setdefault("metadata", {})
-    own = {CONTROLLER_UID: uid, JOB_NAME: name, _OLD_UID: uid, _OLD_NAME: name}
+    job_labels = {CONTROLLER_UID: uid, JOB_NAME: name, _LEGACY_UID: uid, _LEGACY_NAME: name}
     if template.get("labels") and meta.get("labels") == template["labels"]:
-        meta["labels"] = {**meta["labels"], **own}  # it goes by the labels of its pods
-    template["labels"] = {**(template.get("labels") or {}), **own}
+        meta["labels"] = {**meta["labels"], **job_labels}  # it goes by the labels of its pods
+    template["labels"] = {**(template.get("labels") or {}), **job_labels}
     if not spec.get("selector"):
         spec["selector"] = {"matchLabels": {CONTROLLER_UID: uid}}
 
 
-REPLICA_SET = Rules(Generation.SPEC, begin=_replica_set_begins)
+REPLICA_SET = Strategy(Generation.SPEC, prepare_for_create=_prepare_replica_set)
 # Annotations are copied to the ReplicaSets, so a change of them is work for the controller as one of the spec.
-DEPLOYMENT = Rules(
-    Generation.SPEC_AND_ANNOTATIONS, begin=_deployment_begins, keep_beside_status=_deployment_keeps_beside_status
+DEPLOYMENT = Strategy(
+    Generation.SPEC_AND_ANNOTATIONS,
+    prepare_for_create=_prepare_deployment,
+    prepare_for_status_update=_prepare_deployment_status_update,
 )
-JOB = Rules(Generation.SPEC, begin=_job_begins)
+JOB = Strategy(Generation.SPEC, prepare_for_create=_prepare_job)

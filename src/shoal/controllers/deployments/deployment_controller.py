@@ -12,18 +12,18 @@ from datetime import datetime
 
 from shoal.cluster.client import Cluster, DeleteOptions, OutcomeUnknown, PatchType, Preconditions
 from shoal.cluster.clock import Clock, Timer
-from shoal.cluster.event_recorder import NORMAL, WARNING, Recorder
-from shoal.cluster.informer import Change, Reflector, bare
+from shoal.cluster.event_recorder import NORMAL, WARNING, EventRecorder
+from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.controller_runtime.owner_index import OwnerIndex
-from shoal.controller_runtime.runnables import subscribed
-from shoal.controller_runtime.workqueue import KeyedWork
+from shoal.controller_runtime.runnables import subscribe_all
+from shoal.controller_runtime.workqueue import WorkQueue
 from shoal.controllers.deployments import rollout
 from shoal.controllers.deployments import status as progress
 from shoal.controllers.deployments.replica_sets import has_template_of
 from shoal.dialects.native.adoption import Claimant, adopter_of, lets_go, letting_go, taking
 from shoal.kube.errors import ApiError
 from shoal.kube.kinds import DEPLOYMENT, REPLICA_SET
-from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, labels_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, is_controlled_by
 from shoal.kube.selectors import from_label_selector
 
@@ -36,17 +36,17 @@ class DeploymentController:
     def __init__(self, cluster: Cluster, *, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._recorder = Recorder(cluster, "deployment-controller", clock=clock)
-        self._deployments = Reflector(cluster, DEPLOYMENT, trim=bare, clock=clock)
-        self._sets = Reflector(cluster, REPLICA_SET, trim=bare, clock=clock)
+        self._recorder = EventRecorder(cluster, "deployment-controller", clock=clock)
+        self._deployments = Informer(cluster, DEPLOYMENT, trim=strip_managed_fields, clock=clock)
+        self._sets = Informer(cluster, REPLICA_SET, trim=strip_managed_fields, clock=clock)
         self._index = OwnerIndex()
         self._timers: dict[Key, Timer] = {}
-        self._work = KeyedWork(self.name, self._pass, clock=clock)
+        self._work = WorkQueue(self.name, self._pass, clock=clock)
 
     async def run(self) -> None:
         subscriptions = (self._deployments, self._deployment_changed), (self._sets, self._set_changed)
         try:
-            with subscribed(*subscriptions):
+            with subscribe_all(*subscriptions):
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._deployments.run())
                     group.create_task(self._sets.run())
@@ -61,7 +61,7 @@ class DeploymentController:
         self._work.add(change.key)
 
     def _set_changed(self, change: Change) -> None:
-        self._index.note(change)
+        self._index.update(change)
         for replica_set in (change.old, change.new):
             controller = controller_of(replica_set) if replica_set is not None else None
             if controller is not None and controller.get("kind") == DEPLOYMENT.kind:
@@ -93,7 +93,7 @@ class DeploymentController:
 
     async def _adopted_any(self, deployment: Obj) -> bool:
         """Orphans that it selects become its own, and those it does not select any more go free."""
-        if is_leaving(deployment):
+        if is_terminating(deployment):
             return False
         claimant = _claimant(deployment)
         orphans = [self._sets.objects[key] for key in self._index.orphans_in(claimant.key.namespace)]
@@ -166,7 +166,7 @@ class DeploymentController:
 
     async def _reach(self, written: Obj) -> None:
         """The next pass decides on a copy that shows this write."""
-        await self._sets.reach(int(written["metadata"]["resourceVersion"]))
+        await self._sets.wait_for_version(int(written["metadata"]["resourceVersion"]))
 
     async def _write_status(
         self, deployment: Obj, status: Obj, annotations: Mapping[str, str | None] | None = None

@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.dialects import state_annotation
 from shoal.kube import names
-from shoal.kube.counts import count_in
+from shoal.kube.counts import parse_count
 from shoal.kube.kinds import REPLICA_SET
 from shoal.kube.objects import Obj, annotations_of, at_path, name_of, namespace_of
 from shoal.kube.owners import owner_reference
@@ -85,7 +85,7 @@ def has_template_of(replica_set: Obj, other: Obj) -> bool:
 
 
 def revision_of(obj: Obj) -> int:
-    return count_in(annotations_of(obj).get(REVISION)) or 0
+    return parse_count(annotations_of(obj).get(REVISION)) or 0
 
 
 def current_annotations(deployment: Obj, current: Obj, old: Iterable[Obj]) -> dict[str, str]:

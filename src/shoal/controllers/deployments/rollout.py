@@ -26,9 +26,9 @@ from shoal.controllers.deployments.replica_sets import (
     sizing,
 )
 from shoal.dialects import state_annotation
-from shoal.kube.conditions import find
-from shoal.kube.counts import count_in
-from shoal.kube.objects import Obj, annotations_of, at_path, is_leaving, name_of, uid_of
+from shoal.kube.conditions import find_condition
+from shoal.kube.counts import parse_count
+from shoal.kube.objects import Obj, annotations_of, at_path, is_terminating, name_of, uid_of
 
 _NO_LIMIT = 2**31 - 1
 Sizes = dict[str, int]  # pods wanted, by the name of the ReplicaSet
@@ -111,7 +111,7 @@ def plan(deployment: Obj, owned: Sequence[Obj], now: datetime) -> Plan:
     old = [each for each in sets if each is not current]
     sizes = {name_of(each): size_of(each) for each in sets}
     before = (deployment.get("status") or {}).get("conditions") or []
-    if is_leaving(deployment):
+    if is_terminating(deployment):
         return Plan(status=_status(deployment, limits, sets, current, sizes, before, now))
     conditions = progress.paused_or_resumed(deployment, before, now)
     is_paused = bool(deployment["spec"].get("paused"))
@@ -165,7 +165,7 @@ def _found(
         return conditions
     if is_new:
         reason, text = "NewReplicaSetCreated", f'Created new replica set "{name_of(current)}"'
-    elif find(conditions, progress.PROGRESSING) is None:
+    elif find_condition(conditions, progress.PROGRESSING) is None:
         reason, text = "FoundNewReplicaSet", f'Found new replica set "{name_of(current)}"'
     else:
         return conditions
@@ -278,7 +278,9 @@ def _part(deployment: Obj, limits: Limits, replica_set: Obj, size: int) -> int:
     """By how much it changes where it keeps its share of the Deployment."""
     if not limits.size:
         return -size
-    most = count_in(annotations_of(replica_set).get(MOST)) or int(at_path(deployment, "status", "replicas", default=0))
+    most = parse_count(annotations_of(replica_set).get(MOST)) or int(
+        at_path(deployment, "status", "replicas", default=0)
+    )
     return floor(size * limits.most / most + 0.5) - size if most else 0
 
 
@@ -316,7 +318,7 @@ def _scaled(replica_set: Obj, before: int, after: int) -> str:
 
 def _beyond_history(deployment: Obj, old: Sequence[Obj]) -> list[Write]:
     limit = int(at_path(deployment, "spec", "revisionHistoryLimit", default=_NO_LIMIT))
-    there = sorted((each for each in old if not is_leaving(each)), key=revision_of)
+    there = sorted((each for each in old if not is_terminating(each)), key=revision_of)
     return [Delete(each) for each in there[: max(len(there) - limit, 0)] if _is_at_rest(each)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from shoal.controllers.deployments.replica_sets import counted
-from shoal.kube.conditions import find
+from shoal.kube.conditions import find_condition
 from shoal.kube.objects import Obj, at_path, name_of
 from shoal.kube.times import parse, rfc3339
 
@@ -30,7 +30,7 @@ def with_condition(
 ) -> Conditions:
     """Unchanged where status and reason are those of before, unless `renew`: lastUpdateTime is the time of the last
     progress."""
-    before = find(conditions, claim)
+    before = find_condition(conditions, claim)
     if before is not None and (before.get("status"), before.get("reason")) == (status, reason) and not renew:
         return list(conditions)
     is_same = before is not None and before.get("status") == status
@@ -52,7 +52,7 @@ def has_deadline(deployment: Obj) -> bool:
 
 def paused_or_resumed(deployment: Obj, conditions: Conditions, now: datetime) -> Conditions:
     """A deadline does not run while a Deployment is paused."""
-    progress = find(conditions, PROGRESSING) or {}
+    progress = find_condition(conditions, PROGRESSING) or {}
     if not has_deadline(deployment) or progress.get("reason") == TIMED_OUT:
         return conditions
     is_paused = bool(deployment["spec"].get("paused"))
@@ -116,7 +116,7 @@ def progress(
     """The condition Progressing after a step of a rollout, and when its deadline ends."""
     if not has_deadline(deployment):
         return without(conditions, PROGRESSING), None
-    before = find(conditions, PROGRESSING)
+    before = find_condition(conditions, PROGRESSING)
     is_over = status.get("replicas", 0) == status.get("updatedReplicas", 0)
     if before is not None and before.get("reason") == NEW_AVAILABLE and is_over:
         return conditions, None
@@ -130,7 +130,7 @@ def progress(
     elif _is_late(deployment, before, now):
         text = f"{what} has timed out progressing."
         return with_condition(conditions, PROGRESSING, "False", TIMED_OUT, text, now), None
-    due = _deadline(deployment, find(conditions, PROGRESSING))
+    due = _deadline(deployment, find_condition(conditions, PROGRESSING))
     # One second more: moments in a status are cut to whole seconds.
     return conditions, due + timedelta(seconds=1) if due is not None else None
 

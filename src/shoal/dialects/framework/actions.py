@@ -10,7 +10,7 @@ from shoal.dialects.framework import template_fields
 from shoal.dialects.framework.pod_preview import foresee
 from shoal.dialects.framework.spec import roles_of, tasks_of
 from shoal.kube.objects import Obj, annotations_of, at_path
-from shoal.kube.schema_errors import strangers
+from shoal.kube.schema_errors import find_unknown_fields
 from shoal.kube.schemas import named
 
 _POLICY = "frameworkAttemptCompletionPolicy"
@@ -117,7 +117,7 @@ def warn(manifest: Obj, old: Obj | None = None) -> list[str]:
         pod, path = task.get("pod"), f"spec.taskRoles[{index}].task.pod"
         if isinstance(pod, dict):
             found += [f"{path}.{odd}: read as {proper}" for odd, proper in template_fields.odd_names(pod)]
-            found += strangers(named("PodTemplateSpec"), template_fields.canonical(pod), path)
+            found += find_unknown_fields(named("PodTemplateSpec"), template_fields.canonical(pod), path)
             found += _barrier(template_fields.canonical(pod), path)
     return found + [f"{cause}; the role's pods will be refused" for cause in foresee(manifest)]
 

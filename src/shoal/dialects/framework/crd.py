@@ -10,7 +10,7 @@ import msgspec
 from shoal.dialects.framework.names import GROUP, VERSION
 from shoal.dialects.framework.spec import NAME_PATTERN, PREFIX_PATTERN, Spec
 from shoal.dialects.framework.status_types import Status
-from shoal.kube.crd_schema import PRESERVED, definition, structural
+from shoal.kube.crd_schema import PRESERVED, crd_manifest, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.schema import Schema
@@ -79,7 +79,7 @@ def schema() -> Schema:
 
 @cache
 def _crd() -> Obj:
-    return definition(
+    return crd_manifest(
         _openapi(),
         group=GROUP,
         version=VERSION,

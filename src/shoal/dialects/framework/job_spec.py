@@ -54,7 +54,7 @@ from shoal.engine.policies import (
     WishGate,
 )
 from shoal.engine.types import Nature, Outcome
-from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, is_terminating, name_of, namespace_of, uid_of
 
 ALWAYS = -2  # of maxRetryCount: success is retried too
 
@@ -123,7 +123,7 @@ def read(manifest: Obj, settings: Settings) -> Job:
         roles=understood.roles,
         policies=understood.policies,
         stop=understood.stop,
-        deleting=is_leaving(manifest),
+        deleting=is_terminating(manifest),
     )
 
 

@@ -15,8 +15,8 @@ import msgspec
 from shoal.dialects.dialect import Owner
 from shoal.dialects.framework import names, template_fields
 from shoal.engine import Anchor, Body, Create, TaskRef, body_from
-from shoal.kube.counts import count_in
-from shoal.kube.objects import Key, Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.counts import parse_count
+from shoal.kube.objects import Key, Obj, annotations_of, is_terminating, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of, is_controlled_by
 
 _PLACEHOLDER = re.compile("{{(" + "|".join(names.PLACEHOLDERS) + ")}}")
@@ -193,7 +193,7 @@ def anchor(found: Obj, manifest: Obj) -> Anchor:
     """The ConfigMap found under the anchor's name."""
     stamp = annotations_of(found).get(names.FRAMEWORK_ATTEMPT_ID)
     run = _number(stamp) if stamp is not None else None
-    return Anchor(uid_of(found), owned=is_controlled_by(found, manifest), leaving=is_leaving(found), run=run)
+    return Anchor(uid_of(found), owned=is_controlled_by(found, manifest), leaving=is_terminating(found), run=run)
 
 
 def anchor_name(manifest: Obj) -> str:
@@ -206,4 +206,4 @@ def _place(pod: str, framework: str) -> TaskRef | None:
 
 
 def _number(text: str | None) -> int:
-    return count_in(text) or 0
+    return parse_count(text) or 0

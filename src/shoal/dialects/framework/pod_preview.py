@@ -19,7 +19,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj
 from shoal.kube.schema import drop_unknown
-from shoal.kube.schema_errors import is_below, misfits, path_of, without
+from shoal.kube.schema_errors import find_mismatches, is_at_or_below, path_of, remove_mismatches
 from shoal.kube.schemas import named
 from shoal.kube.validation import validate_create
 from shoal.kube.validation.errors import required
@@ -41,12 +41,12 @@ def foresee(manifest: Obj) -> list[Cause]:
 def _refusals(template: Obj, path: str, stamps: dict[str, str]) -> Iterator[Cause]:
     schema = named("PodTemplateSpec")
     proper = template_fields.canonical(template)
-    wrong = list(misfits(schema, proper))
+    wrong = list(find_mismatches(schema, proper))
     said = [path_of("", misfit.steps) for misfit in wrong]
-    pod = _pod(drop_unknown(schema, filled(without(proper, wrong) or {}, stamps)), stamps)
+    pod = _pod(drop_unknown(schema, filled(remove_mismatches(proper, wrong) or {}, stamps)), stamps)
     apply_defaults(POD, pod)
     for cause in validate_create(POD, pod):
-        if not is_below(cause.field, said):
+        if not is_at_or_below(cause.field, said):
             yield Cause(cause.reason, cause.message, f"{path}.{cause.field}")
 
 

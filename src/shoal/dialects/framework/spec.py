@@ -19,7 +19,7 @@ from shoal.dialects.job_limits import LARGEST_JOB, WITHIN_LIMIT, too_many, withi
 from shoal.dialects.validation_errors import Model, causes
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.schema_errors import misfits
+from shoal.kube.schema_errors import find_mismatches
 from shoal.kube.schemas import named
 from shoal.kube.validation.errors import duplicate, invalid, required
 
@@ -191,7 +191,7 @@ def _odd_templates(manifest: Obj) -> Iterator[Cause]:
     schema = named("PodTemplateSpec")
     for index, task in tasks_of(manifest):
         if isinstance(task.get("pod"), dict):
-            wrong = misfits(schema, template_fields.canonical(task["pod"]))
+            wrong = find_mismatches(schema, template_fields.canonical(task["pod"]))
             yield from (misfit.cause(f"spec.taskRoles[{index}].task.pod") for misfit in wrong)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shoal.dialects.native.batch_job_spec import FINALIZER, MANAGER, is_indexed
 from shoal.kube.conditions import is_true
 from shoal.kube.kinds import JOB, Kind
-from shoal.kube.objects import Key, Obj, at_path, is_leaving, key_of, labels_of, uid_of
+from shoal.kube.objects import Key, Obj, at_path, is_terminating, key_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, owner_reference
 from shoal.kube.selectors import LabelSelector, from_label_selector
 
@@ -45,7 +45,7 @@ def claimant_from(kind: Kind, manifest: Obj) -> Claimant | None:
     """None where it neither takes pods nor lets them go."""
     spec = manifest.get("spec") or {}
     is_others = kind == JOB and spec.get("managedBy") not in (None, MANAGER)
-    if is_others or is_leaving(manifest) or any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
+    if is_others or is_terminating(manifest) or any(is_true(manifest, claim) for claim in ("Complete", "Failed")):
         return None
     return Claimant(
         kind, key_of(manifest), uid_of(manifest), str(manifest["metadata"].get("creationTimestamp") or ""),
@@ -68,7 +68,7 @@ def slim(manifest: Obj) -> Obj:
 
 def adopter_of(pod: Obj, claimants: Iterable[Claimant]) -> Claimant | None:
     """Who takes a pod that nobody controls."""
-    if controller_of(pod) is not None or is_leaving(pod):
+    if controller_of(pod) is not None or is_terminating(pod):
         return None
     labels = labels_of(pod)
     able = [each for each in claimants if each.takes and each.is_about(pod) and each.selector.matches(labels)]

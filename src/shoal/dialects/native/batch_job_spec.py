@@ -46,7 +46,7 @@ from shoal.engine.policies import (
 )
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import JOB
-from shoal.kube.objects import Obj, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, is_terminating, name_of, namespace_of, uid_of
 from shoal.kube.validation.errors import invalid
 from shoal.kube.validation.success_policy import size_of, spans_of
 
@@ -92,7 +92,7 @@ def read(manifest: Obj, settings: Settings) -> Job | None:
         namespace=namespace_of(manifest),
         roles=(_role(spec),),
         policies=policies,
-        deleting=is_leaving(manifest),
+        deleting=is_terminating(manifest),
     )
 
 

@@ -31,7 +31,7 @@ from shoal.engine import (
     TaskState,
     ranges,
 )
-from shoal.kube.conditions import find, is_true, with_condition
+from shoal.kube.conditions import find_condition, is_true, with_condition
 from shoal.kube.objects import Obj
 from shoal.kube.times import rfc3339
 
@@ -180,7 +180,7 @@ def _conditions(state: JobState, before: list[Obj] | None, now: datetime) -> lis
 
     def say(claim: str, status: bool, reason: str, message: str) -> None:
         nonlocal made
-        known = find(made, claim)
+        known = find_condition(made, claim)
         if known is None or known.get("status") != ("True" if status else "False"):
             made = with_condition(made, claim, status, now=stamp, reason=reason, message=message)
             made = [{"lastProbeTime": stamp, **each} if each.get("type") == claim else each for each in made]
@@ -188,7 +188,7 @@ def _conditions(state: JobState, before: list[Obj] | None, now: datetime) -> lis
     outcome = state.run.outcome
     if state.is_held:
         say("Suspended", True, "JobSuspended", "Job suspended")
-    elif find(made, "Suspended") is not None:
+    elif find_condition(made, "Suspended") is not None:
         say("Suspended", False, "JobResumed", "Job resumed")
     if state.run.intent is Intent.END and outcome is not None:
         say("SuccessCriteriaMet" if outcome.is_ok else "FailureTarget", True, outcome.phrase, outcome.text)

@@ -12,14 +12,14 @@ import msgspec
 
 from shoal.dialects.dialect import Owner
 from shoal.engine import Body, Create, TaskRef, body_from
-from shoal.kube.counts import count_in
+from shoal.kube.counts import parse_count
 from shoal.kube.defaults import apply_defaults
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Key, Obj, annotations_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of
 from shoal.kube.patching.json_values import clone
-from shoal.kube.schema_errors import strangers
+from shoal.kube.schema_errors import find_unknown_fields
 from shoal.kube.schemas import schema_of
 from shoal.kube.validation import validate_create
 
@@ -96,7 +96,7 @@ def body_of(kind: Kind, role: str, finalizer: str = "") -> Callable[[Obj, Obj], 
         mine = owner(pod)
         if mine is None or mine.uid != uid_of(manifest):
             return None
-        return body_from(pod, role=role, index=count_in(annotations_of(pod).get(SLOT)), finalizer=finalizer)
+        return body_from(pod, role=role, index=parse_count(annotations_of(pod).get(SLOT)), finalizer=finalizer)
 
     return body
 
@@ -131,4 +131,4 @@ def foresee(_: Obj) -> list[Cause]:
 
 
 def unknown_fields(kind: Kind, manifest: Obj) -> list[str]:
-    return list(strangers(schema_of(kind), manifest))
+    return list(find_unknown_fields(schema_of(kind), manifest))

@@ -37,7 +37,7 @@ from shoal.engine.policies import (
 )
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import REPLICA_SET, REPLICA_SET_V1BETA1
-from shoal.kube.objects import Obj, at_path, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, at_path, is_terminating, name_of, namespace_of, uid_of
 from shoal.kube.validation.errors import invalid
 
 ROLE = "replica"
@@ -72,7 +72,7 @@ def read(manifest: Obj, settings: Settings) -> Job:
         namespace=namespace_of(manifest),
         roles=(Role(ROLE, size, retry=Retry.word("fffff")),),
         policies=_POLICIES,
-        deleting=is_leaving(manifest),
+        deleting=is_terminating(manifest),
     )
 
 

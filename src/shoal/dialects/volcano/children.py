@@ -23,7 +23,7 @@ from shoal.dialects.volcano.spec import Spec, seconds_of, spec_of
 from shoal.engine import Apply, CompanionRef, Group, GroupRef, Seen, Target
 from shoal.engine.policies import Companion, Giving, GroupPlan, Life
 from shoal.kube.kinds import CONFIG_MAP, PERSISTENT_VOLUME_CLAIM, SECRET, SERVICE, Kind
-from shoal.kube.objects import Obj, annotations_of, is_leaving, labels_of, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, annotations_of, is_terminating, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import is_controlled_by
 from shoal.kube.patching.json_values import clone
 from shoal.scheduler.api.pod_groups import ELASTIC, GIVE_BACK_WHY, POD_GROUP, asked_back
@@ -181,7 +181,7 @@ def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[Compani
             digest,
             admitted=seen.admitted,
             unknown=seen.broken,
-            leaving=is_leaving(obj),
+            leaving=is_terminating(obj),
             asked=asked_back(obj),
             because=notes.get(GIVE_BACK_WHY, ""),
             obstacle=seen.reason,
@@ -189,7 +189,7 @@ def recognise(obj: Obj, manifest: Obj) -> tuple[GroupRef, Group] | tuple[Compani
         )
         return GroupRef(key), group
     if PART in notes:
-        return CompanionRef(notes[PART]), Seen(uid_of(obj), digest, leaving=is_leaving(obj))
+        return CompanionRef(notes[PART]), Seen(uid_of(obj), digest, leaving=is_terminating(obj))
     return None
 
 

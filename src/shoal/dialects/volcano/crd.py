@@ -10,7 +10,7 @@ import msgspec
 from shoal.dialects.volcano.names import GROUP, VERSION
 from shoal.dialects.volcano.spec import Spec
 from shoal.dialects.volcano.status_types import Status
-from shoal.kube.crd_schema import definition, structural
+from shoal.kube.crd_schema import crd_manifest, structural
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj
 from shoal.kube.structural_schema import kinds_of
@@ -37,7 +37,7 @@ def kind() -> Kind:
 
 @cache
 def _crd() -> Obj:
-    return definition(
+    return crd_manifest(
         _openapi(),
         group=GROUP,
         version=VERSION,

@@ -58,7 +58,7 @@ from shoal.engine.policies import (
     WishGate,
 )
 from shoal.engine.types import Action, Nature
-from shoal.kube.objects import Obj, annotations_of, is_leaving, name_of, namespace_of, uid_of
+from shoal.kube.objects import Obj, annotations_of, is_terminating, name_of, namespace_of, uid_of
 
 CREATION_SECONDS = 300  # a pod that was made and shows nowhere for so long is lost
 
@@ -93,7 +93,7 @@ def read(manifest: Obj, settings: Settings) -> Job:
         roles=understood.roles,
         policies=understood.policies,
         minimum=understood.minimum,
-        deleting=is_leaving(manifest),
+        deleting=is_terminating(manifest),
     )
 
 

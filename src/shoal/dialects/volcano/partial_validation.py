@@ -17,7 +17,7 @@ from shoal.dialects.validation_errors import causes
 from shoal.dialects.volcano.spec import Spec, default
 from shoal.kube.errors import Cause
 from shoal.kube.objects import Obj
-from shoal.kube.schema_errors import is_below
+from shoal.kube.schema_errors import is_at_or_below
 
 _PASSES = 8  # each goes one level up at least where something is missing; no spec is as deep
 _OBJECTS = ("model_type", "model_attributes_type", "dict_type")
@@ -33,7 +33,9 @@ def salvaged(manifest: Obj, right: Mapping[str, str]) -> tuple[Spec, list[Cause]
             return Spec.model_validate(rest), found
         except ValidationError as problems:
             told = [cause.field for cause in found]
-            found += [each for each in causes(problems, prefix="spec", right=right) if not is_below(each.field, told)]
+            found += [
+                each for each in causes(problems, prefix="spec", right=right) if not is_at_or_below(each.field, told)
+            ]
             # From the back, so that places in lists stay what they are called.
             for error in reversed(problems.errors(include_url=False)):
                 rest = _without(rest, error, error["loc"])
@@ -65,4 +67,4 @@ def is_doubtful(cause: Cause, told: list[Cause]) -> bool:
     compares = [f"{task}.{field}" for task in sized for field in ("minAvailable", "partitionPolicy")]
     places = [each.field for each in told]
     of_all = ["spec.minAvailable", "metadata.name"] if sized or "spec.tasks" in places else []
-    return is_below(cause.field, places) or cause.field in (*compares, *of_all)
+    return is_at_or_below(cause.field, places) or cause.field in (*compares, *of_all)

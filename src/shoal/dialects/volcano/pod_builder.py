@@ -17,7 +17,7 @@ from shoal.dialects.volcano.plugins.pods import Place, containers
 from shoal.dialects.volcano.pod_groups import stage_of
 from shoal.dialects.volcano.spec import Spec, Task, spec_of
 from shoal.engine import Body, Create, TaskRef, body_from
-from shoal.kube.counts import count_in
+from shoal.kube.counts import parse_count
 from shoal.kube.objects import Key, Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from shoal.kube.owners import controller_of
 
@@ -159,4 +159,4 @@ def _place(pod: str, manifest: Obj) -> TaskRef | None:
 
 
 def _number(text: str | None) -> int:
-    return count_in(text) or 0
+    return parse_count(text) or 0

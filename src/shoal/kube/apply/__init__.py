@@ -12,27 +12,27 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.kube.apply import client_side
-from shoal.kube.apply.field_diff import differences, spoken_of
+from shoal.kube.apply.field_diff import applied_fields, diff
 from shoal.kube.apply.fieldsets import FieldSet, difference, intersection, union
 from shoal.kube.apply.managed_fields import (
     APPLY,
     UPDATE,
-    Entry,
-    Identity,
+    ManagedEntry,
+    ManagerIdentity,
     Managers,
     all_fields,
     are_entries,
-    capped,
-    conflict,
-    read,
-    without,
-    written,
+    cap_updaters,
+    conflict_error,
+    decode_entries,
+    encode_entries,
+    remove_fields,
 )
-from shoal.kube.apply.merge import Emptied, merged, prune
-from shoal.kube.apply.typed_schema import Place, place_of
+from shoal.kube.apply.merge import EmptiedFields, merge, prune
+from shoal.kube.apply.typed_schema import SchemaNode, schema_node
 from shoal.kube.errors import bad_request
 from shoal.kube.objects import Obj
-from shoal.kube.patching.json_values import same, without_nulls
+from shoal.kube.patching.json_values import json_equal, without_nulls
 from shoal.kube.schema import Schema
 
 __all__ = ["apply", "track"]
@@ -57,22 +57,22 @@ def track(schema: Schema, live: Obj | None, new: Obj, *, manager: str, now: str,
     """
     version = str(new.get("apiVersion", ""))
     if live is None and not new["metadata"].get("managedFields"):
-        fields = _owned(differences(place_of(schema), {}, new)[0])
-        mine = {Identity(manager, UPDATE, version, subresource): Entry(fields, version, now)}
-        return _with_entries(new, written(mine))
+        fields = _without_unowned(diff(schema_node(schema), {}, new)[0])
+        own_identity = {ManagerIdentity(manager, UPDATE, version, subresource): ManagedEntry(fields, version, now)}
+        return _with_entries(new, encode_entries(own_identity))
     entries = _entries(live, new, subresource)
     if not entries:
         return _with_entries(new, [])
-    changed, removed = differences(place_of(schema), _unmanaged(live or {}), _unmanaged(new))
+    changed, removed = diff(schema_node(schema), _without_managed_fields(live or {}), _without_managed_fields(new))
     if not changed and not removed:
         return _with_entries(new, entries)
-    managers = without(read(entries), changed, removed)
-    taken = _owned(changed)
-    if taken:
-        mine_now = Identity(manager, UPDATE, version, subresource)
-        before = managers.get(mine_now)
-        managers[mine_now] = Entry(union(before.fields, taken) if before else taken, version, now)
-    return _with_entries(new, written(capped(managers)))
+    managers = remove_fields(decode_entries(entries), changed, removed)
+    owned = _without_unowned(changed)
+    if owned:
+        update_identity = ManagerIdentity(manager, UPDATE, version, subresource)
+        before = managers.get(update_identity)
+        managers[update_identity] = ManagedEntry(union(before.fields, owned) if before else owned, version, now)
+    return _with_entries(new, encode_entries(cap_updaters(managers)))
 
 
 def apply(
@@ -84,37 +84,37 @@ def apply(
     where the configuration has unknown fields, doubled list items or its own managedFields. A field given as
     null is a field not given.
     """
-    place = place_of(schema)
+    node_schema = schema_node(schema)
     config = without_nulls(applied)
-    spoken = _spoken_of(place, config)
-    base = _unmanaged(live) if live is not None else {}
-    managers = _managers_before(place, live, base, now=now, subresource=subresource)
-    mine = Identity(manager, APPLY, "", subresource)
-    last = managers.pop(mine, None)
-    result: Obj = merged(place, base, config)
-    emptied: Emptied = []
+    applied_paths = _applied_fields(node_schema, config)
+    base = _without_managed_fields(live) if live is not None else {}
+    managers = _managers_before(node_schema, live, base, now=now, subresource=subresource)
+    own_identity = ManagerIdentity(manager, APPLY, "", subresource)
+    last = managers.pop(own_identity, None)
+    result: Obj = merge(node_schema, base, config)
+    emptied: EmptiedFields = []
     if last is not None:
-        prune(place, result, last.fields, union(all_fields(managers.values()), spoken), emptied)
-    changed, removed = differences(place, base, result)
+        prune(node_schema, result, last.fields, union(all_fields(managers.values()), applied_paths), emptied)
+    changed, removed = diff(node_schema, base, result)
     if not force:
-        _check_conflicts(place, base, managers, changed, manager)
-    managers = without(managers, changed, removed)
+        _check_conflicts(node_schema, base, managers, changed, manager)
+    managers = remove_fields(managers, changed, removed)
     if emptied:
         for holder, name in emptied:
             del holder[name]
-        result = merged(place, result, config)  # what is applied as empty stays
-    is_change = not same(result, base)
+        result = merge(node_schema, result, config)  # what is applied as empty stays
+    is_change = not json_equal(result, base)
     time = now if is_change else last.time if last else None
-    fields = _owned(spoken)
+    fields = _without_unowned(applied_paths)
     if fields:
-        managers[mine] = Entry(fields, str(config.get("apiVersion", "")), time)
+        managers[own_identity] = ManagedEntry(fields, str(config.get("apiVersion", "")), time)
     client_side.refresh(result, config, manager)
-    return _with_entries(result, written(managers))
+    return _with_entries(result, encode_entries(managers))
 
 
 def check(schema: Schema, applied: Obj) -> None:
     """400 where a configuration does not fit: unknown fields, values of another type, doubled list items."""
-    _spoken_of(place_of(schema), without_nulls(applied))
+    _applied_fields(schema_node(schema), without_nulls(applied))
 
 
 def _entries(live: Obj | None, new: Obj, subresource: str) -> list[Obj]:
@@ -128,50 +128,54 @@ def _entries(live: Obj | None, new: Obj, subresource: str) -> list[Obj]:
     return sent if are_entries(sent) else kept
 
 
-def _managers_before(place: Place, live: Obj | None, base: Obj, *, now: str, subresource: str) -> Managers:
+def _managers_before(node_schema: SchemaNode, live: Obj | None, base: Obj, *, now: str, subresource: str) -> Managers:
     if live is None:
         return {}
-    managers = read(live.get("metadata", {}).get("managedFields") or [])
+    managers = decode_entries(live.get("metadata", {}).get("managedFields") or [])
     if managers:
         return managers
     # Nobody kept count so far: all that is there belongs to whoever came before.
     version = str(live.get("apiVersion", ""))
-    fields = _owned(differences(place, {}, base)[0])
-    return {Identity(BEFORE_FIRST_APPLY, UPDATE, version, subresource): Entry(fields, version, now)} if fields else {}
+    fields = _without_unowned(diff(node_schema, {}, base)[0])
+    return (
+        {ManagerIdentity(BEFORE_FIRST_APPLY, UPDATE, version, subresource): ManagedEntry(fields, version, now)}
+        if fields
+        else {}
+    )
 
 
-def _spoken_of(place: Place, config: Obj) -> FieldSet:
+def _applied_fields(node_schema: SchemaNode, config: Obj) -> FieldSet:
     if (config.get("metadata") or {}).get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     problems: list[str] = []
-    fields = spoken_of(place, config, problems)
+    fields = applied_fields(node_schema, config, problems)
     if problems:
-        said = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
-        raise bad_request(f"failed to create typed patch object ({_described(config)}): {said}")
+        detail = problems[0] if len(problems) == 1 else "errors:\n  " + "\n  ".join(problems)
+        raise bad_request(f"failed to create typed patch object ({_describe(config)}): {detail}")
     return fields
 
 
-def _described(config: Obj) -> str:
+def _describe(config: Obj) -> str:
     meta = config.get("metadata") or {}
     group, _, version = str(config.get("apiVersion", "")).rpartition("/")
     return f"{meta.get('namespace', '')}/{meta.get('name', '')}; {group}/{version}, Kind={config.get('kind', '')}"
 
 
-def _check_conflicts(place: Place, base: Obj, managers: Managers, changed: FieldSet, manager: str) -> None:
+def _check_conflicts(node_schema: SchemaNode, base: Obj, managers: Managers, changed: FieldSet, manager: str) -> None:
     found = _conflicts(managers, changed)
     if found and manager == client_side.KUBECTL:
-        allowed = client_side.fields_of_last_applied(place, base)
+        allowed = client_side.fields_of_last_applied(node_schema, base)
         found = {identity: left for identity, fields in found.items() if (left := difference(fields, allowed))}
     if found:
-        raise conflict(found)
+        raise conflict_error(found)
 
 
-def _conflicts(managers: Managers, changed: FieldSet) -> dict[Identity, FieldSet]:
+def _conflicts(managers: Managers, changed: FieldSet) -> dict[ManagerIdentity, FieldSet]:
     found = {identity: intersection(entry.fields, changed) for identity, entry in managers.items()}
     return {identity: fields for identity, fields in found.items() if fields}
 
 
-def _owned(fields: FieldSet) -> FieldSet:
+def _without_unowned(fields: FieldSet) -> FieldSet:
     """The fields without those that belong to nobody."""
     result = {step: node for step, node in fields.items() if step not in _UNOWNED_AT_ROOT}
     if "f:metadata" in result:
@@ -183,7 +187,7 @@ def _owned(fields: FieldSet) -> FieldSet:
     return result
 
 
-def _unmanaged(obj: Obj) -> Obj:
+def _without_managed_fields(obj: Obj) -> Obj:
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or "managedFields" not in meta:
         return obj

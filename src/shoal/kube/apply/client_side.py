@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 
-from shoal.kube.apply.field_diff import differences, spoken_of
+from shoal.kube.apply.field_diff import applied_fields, diff
 from shoal.kube.apply.fieldsets import FieldSet, difference
-from shoal.kube.apply.typed_schema import Place
+from shoal.kube.apply.typed_schema import SchemaNode
 from shoal.kube.objects import Obj, annotations_of
 from shoal.kube.patching.json_values import clone
 
@@ -20,7 +20,7 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_BYTES = 256 * 1024  # of all annotations together
 
 
-def fields_of_last_applied(place: Place, live: Obj) -> FieldSet:
+def fields_of_last_applied(node_schema: SchemaNode, live: Obj) -> FieldSet:
     """The fields client-side apply set and nobody changed since; none where it was not used."""
     try:
         last = json.loads(annotations_of(live).get(ANNOTATION) or "null")
@@ -29,10 +29,10 @@ def fields_of_last_applied(place: Place, live: Obj) -> FieldSet:
     if not isinstance(last, dict) or last.get("apiVersion") != live.get("apiVersion"):
         return {}
     problems: list[str] = []
-    fields = spoken_of(place, last, problems)
+    fields = applied_fields(node_schema, last, problems)
     if problems:
         return {}
-    changed, removed = differences(place, last, live)
+    changed, removed = diff(node_schema, last, live)
     return difference(difference(fields, changed), removed)
 
 
@@ -40,16 +40,16 @@ def refresh(result: Obj, config: Obj, manager: str) -> None:
     """Let the annotation, where there is one, say what kubectl applied just now. Changes `result` in place."""
     if manager != KUBECTL or not annotations_of(result).get(ANNOTATION):
         return
-    said = clone(config)
-    annotations = (said.get("metadata") or {}).get("annotations") or {}
+    annotation = clone(config)
+    annotations = (annotation.get("metadata") or {}).get("annotations") or {}
     annotations.pop(ANNOTATION, None)
-    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False) + "\n"
-    others = sum(
+    text = json.dumps(annotation, separators=(",", ":"), ensure_ascii=False) + "\n"
+    other_managers = sum(
         len(name.encode()) + len(value.encode())
         for name, value in annotations_of(result).items()
         if name != ANNOTATION and isinstance(value, str)
     )
-    if others + len(ANNOTATION) + len(text.encode()) > _MOST_BYTES:
+    if other_managers + len(ANNOTATION) + len(text.encode()) > _MOST_BYTES:
         del result["metadata"]["annotations"][ANNOTATION]
     else:
         result["metadata"]["annotations"][ANNOTATION] = text

@@ -25,12 +25,12 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
     """The paths in either."""
     result = dict(left)
     for step, node in right.items():
-        mine = result.get(step)
-        result[step] = node if mine is None else _joined(mine, node)
+        own = result.get(step)
+        result[step] = node if own is None else _union_of_two(own, node)
     return result
 
 
-def _joined(left: FieldSet, right: FieldSet) -> FieldSet:
+def _union_of_two(left: FieldSet, right: FieldSet) -> FieldSet:
     if left is right or left == right:
         return left
     result = union(left, right)
@@ -48,12 +48,12 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
         other = right.get(step)
         if other is None:
             result[step] = node
-        elif step != HERE and (rest := _reduced(node, other)) is not None:
+        elif step != HERE and (rest := _difference_of_two(node, other)) is not None:
             result[step] = rest
     return result
 
 
-def _reduced(left: FieldSet, right: FieldSet) -> FieldSet | None:
+def _difference_of_two(left: FieldSet, right: FieldSet) -> FieldSet | None:
     """A node without what the other node holds; None where nothing is left of it."""
     is_member = (not left or HERE in left) and bool(right) and HERE not in right
     below = {}
@@ -61,7 +61,7 @@ def _reduced(left: FieldSet, right: FieldSet) -> FieldSet | None:
         if step == HERE:
             continue
         other = right.get(step)
-        rest = node if other is None else _reduced(node, other)
+        rest = node if other is None else _difference_of_two(node, other)
         if rest is not None:
             below[step] = rest
     if is_member:
@@ -74,12 +74,12 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
     result = {}
     for step, node in left.items():
         other = right.get(step)
-        if other is not None and (common := _common(node, other)) is not None:
+        if other is not None and (common := _intersection_of_two(node, other)) is not None:
             result[step] = common
     return result
 
 
-def _common(left: FieldSet, right: FieldSet) -> FieldSet | None:
+def _intersection_of_two(left: FieldSet, right: FieldSet) -> FieldSet | None:
     below = intersection(
         {step: node for step, node in left.items() if step != HERE},
         {step: node for step, node in right.items() if step != HERE},
@@ -106,12 +106,12 @@ def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
     steps = sorted(step for step in fields if step != HERE)
     for step in steps:
         if is_member(fields[step]):
-            yield prefix + _in_words(step)
+            yield prefix + _format_step(step)
     for step in steps:
-        yield from paths(fields[step], prefix + _in_words(step))
+        yield from paths(fields[step], prefix + _format_step(step))
 
 
-def _in_words(step: str) -> str:
+def _format_step(step: str) -> str:
     kind, rest = step[:2], step[2:]
     if kind == "f:":
         return f".{rest}"

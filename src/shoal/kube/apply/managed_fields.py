@@ -17,11 +17,11 @@ from shoal.kube.objects import Obj
 
 APPLY = "Apply"
 UPDATE = "Update"
-MOST_UPDATERS = 10
-ANCIENT = "ancient-changes"
+MAX_UPDATERS = 10
+ANCIENT_CHANGES = "ancient-changes"
 
 
-class Identity(NamedTuple):
+class ManagerIdentity(NamedTuple):
     """What a manager is known by. An applier stays the same whichever version it speaks: its `version` is ''."""
 
     name: str
@@ -37,7 +37,7 @@ class Identity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManagedEntry:
     """What one manager owns. `time` is None for an applier that never changed anything."""
 
     fields: FieldSet
@@ -45,7 +45,7 @@ class Entry:
     time: str | None
 
 
-Managers = dict[Identity, Entry]
+Managers = dict[ManagerIdentity, ManagedEntry]
 
 
 def are_entries(entries: Any) -> bool:
@@ -53,14 +53,14 @@ def are_entries(entries: Any) -> bool:
     return isinstance(entries, list) and all(map(_is_entry, entries))
 
 
-def read(entries: Iterable[Obj]) -> Managers:
+def decode_entries(entries: Iterable[Obj]) -> Managers:
     """The managers in a well-formed managedFields list, such as every stored object has."""
     managers: Managers = {}
     for entry in entries:
         operation, version = entry["operation"], entry["apiVersion"]
         known_version = "" if operation == APPLY else version
-        identity = Identity(entry.get("manager", ""), operation, known_version, entry.get("subresource", ""))
-        managers[identity] = Entry(entry.get("fieldsV1") or {}, version, entry.get("time"))
+        identity = ManagerIdentity(entry.get("manager", ""), operation, known_version, entry.get("subresource", ""))
+        managers[identity] = ManagedEntry(entry.get("fieldsV1") or {}, version, entry.get("time"))
     return managers
 
 
@@ -71,14 +71,14 @@ def _is_entry(entry: Any) -> bool:
     return all(isinstance(text, str) for text in texts) and is_field_set(entry.get("fieldsV1") or {})
 
 
-def written(managers: Managers) -> list[Obj]:
+def encode_entries(managers: Managers) -> list[Obj]:
     """The managedFields list: appliers first, then by time and name."""
     found = [(identity, entry) for identity, entry in managers.items() if entry.fields]
     found.sort(key=lambda one: (one[0].operation, one[1].time or "", one[0].name, one[1].version, one[0].subresource))
     return [_entry(identity, entry) for identity, entry in found]
 
 
-def _entry(identity: Identity, entry: Entry) -> Obj:
+def _entry(identity: ManagerIdentity, entry: ManagedEntry) -> Obj:
     result: Obj = {"manager": identity.name, "operation": identity.operation, "apiVersion": entry.version}
     if entry.time is not None:
         result["time"] = entry.time
@@ -89,25 +89,25 @@ def _entry(identity: Identity, entry: Entry) -> Obj:
     return result
 
 
-def without(managers: Managers, *gone: FieldSet) -> Managers:
+def remove_fields(managers: Managers, *field_sets: FieldSet) -> Managers:
     """The managers after they lost these fields; one that owns nothing any more is forgotten."""
-    left: Managers = {}
+    remaining: Managers = {}
     for identity, entry in managers.items():
         fields = entry.fields
-        for lost in gone:
-            fields = difference(fields, lost)
+        for removed in field_sets:
+            fields = difference(fields, removed)
         if fields:
-            left[identity] = entry if fields is entry.fields else replace(entry, fields=fields)
-    return left
+            remaining[identity] = entry if fields is entry.fields else replace(entry, fields=fields)
+    return remaining
 
 
-def capped(managers: Managers) -> Managers:
+def cap_updaters(managers: Managers) -> Managers:
     """At most so many updaters: the oldest of one version are remembered together."""
     updaters = sorted(
         (identity for identity in managers if identity.operation == UPDATE),
         key=lambda identity: (managers[identity].time or "", identity),
     )
-    surplus = len(updaters) - MOST_UPDATERS
+    surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
         return managers
     result = dict(managers)
@@ -122,33 +122,33 @@ def capped(managers: Managers) -> Managers:
         time = result[oldest[-1]].time
         for identity in oldest:
             del result[identity]
-        result[Identity(ANCIENT, UPDATE, version)] = Entry(fields, version, time)
+        result[ManagerIdentity(ANCIENT_CHANGES, UPDATE, version)] = ManagedEntry(fields, version, time)
     return result
 
 
-def conflict(found: Mapping[Identity, FieldSet]) -> ApiError:
+def conflict_error(found: Mapping[ManagerIdentity, FieldSet]) -> ApiError:
     """409: these managers own fields the applied configuration would change."""
-    wanted = [(identity, path) for identity in sorted(found) for path in paths(found[identity])]
+    conflicting = [(identity, path) for identity in sorted(found) for path in paths(found[identity])]
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {identity}", "field": path}
-        for identity, path in wanted
+        for identity, path in conflicting
     ]
-    if len(wanted) == 1:
-        identity, path = wanted[0]
+    if len(conflicting) == 1:
+        identity, path = conflicting[0]
         text = f"Apply failed with 1 conflict: conflict with {identity}: {path}"
     else:
-        text = f"Apply failed with {len(wanted)} conflicts: {_listed(found)}"
+        text = f"Apply failed with {len(conflicting)} conflicts: {_listed(found)}"
     return ApiError(409, "Conflict", text, {"causes": causes})
 
 
-def _listed(found: Mapping[Identity, FieldSet]) -> str:
+def _listed(found: Mapping[ManagerIdentity, FieldSet]) -> str:
     lines: list[str] = []
     for identity in sorted(found):
         lines += [f"conflicts with {identity}:", *(f"- {path}" for path in paths(found[identity]))]
     return "\n".join(lines)
 
 
-def all_fields(entries: Iterable[Entry]) -> FieldSet:
+def all_fields(entries: Iterable[ManagedEntry]) -> FieldSet:
     fields: FieldSet = {}
     for entry in entries:
         fields = union(fields, entry.fields)

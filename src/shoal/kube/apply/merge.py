@@ -9,28 +9,28 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.kube.apply.fieldsets import FieldSet, is_member
-from shoal.kube.apply.typed_schema import Doubled, Form, Place
+from shoal.kube.apply.typed_schema import Duplicates, MergeType, SchemaNode
 from shoal.kube.patching.json_values import clone
 
-_EITHER = (Form.FIELDS, Form.FREE)
-_LISTS = (Form.KEYED, Form.SET)
+_EITHER = (MergeType.GRANULAR, MergeType.DEDUCED)
+_LISTS = (MergeType.ASSOCIATIVE, MergeType.SET)
 
 
-def merged(place: Place, live: Any, applied: Any) -> Any:
+def merge(node_schema: SchemaNode, live: Any, applied: Any) -> Any:
     """The live value with the applied one laid over it; shares nothing with either."""
-    if place.form in _EITHER and isinstance(live, dict) and isinstance(applied, dict):
+    if node_schema.merge_type in _EITHER and isinstance(live, dict) and isinstance(applied, dict):
         result = {name: value if name in applied else clone(value) for name, value in live.items()}
         for name, value in applied.items():
-            result[name] = merged(place.below(name)[1], live.get(name), value)
+            result[name] = merge(node_schema.child_of(name)[1], live.get(name), value)
         return result
-    if place.form in _LISTS and isinstance(live, list) and isinstance(applied, list):
-        return _merged_lists(place, live, applied)
+    if node_schema.merge_type in _LISTS and isinstance(live, list) and isinstance(applied, list):
+        return _merged_lists(node_schema, live, applied)
     return clone(applied)
 
 
-def _merged_lists(place: Place, live: list[Any], applied: list[Any]) -> list[Any]:
+def _merged_lists(node_schema: SchemaNode, live: list[Any], applied: list[Any]) -> list[Any]:
     """Applied items in the order applied; items only the live list has keep their place before the next shared one."""
-    old, new = place.steps(live), place.steps(applied)
+    old, new = node_schema.steps(live), node_schema.steps(applied)
     if old is None or new is None:
         return [clone(item) for item in applied]
     waiting = list(new)
@@ -44,26 +44,26 @@ def _merged_lists(place: Place, live: list[Any], applied: list[Any]) -> list[Any
             # Everything applied up to this item comes now, before what follows it in the live list.
             while waiting:
                 ready = waiting.pop(0)
-                result.append(_merged_item(place, old.get(ready), new[ready]))
+                result.append(_merged_item(node_schema, old.get(ready), new[ready]))
                 if ready == step:
                     break
             expected = next((s for s in shared if s in waiting), None)
-    result.extend(_merged_item(place, old.get(step), new[step]) for step in waiting)
+    result.extend(_merged_item(node_schema, old.get(step), new[step]) for step in waiting)
     return result
 
 
-def _merged_item(place: Place, old: Any, new: Any) -> Any:
-    return clone(new) if old is None or type(old) is Doubled else merged(place.item(), old, new)
+def _merged_item(node_schema: SchemaNode, old: Any, new: Any) -> Any:
+    return clone(new) if old is None or type(old) is Duplicates else merge(node_schema.item(), old, new)
 
 
 def _copies(found: Any) -> list[Any]:
-    return [clone(item) for item in found] if type(found) is Doubled else [clone(found)]
+    return [clone(item) for item in found] if type(found) is Duplicates else [clone(found)]
 
 
-Emptied = list[tuple[dict[str, Any], str]]
+EmptiedFields = list[tuple[dict[str, Any], str]]
 
 
-def prune(place: Place, value: Any, last: FieldSet, owned: FieldSet, emptied: Emptied) -> None:
+def prune(node_schema: SchemaNode, value: Any, last: FieldSet, owned: FieldSet, emptied: EmptiedFields) -> None:
     """Remove, in place, what the manager applied last time and nobody owns now.
 
     `last` is what it applied then, `owned` what anybody owns now, itself included. A declared field goes with
@@ -71,26 +71,33 @@ def prune(place: Place, value: Any, last: FieldSet, owned: FieldSet, emptied: Em
     lists that lost their last part this way are noted in `emptied`: they should go as well, but only after
     ownership is settled, because their owners did not lose them.
     """
-    if place.form in _EITHER and isinstance(value, dict):
+    if node_schema.merge_type in _EITHER and isinstance(value, dict):
         for name in list(value):
-            known = place.named(name)
-            step, below = known or place.below(name)
+            known = node_schema.field(name)
+            step, child_of = known or node_schema.child_of(name)
             is_full = bool(value[name])
-            if not _stays(step, below, value[name], last, owned, emptied, is_declared=known is not None):
+            if not _is_kept(step, child_of, value[name], last, owned, emptied, is_declared=known is not None):
                 del value[name]
             elif is_full and not value[name]:
                 emptied.append((value, name))
-    elif place.form in _LISTS and isinstance(value, list):
-        value[:] = [item for item in value if _item_stays(place, item, last, owned, emptied)]
+    elif node_schema.merge_type in _LISTS and isinstance(value, list):
+        value[:] = [item for item in value if _is_item_kept(node_schema, item, last, owned, emptied)]
 
 
-def _item_stays(place: Place, item: Any, last: FieldSet, owned: FieldSet, emptied: Emptied) -> bool:
-    step = place.step(item)
-    return step is None or _stays(step, place.item(), item, last, owned, emptied, is_declared=False)
+def _is_item_kept(node_schema: SchemaNode, item: Any, last: FieldSet, owned: FieldSet, emptied: EmptiedFields) -> bool:
+    step = node_schema.step(item)
+    return step is None or _is_kept(step, node_schema.item(), item, last, owned, emptied, is_declared=False)
 
 
-def _stays(
-    step: str, place: Place, value: Any, last: FieldSet, owned: FieldSet, emptied: Emptied, *, is_declared: bool
+def _is_kept(
+    step: str,
+    node_schema: SchemaNode,
+    value: Any,
+    last: FieldSet,
+    owned: FieldSet,
+    emptied: EmptiedFields,
+    *,
+    is_declared: bool,
 ) -> bool:
     """Whether what is behind this step stays; what goes below it is removed on the way."""
     before, now = last.get(step), owned.get(step)
@@ -98,5 +105,5 @@ def _stays(
         return True
     if (is_declared or is_member(before)) and not (now is not None and (is_declared or is_member(now))):
         return False
-    prune(place, value, before, now or {}, emptied)
+    prune(node_schema, value, before, now or {}, emptied)
     return True

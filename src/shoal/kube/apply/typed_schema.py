@@ -1,6 +1,6 @@
 """The schema as ownership sees it: at each place a value is owned whole, or field by field, or item by item.
 
-A `Place` is compiled from a `Schema` on first use and kept, because every write of every object walks them.
+A `SchemaNode` is compiled from a `Schema` on first use and kept, because every write of every object walks them.
 Children are compiled when they are first met: a schema may contain itself.
 """
 
@@ -16,14 +16,14 @@ from typing import Any
 from shoal.kube.schema import Schema
 
 
-class Form(IntEnum):
+class MergeType(IntEnum):
     """How the value at a place is owned."""
 
-    WHOLE = 0  # a plain value, or a list or map declared atomic
-    FIELDS = 1  # an object, field by field
-    KEYED = 2  # a list of objects known by their keys
+    ATOMIC = 0  # a plain value, or a list or map declared atomic
+    GRANULAR = 1  # an object, field by field
+    ASSOCIATIVE = 2  # a list of objects known by their keys
     SET = 3  # a list of plain values, each known by itself
-    FREE = 4  # nothing is declared: objects are owned field by field, everything else whole
+    DEDUCED = 4  # nothing is declared: objects are owned field by field, everything else whole
 
 
 # Fields that are there, though empty, in every object of a built-in kind as an API server sees it: filling them
@@ -35,90 +35,93 @@ _NOTHING: frozenset[str] = frozenset()
 _PLAIN_NAMES = {"string": "string", "integer": "numeric", "number": "numeric", "boolean": "boolean"}
 _PLAIN: Mapping[str, tuple[type, ...]] = {"string": (str,), "numeric": (int, float), "boolean": (bool,)}
 _OF_SEVERAL_TYPES = ("quantity", "int-or-string")
-_SET = Form.SET
+_SET = MergeType.SET
 
 
-class Place:
+class SchemaNode:
     """One place in objects of a kind."""
 
-    __slots__ = ("_depth", "_item", "_named", "_schema", "_values", "always", "form", "keys", "plain", "takes_anything")
+    __slots__ = (
+        "_depth", "_fields", "_item", "_schema", "_values", "accepts_anything", "always_present", "keys", "merge_type",
+        "plain",
+    )  # fmt: skip
 
     def __init__(self, schema: Schema, depth: int) -> None:
         self._schema = schema
         self._depth = depth
-        self._named: dict[str, tuple[str, Place]] = {}
-        self._values: Place | None = None
-        self._item: Place | None = None
-        self.form = _form(schema)
+        self._fields: dict[str, tuple[str, SchemaNode]] = {}
+        self._values: SchemaNode | None = None
+        self._item: SchemaNode | None = None
+        self.merge_type = _merge_type(schema)
         self.plain = _PLAIN_NAMES.get(schema.type, "") if schema.format not in _OF_SEVERAL_TYPES else ""
-        self.takes_anything = self.form is Form.FREE or schema.preserve_unknown
-        self.always = _always(schema, depth)
+        self.accepts_anything = self.merge_type is MergeType.DEDUCED or schema.preserve_unknown
+        self.always_present = _always_present(schema, depth)
         self.keys = tuple(sorted((key, _default(schema, key)) for key in _keys(schema)))
 
-    def admits(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         """Whether a plain value may stand here."""
         return not self.plain or value is None or type(value) in _PLAIN[self.plain]
 
-    def named(self, name: str) -> tuple[str, Place] | None:
+    def field(self, name: str) -> tuple[str, SchemaNode] | None:
         """The step and the place of a declared field."""
-        known = self._named.get(name)
+        known = self._fields.get(name)
         if known is None:
-            below = self._schema.fields.get(name)
-            if below is None:
+            child = self._schema.fields.get(name)
+            if child is None:
                 return None
-            known = self._named[name] = (f"f:{name}", Place(below, self._depth + 1))
+            known = self._fields[name] = (f"f:{name}", SchemaNode(child, self._depth + 1))
         return known
 
-    def below(self, name: str) -> tuple[str, Place]:
+    def child_of(self, name: str) -> tuple[str, SchemaNode]:
         """The step and the place of any field: declared, an entry of a map, or unknown."""
-        return self._named.get(name) or self.named(name) or (f"f:{name}", self.values())
+        return self._fields.get(name) or self.field(name) or (f"f:{name}", self.values())
 
-    def values(self) -> Place:
+    def values(self) -> SchemaNode:
         if self._values is None:
-            self._values = _FREE if self._schema.values is None else Place(self._schema.values, self._depth + 1)
+            self._values = _DEDUCED if self._schema.values is None else SchemaNode(self._schema.values, self._depth + 1)
         return self._values
 
     def declares_values(self) -> bool:
-        return self._schema.values is not None or self.takes_anything
+        return self._schema.values is not None or self.accepts_anything
 
-    def item(self) -> Place:
+    def item(self) -> SchemaNode:
         if self._item is None:
-            self._item = Place(self._schema.items or _ANYTHING, self._depth + 1)
+            self._item = SchemaNode(self._schema.items or _ANYTHING, self._depth + 1)
         return self._item
 
     def step(self, item: Any) -> str | None:
         """The step to an item of this list; None where the item has no identity (it lacks every key)."""
-        if self.form is _SET:
+        if self.merge_type is _SET:
             if isinstance(item, dict | list) or item is None:
                 return None
             return f"v:{_text(item)}"
         if not isinstance(item, dict):
             return None
-        shown = ""
+        encoded = ""
         for key, default in self.keys:
             value = item.get(key, default)
             if value is not None:
-                shown += f',"{key}":{_text(value)}'
-        return f"k:{{{shown[1:]}}}" if shown else None
+                encoded += f',"{key}":{_text(value)}'
+        return f"k:{{{encoded[1:]}}}" if encoded else None
 
     def steps(self, items: list[Any]) -> dict[str, Any] | None:
-        """The items by their steps, doubled ones as a `Doubled`; None where one has no identity."""
-        found: dict[str, Any] = {}
+        """The items by their steps, doubled ones as a `Duplicates`; None where one has no identity."""
+        by_step: dict[str, Any] = {}
         doubled: dict[str, list[Any]] = {}
         for item in items:
             step = self.step(item)
             if step is None:
                 return None
-            if step in found:
-                doubled.setdefault(step, [found[step]]).append(item)
+            if step in by_step:
+                doubled.setdefault(step, [by_step[step]]).append(item)
             else:
-                found[step] = item
+                by_step[step] = item
         for step, alike in doubled.items():
-            found[step] = Doubled(alike)
-        return found
+            by_step[step] = Duplicates(alike)
+        return by_step
 
 
-class Doubled(tuple[Any, ...]):
+class Duplicates(tuple[Any, ...]):
     """Items that share one identity. Nothing can be said of them one by one, so they are owned together."""
 
     __slots__ = ()
@@ -128,19 +131,19 @@ def _text(value: Any) -> str:
     return encode_basestring(value) if type(value) is str else json.dumps(value, ensure_ascii=False)
 
 
-def _form(schema: Schema) -> Form:
+def _merge_type(schema: Schema) -> MergeType:
     if schema.type == "array":
-        if schema.list_type == "map" or (schema.list_type == "atomic" and _joins_objects(schema)):
-            return Form.KEYED
-        return Form.SET if schema.list_type == "set" else Form.WHOLE
+        if schema.list_type == "map" or (schema.list_type == "atomic" and _merges_objects(schema)):
+            return MergeType.ASSOCIATIVE
+        return MergeType.SET if schema.list_type == "set" else MergeType.ATOMIC
     if schema.type == "object":
         if schema.map_type == "atomic":
-            return Form.WHOLE
-        return Form.FIELDS if schema.fields or schema.values is not None else Form.FREE
-    return Form.FREE if schema.type == "any" and schema.format != "int-or-string" else Form.WHOLE
+            return MergeType.ATOMIC
+        return MergeType.GRANULAR if schema.fields or schema.values is not None else MergeType.DEDUCED
+    return MergeType.DEDUCED if schema.type == "any" and schema.format != "int-or-string" else MergeType.ATOMIC
 
 
-def _joins_objects(schema: Schema) -> bool:
+def _merges_objects(schema: Schema) -> bool:
     return "merge" in schema.patch_strategy and bool(schema.patch_key)
 
 
@@ -151,11 +154,11 @@ def _keys(schema: Schema) -> tuple[str, ...]:
 
 
 def _default(schema: Schema, key: str) -> Any:
-    below = schema.items.fields.get(key) if schema.items is not None else None
-    return below.default if below is not None else None
+    child = schema.items.fields.get(key) if schema.items is not None else None
+    return child.default if child is not None else None
 
 
-def _always(schema: Schema, depth: int) -> frozenset[str]:
+def _always_present(schema: Schema, depth: int) -> frozenset[str]:
     if schema.custom or depth > 1:
         return _NOTHING
     return frozenset(_empty_fields(schema.fields, _ALWAYS_AT_ROOT if depth == 0 else _below_root(schema)))
@@ -167,16 +170,16 @@ def _below_root(schema: Schema) -> frozenset[str]:
 
 def _empty_fields(fields: Mapping[str, Schema], names: frozenset[str]) -> Iterator[str]:
     for name in names:
-        below = fields.get(name)
-        if below is not None and (below.type == "array" or below.fields):
+        child = fields.get(name)
+        if child is not None and (child.type == "array" or child.fields):
             yield name
 
 
 _ANYTHING = Schema()
-_FREE = Place(_ANYTHING, 99)
+_DEDUCED = SchemaNode(_ANYTHING, 99)
 
 
 @lru_cache(maxsize=512)
-def place_of(schema: Schema) -> Place:
+def schema_node(schema: Schema) -> SchemaNode:
     """The root place of a kind."""
-    return Place(schema, 0)
+    return SchemaNode(schema, 0)

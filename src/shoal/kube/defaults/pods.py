@@ -16,7 +16,7 @@ from shoal.kube.quantity import ZERO, Quantity
 
 FILE_MODE = 0o644
 _TOLERATION_SECONDS = 300
-_PATIENT_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
 
@@ -183,15 +183,15 @@ def _host_ports(containers: list[Obj]) -> None:
 def _tolerations(spec: Obj) -> None:
     """A pod may stay five minutes on a node that went quiet, unless it says otherwise."""
     tolerations = each(spec, "tolerations")
-    for taint in _PATIENT_TAINTS:
-        if not any(_speaks_of(toleration, taint) for toleration in tolerations):
+    for taint in _TOLERATED_TAINTS:
+        if not any(_covers(toleration, taint) for toleration in tolerations):
             tolerations.append({
                 "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS,
             })  # fmt: skip
     spec["tolerations"] = tolerations
 
 
-def _speaks_of(toleration: Obj, taint: str) -> bool:
+def _covers(toleration: Obj, taint: str) -> bool:
     return (toleration.get("key") or taint) == taint and (toleration.get("effect") or "NoExecute") == "NoExecute"
 
 
@@ -205,8 +205,8 @@ def _pod_resources(spec: Obj) -> None:
         return
     requests = below(resources, "requests")
     for resource in ("cpu", "memory"):
-        if resource not in requests and (asked := _asked(spec, resource)) is not None:
-            requests[resource] = str(asked)
+        if resource not in requests and (total := _total_of(spec, resource)) is not None:
+            requests[resource] = str(total)
     for resource, value in limits.items():
         if resource in ("cpu", "memory") or resource.startswith("hugepages-"):
             requests.setdefault(resource, value)
@@ -214,7 +214,7 @@ def _pod_resources(spec: Obj) -> None:
         del resources["requests"]
 
 
-def _asked(spec: Obj, resource: str) -> Quantity | None:
+def _total_of(spec: Obj, resource: str) -> Quantity | None:
     """What the containers need at once: all that run together, or the largest step of the start if that is more."""
     running, start, known = ZERO, ZERO, False
     for container in spec.get("initContainers") or ():

@@ -38,8 +38,10 @@ def _affinity(spec: Obj) -> None:
 
 
 def _policies(spec: Obj) -> None:
-    outside = spec["type"] in ("NodePort", "LoadBalancer") or (spec["type"] == "ClusterIP" and spec.get("externalIPs"))
-    if outside:
+    external_policy = spec["type"] in ("NodePort", "LoadBalancer") or (
+        spec["type"] == "ClusterIP" and spec.get("externalIPs")
+    )
+    if external_policy:
         fill(spec, "externalTrafficPolicy", "Cluster")
     if spec["type"] in _REACHABLE:
         fill_missing(spec, "internalTrafficPolicy", "Cluster")

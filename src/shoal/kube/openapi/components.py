@@ -44,7 +44,7 @@ class Components:
                 "properties": {
                     **self._type_fields(),
                     "items": {"type": "array", "items": self.of_kind(kind), "description": "The objects."},
-                    "metadata": self._place(named("Status", "meta").fields["metadata"]),
+                    "metadata": self._field_schema(named("Status", "meta").fields["metadata"]),
                 },
                 "x-kubernetes-group-version-kind": [{**gvk(kind), "kind": kind.list_kind}],
             }
@@ -65,11 +65,11 @@ class Components:
 
     def _type_fields(self) -> dict[str, Any]:
         fields = named("Pod").fields
-        return {name: self._place(fields[name]) for name in ("apiVersion", "kind")}
+        return {name: self._field_schema(fields[name]) for name in ("apiVersion", "kind")}
 
     def _custom(self, openapi: dict[str, Any]) -> dict[str, Any]:
         declared = openapi.get("properties") or {}
-        metadata = self._place(named("Pod").fields["metadata"])
+        metadata = self._field_schema(named("Pod").fields["metadata"])
         return {**openapi, "properties": {**self._type_fields(), **declared, "metadata": metadata}}
 
     def _reference(self, schema: Schema) -> dict[str, str]:
@@ -82,24 +82,24 @@ class Components:
         """A component in full."""
         described: dict[str, Any] = {"description": schema.about} | _scalar(schema)
         if schema.fields:
-            described["properties"] = {name: self._place(below) for name, below in sorted(schema.fields.items())}
+            described["properties"] = {name: self._field_schema(below) for name, below in sorted(schema.fields.items())}
         if schema.required:
             described["required"] = list(schema.required)
         return described | _merging(schema)
 
-    def _place(self, schema: Schema) -> dict[str, Any]:
+    def _field_schema(self, schema: Schema) -> dict[str, Any]:
         """One use of a type: its own words, and a reference where the type is shared."""
-        words = {"description": schema.description} if schema.description else {}
+        description = {"description": schema.description} if schema.description else {}
         if schema.component:
             reference = self._reference(schema)
             shared = self._schemas[schema.component].get("x-kubernetes-map-type", "granular")
             marks = {"x-kubernetes-map-type": schema.map_type} if schema.map_type != shared else {}
-            return {**words, "allOf": [reference], **marks} if words else {**reference}
-        described = words | _scalar(schema)
+            return {**description, "allOf": [reference], **marks} if description else {**reference}
+        described = description | _scalar(schema)
         if schema.items is not None:
-            described["items"] = self._place(schema.items)
+            described["items"] = self._field_schema(schema.items)
         if schema.values is not None:
-            described["additionalProperties"] = self._place(schema.values)
+            described["additionalProperties"] = self._field_schema(schema.values)
         return described | _merging(schema)
 
 

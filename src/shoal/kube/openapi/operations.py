@@ -102,8 +102,8 @@ class _Paths:
 
     def path(self, *named: str, **operations: Operation) -> dict[str, Any]:
         inside = [_path_parameter("namespace", "Name of the namespace.")] if self.kind.namespaced else []
-        mine = [_path_parameter(name, f"Name of the {self.kind.kind}.") for name in named]
-        return {**operations, "parameters": [*inside, *mine, *_parameters("pretty")]}
+        path_operations = [_path_parameter(name, f"Name of the {self.kind.kind}.") for name in named]
+        return {**operations, "parameters": [*inside, *path_operations, *_parameters("pretty")]}
 
     def status(self) -> dict[str, str]:
         return self.components.of_type("Status", "meta")
@@ -164,11 +164,15 @@ class _Paths:
     def request(self, name: str, group: str) -> Operation:
         """Something asked of an object rather than said about it."""
         ref = self.components.of_type(name, group)
-        asked = Kind(group, "v1", name, name.lower())
-        return self.operation("post", "create", _WRITE, _body(ref) | self.answer(201, self.status()), name, asked)
+        query_parameters = Kind(group, "v1", name, name.lower())
+        return self.operation(
+            "post", "create", _WRITE, _body(ref) | self.answer(201, self.status()), name, query_parameters
+        )
 
     def answer(self, code: int, ref: dict[str, str], *more: int) -> Operation:
-        good = {str(c): {"description": _WORDS[c], "content": _content(ref, _BODY_TYPES)} for c in (code, *more)}
+        good = {
+            str(c): {"description": _VERB_DESCRIPTIONS[c], "content": _content(ref, _BODY_TYPES)} for c in (code, *more)
+        }
         refused = {"description": "Refused, with the reason", "content": _content(self.status(), _BODY_TYPES)}
         return {"responses": {**good, "401": {"description": "Unauthorized"}, "default": refused}}
 
@@ -199,7 +203,7 @@ class _Paths:
 
 
 _REQUESTS = {"binding": ("Binding", ""), "eviction": ("Eviction", "policy")}
-_WORDS = {200: "OK", 201: "Created", 202: "Accepted"}
+_VERB_DESCRIPTIONS = {200: "OK", 201: "Created", 202: "Accepted"}
 
 
 def _content(ref: dict[str, str], types: tuple[str, ...]) -> dict[str, Any]:
@@ -210,14 +214,14 @@ def _body(ref: dict[str, str]) -> Operation:
     return {"requestBody": {"required": True, "content": _content(ref, _BODY_TYPES)}}
 
 
-def _path_parameter(name: str, words: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "description": words, "schema": {"type": "string"}}
+def _path_parameter(name: str, description: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "description": description, "schema": {"type": "string"}}
 
 
 def _parameters(*names: str) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "query", "description": words, "schema": {"type": kind}}
-        for name, (kind, words) in ((name, _PARAMETERS[name]) for name in names)
+        {"name": name, "in": "query", "description": description, "schema": {"type": kind}}
+        for name, (kind, description) in ((name, _PARAMETERS[name]) for name in names)
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from shoal.kube.errors import ApiError, bad_request, too_large
 from shoal.kube.objects import Obj
-from shoal.kube.patching.json_values import clone, does_not_fit, json_type, same
+from shoal.kube.patching.json_values import clone, json_equal, json_type, not_applicable
 
 MOST_OPERATIONS = 10_000
 MOST_COPIED_BYTES = 3 * 1024 * 1024  # by all copy operations together: copying can double an object each time
@@ -27,12 +27,12 @@ def json_patch(obj: Obj, operations: Any) -> Obj:
     _check(operations)
     document = _Document(clone(obj))
     for operation in operations:
-        act = _ACTS.get(operation.get("op") or "")
-        if act is None:
-            raise does_not_fit(f"Unexpected kind: {operation.get('op') or 'unknown'}")
-        act(document, operation)
+        operation_name = _OPERATIONS.get(operation.get("op") or "")
+        if operation_name is None:
+            raise not_applicable(f"Unexpected kind: {operation.get('op') or 'unknown'}")
+        operation_name(document, operation)
     if not isinstance(document.root, dict):
-        raise does_not_fit(f"the patch leaves {_article(json_type(document.root))} where the object was")
+        raise not_applicable(f"the patch leaves {_article(json_type(document.root))} where the object was")
     return document.root
 
 
@@ -58,7 +58,7 @@ def _undecodable(value: Any, into: str) -> ApiError:
     return bad_request(f"error decoding patch: json: cannot unmarshal {json_type(value)} into {into}")
 
 
-class _NoSuchPlace(Exception):
+class _PathNotFound(Exception):
     """A path that leads nowhere; the message says where it ends."""
 
 
@@ -72,8 +72,8 @@ class _Document:
     def copied(self, value: Any) -> Any:
         self._copied_bytes += len(json.dumps(value))
         if self._copied_bytes > MOST_COPIED_BYTES:
-            grown = f"the accumulated size increase of copy is {self._copied_bytes}"
-            raise does_not_fit(f"Unable to complete the copy, {grown}, exceeding the limit {MOST_COPIED_BYTES}")
+            total_bytes = f"the accumulated size increase of copy is {self._copied_bytes}"
+            raise not_applicable(f"Unable to complete the copy, {total_bytes}, exceeding the limit {MOST_COPIED_BYTES}")
         return clone(value)
 
     def holder(self, path: str) -> tuple[Any, str] | None:
@@ -85,7 +85,7 @@ class _Document:
         for step in steps:
             try:
                 here = _get(here, step)
-            except _NoSuchPlace:
+            except _PathNotFound:
                 return None
         return (here, last) if isinstance(here, dict | list) else None
 
@@ -93,10 +93,10 @@ class _Document:
 def _index(step: str, length: int) -> int:
     """The position a step names in a list with `length` places; negative ones count from the end."""
     if not _INDEX.fullmatch(step):
-        raise _NoSuchPlace(f"value was not a proper array index: '{step}'")
+        raise _PathNotFound(f"value was not a proper array index: '{step}'")
     index = int(step)
     if not -length <= index < length:
-        raise _NoSuchPlace(f"Unable to access invalid index: {index}: invalid index referenced")
+        raise _PathNotFound(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % length
 
 
@@ -104,7 +104,7 @@ def _get(container: Any, step: str) -> Any:
     if isinstance(container, list):
         return container[_index(step, len(container))]
     if not isinstance(container, dict) or step not in container:
-        raise _NoSuchPlace(f"Unable to find nonexistent key: {step}: {_MISSING}")
+        raise _PathNotFound(f"Unable to find nonexistent key: {step}: {_MISSING}")
     return container[step]
 
 
@@ -117,25 +117,25 @@ def _put(container: Any, step: str, value: Any) -> None:
         container.insert(_index(step, len(container) + 1), value)
 
 
-def _take(container: Any, step: str) -> Any:
+def _pop(container: Any, step: str) -> Any:
     if isinstance(container, list):
         return container.pop(_index(step, len(container)))
     if step not in container:
-        raise _NoSuchPlace(f"Unable to remove nonexistent key: {step}: {_MISSING}")
+        raise _PathNotFound(f"Unable to remove nonexistent key: {step}: {_MISSING}")
     return container.pop(step)
 
 
-def _path(operation: Mapping[str, Any], act: str, field: str = "path") -> str:
+def _path(operation: Mapping[str, Any], operation_name: str, field: str = "path") -> str:
     path = operation.get(field)
     if path is None:
-        raise does_not_fit(f"{act} operation failed to decode {field}: {_MISSING}")
+        raise not_applicable(f"{operation_name} operation failed to decode {field}: {_MISSING}")
     return str(path)
 
 
 def _at(document: _Document, path: str, problem: str) -> tuple[Any, str]:
     found = document.holder(path)
     if found is None:
-        raise does_not_fit(f"{problem}: {_MISSING}")
+        raise not_applicable(f"{problem}: {_MISSING}")
     return found
 
 
@@ -144,17 +144,17 @@ def _add(document: _Document, operation: Mapping[str, Any]) -> None:
     container, step = _at(document, path, f'add operation does not apply: doc is missing path: "{path}"')
     try:
         _put(container, step, clone(operation.get("value")))
-    except _NoSuchPlace as nowhere:
-        raise does_not_fit(f"error in add for path: '{path}': {nowhere}") from None
+    except _PathNotFound as nowhere:
+        raise not_applicable(f"error in add for path: '{path}': {nowhere}") from None
 
 
 def _remove(document: _Document, operation: Mapping[str, Any]) -> None:
     path = _path(operation, "remove")
     container, step = _at(document, path, f'remove operation does not apply: doc is missing path: "{path}"')
     try:
-        _take(container, step)
-    except _NoSuchPlace as nowhere:
-        raise does_not_fit(f"error in remove for path: '{path}': {nowhere}") from None
+        _pop(container, step)
+    except _PathNotFound as nowhere:
+        raise not_applicable(f"error in remove for path: '{path}': {nowhere}") from None
 
 
 def _replace(document: _Document, operation: Mapping[str, Any]) -> None:
@@ -169,19 +169,19 @@ def _replace(document: _Document, operation: Mapping[str, Any]) -> None:
         return
     try:
         container[_index(step, len(container))] = value
-    except _NoSuchPlace:
-        raise does_not_fit(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
+    except _PathNotFound:
+        raise not_applicable(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from None
 
 
 def _move(document: _Document, operation: Mapping[str, Any]) -> None:
     start, path = _path(operation, "move", "from"), _path(operation, "move")
     container, step = _at(document, start, f"move operation does not apply: doc is missing from path: {start}")
     try:
-        value = _take(container, step)
+        value = _pop(container, step)
         container, step = _at(document, path, f"move operation does not apply: doc is missing destination path: {path}")
         _put(container, step, value)
-    except _NoSuchPlace as nowhere:
-        raise does_not_fit(f"error in move for path: '{path}': {nowhere}") from None
+    except _PathNotFound as nowhere:
+        raise not_applicable(f"error in move for path: '{path}': {nowhere}") from None
 
 
 def _copy(document: _Document, operation: Mapping[str, Any]) -> None:
@@ -191,8 +191,8 @@ def _copy(document: _Document, operation: Mapping[str, Any]) -> None:
         value = document.copied(_get(container, step))
         container, step = _at(document, path, f"copy operation does not apply: doc is missing destination path: {path}")
         _put(container, step, value)
-    except _NoSuchPlace as nowhere:
-        raise does_not_fit(f"error in copy for path: '{path}': {nowhere}") from None
+    except _PathNotFound as nowhere:
+        raise not_applicable(f"error in copy for path: '{path}': {nowhere}") from None
 
 
 def _test(document: _Document, operation: Mapping[str, Any]) -> None:
@@ -204,13 +204,13 @@ def _test(document: _Document, operation: Mapping[str, Any]) -> None:
         try:
             # A field that is not there tests equal to null.
             found = container.get(step) if isinstance(container, dict) else _get(container, step)
-        except _NoSuchPlace as nowhere:
-            raise does_not_fit(f"error in test for path: '{path}': {nowhere}") from None
-    if not same(found, wanted):
-        raise does_not_fit(f"testing value {path} failed: test failed")
+        except _PathNotFound as nowhere:
+            raise not_applicable(f"error in test for path: '{path}': {nowhere}") from None
+    if not json_equal(found, wanted):
+        raise not_applicable(f"testing value {path} failed: test failed")
 
 
-_ACTS: dict[str, Callable[[_Document, Mapping[str, Any]], None]] = {
+_OPERATIONS: dict[str, Callable[[_Document, Mapping[str, Any]], None]] = {
     "add": _add,
     "remove": _remove,
     "replace": _replace,

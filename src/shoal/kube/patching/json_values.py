@@ -19,23 +19,23 @@ def clone(value: Any) -> Any:
     try:
         return _decode(_encode(value))  # to JSON and back is several times as fast as a walk
     except (ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
-        return _walked(value)  # very large numbers, halves of characters
+        return _copy(value)  # very large numbers, halves of characters
 
 
-def _walked(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if type(value) is dict:
-        return {key: _walked(below) if type(below) in (dict, list) else below for key, below in value.items()}
+        return {key: _copy(below) if type(below) in (dict, list) else below for key, below in value.items()}
     if type(value) is list:
-        return [_walked(below) if type(below) in (dict, list) else below for below in value]
+        return [_copy(below) if type(below) in (dict, list) else below for below in value]
     return value
 
 
-def same(left: Any, right: Any) -> bool:
+def json_equal(left: Any, right: Any) -> bool:
     """Equality of JSON values: true is not 1, but 1 is 1.0."""
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(json_equal(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(json_equal, left, right))
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
@@ -69,7 +69,7 @@ def shown(value: Any) -> str:
     return "<nil>" if value is None else str(value)
 
 
-def does_not_fit(why: str) -> ApiError:
+def not_applicable(why: str) -> ApiError:
     """422 for a well-formed patch that cannot be applied. API servers keep the particulars to themselves; here
     they travel in the causes, where kubectl shows them."""
     message = "the server rejected our request due to an error in our request"

@@ -37,14 +37,14 @@ def strategic_merge(schema: Schema, obj: Obj, patch: Any) -> Obj:
     return _merge_map(schema, clone(obj), clone(patch))
 
 
-def _refused(why: str) -> ApiError:
+def _error(why: str) -> ApiError:
     return ApiError(422, "Invalid", why)
 
 
 def _merge_map(schema: Schema, live: Obj, patch: Obj) -> Obj:
     directive = patch.pop(DIRECTIVE, "merge")
     if directive == "replace":
-        return _plain_map(patch)
+        return _map_without_directives(patch)
     if directive == "delete":
         return {}
     if directive != "merge":
@@ -61,7 +61,7 @@ def _merge_map(schema: Schema, live: Obj, patch: Obj) -> Obj:
 
 
 def _unknown_directive(directive: Any, patch: Obj) -> ApiError:
-    return _refused(f"unknown patch type: {shown(directive)} in map: {shown({**patch, DIRECTIVE: directive})}")
+    return _error(f"unknown patch type: {shown(directive)} in map: {shown({**patch, DIRECTIVE: directive})}")
 
 
 def _field(directive: str, problem: str) -> str:
@@ -109,22 +109,22 @@ def _merge_field(schema: Schema, live: Obj, name: str, value: Any) -> None:
     elif isinstance(value, dict) and DIRECTIVE in value:
         live.pop(name, None)  # a directive about something that is not there
     else:
-        live[name] = _plain(value)
+        live[name] = _without_directives(value)
 
 
-def _plain(value: Any) -> Any:
+def _without_directives(value: Any) -> Any:
     """A value of the patch as it would be stored: without nulls, without directives."""
     if isinstance(value, dict):
-        return _plain_map(value)
+        return _map_without_directives(value)
     if isinstance(value, list):
-        return [_plain(item) for item in value if not (isinstance(item, dict) and DIRECTIVE in item)]
+        return [_without_directives(item) for item in value if not (isinstance(item, dict) and DIRECTIVE in item)]
     return value
 
 
-def _plain_map(value: Obj) -> Obj:
+def _map_without_directives(value: Obj) -> Obj:
     directives = (DELETE_FROM, ORDER, RETAIN_KEYS)
     return {
-        name: _plain(below)
+        name: _without_directives(below)
         for name, below in value.items()
         if below is not None
         and not name.startswith(directives)
@@ -137,11 +137,11 @@ def _merge_list(schema: Schema, live: list[Any], patch: list[Any]) -> list[Any]:
         return patch
     kinds = {_item_type(item) for item in (*live, *patch)}
     if "array" in kinds:
-        raise _refused("lists of lists are not supported")
+        raise _error("lists of lists are not supported")
     if len(kinds) > 1:
-        raise _refused(f"list element types are not identical: [{shown(live)} {shown(patch)}]")
+        raise _error(f"list element types are not identical: [{shown(live)} {shown(patch)}]")
     if kinds != {"object"}:
-        return _arranged(list(dict.fromkeys((*live, *patch))), patch, live, key="")
+        return _ordered(list(dict.fromkeys((*live, *patch))), patch, live, key="")
     return _merge_items(schema, live, patch)
 
 
@@ -154,18 +154,18 @@ def _merge_items(schema: Schema, live: list[Obj], patch: list[Obj]) -> list[Any]
     """Join two lists of objects: same key, same item."""
     key = schema.patch_key
     if not key:
-        raise _refused(f"cannot merge lists without merge key for {schema.go_type or schema.type}")
+        raise _error(f"cannot merge lists without merge key for {schema.go_type or schema.type}")
     changes = [item for item in patch if item.get(DIRECTIVE, "merge") == "merge"]
-    gone = set()
+    deleted = set()
     for item in patch:
         directive = item.get(DIRECTIVE, "merge")
         if directive == "delete":
-            gone.add(_identity(item, key))
+            deleted.add(_identity(item, key))
         elif directive not in ("merge", "replace"):
             raise _unknown_directive(directive, item)
     if any(item.get(DIRECTIVE) == "replace" for item in patch):
-        return [_plain_map(item) for item in changes]
-    live = [item for item in live if _known_by(item, key) not in gone] if gone else live
+        return [_map_without_directives(item) for item in changes]
+    live = [item for item in live if _known_by(item, key) not in deleted] if deleted else live
     result = list(live)
     positions: dict[Any, int] = {}
     for at, item in enumerate(result):
@@ -173,24 +173,24 @@ def _merge_items(schema: Schema, live: list[Obj], patch: list[Obj]) -> list[Any]
     for change in changes:
         same_key = positions.setdefault(_identity(change, key), len(result))
         if same_key == len(result):
-            result.append(_plain_map({name: value for name, value in change.items() if name != DIRECTIVE}))
+            result.append(_map_without_directives({name: value for name, value in change.items() if name != DIRECTIVE}))
         else:
             result[same_key] = _merge_map(schema.items or _UNKNOWN, result[same_key], change)
-    return _arranged(result, changes, live, key)
+    return _ordered(result, changes, live, key)
 
 
 def _identity(item: Any, key: str) -> Any:
     """What an item of a joined list is known by: itself, or the value of its merge key."""
     if not key and isinstance(item, dict | list):
-        raise _refused(f"expected a plain value, but received a {json_type(item)}: {shown(item)}")
+        raise _error(f"expected a plain value, but received a {json_type(item)}: {shown(item)}")
     if not key:
         return item
     if not isinstance(item, dict):
-        raise _refused(f"expected a map[string]interface {{}}, but received a {json_type(item)}")
+        raise _error(f"expected a map[string]interface {{}}, but received a {json_type(item)}")
     if key not in item:
-        raise _refused(f"map: {shown(item)} does not contain declared merge key: {key}")
+        raise _error(f"map: {shown(item)} does not contain declared merge key: {key}")
     if isinstance(item[key], dict | list):
-        raise _refused(f"map: {shown(item)} has no plain value under its merge key: {key}")
+        raise _error(f"map: {shown(item)} has no plain value under its merge key: {key}")
     return item[key]
 
 
@@ -200,9 +200,9 @@ def _known_by(item: Obj, key: str) -> Any:
     return None if isinstance(value, dict | list) else value
 
 
-def _arranged(items: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:
+def _ordered(items: list[Any], target_order: list[Any], before: list[Any], key: str) -> list[Any]:
     """The items in the order the patch names them; those it does not name stay near their old neighbours."""
-    first, old = _places(wanted, key), _places(before, key)
+    first, old = _places(target_order, key), _places(before, key)
     named = sorted(
         (item for item in items if _identity(item, key) in first), key=lambda item: first[_identity(item, key)]
     )
@@ -238,15 +238,15 @@ def _merge_ordered(schema: Schema, live: Obj, patch: Obj, directive: str) -> Non
     if change is None:
         items = before or []
     else:
-        items = _merge_list(below, before, change) if before is not None else _plain(change)
+        items = _merge_list(below, before, change) if before is not None else _without_directives(change)
         del patch[name]
-    live[name] = _arranged(items, order, before or [], key)
+    live[name] = _ordered(items, order, before or [], key)
 
 
 def _check_order(change: list[Any], order: list[Any], key: str) -> None:
     """Every item the patch sets must be named in the order, and in the same order."""
-    wanted = _places(order, key)
+    target_order = _places(order, key)
     kept = [item for item in change if not (isinstance(item, dict) and DIRECTIVE in item)]
-    places = [wanted.get(_identity(item, key), -1) for item in kept]
+    places = [target_order.get(_identity(item, key), -1) for item in kept]
     if order and (-1 in places or places != sorted(places)):
-        raise _refused(f"The order in patch list:\n{shown(change)}\n doesn't match {ORDER} list:\n{shown(order)}\n")
+        raise _error(f"The order in patch list:\n{shown(change)}\n doesn't match {ORDER} list:\n{shown(order)}\n")

@@ -141,7 +141,7 @@ class Package:
         base = self._typed(line.type)
         marks: dict[str, Any] = {}
         for mark in line.marks:
-            marks = {**marks, **_meaning(mark, base, marks)}
+            marks = {**marks, **_apply_mark(mark, base, marks)}
         return replace(base, description=line.description, go_inside=line.inside, **marks)
 
 
@@ -167,18 +167,18 @@ def _field_line(text: str) -> FieldLine:
     return FieldLine(name.rstrip("!"), name.endswith("!"), type_name, tuple(marks), description)
 
 
-def _meaning(mark: str, base: Schema, so_far: Mapping[str, Any]) -> dict[str, Any]:
-    word, _, argument = mark.rstrip(")").partition("(")
-    if word == "@map":
+def _apply_mark(mark: str, base: Schema, partial_schema: Mapping[str, Any]) -> dict[str, Any]:
+    item_text, _, argument = mark.rstrip(")").partition("(")
+    if item_text == "@map":
         return {"list_type": "map", "list_keys": tuple(argument.split(","))}
-    if word == "@set":
+    if item_text == "@set":
         return {"list_type": "set"}
-    if word in ("@atomic", "@granular"):
-        return {"map_type": word[1:]}
-    if word.startswith("+"):
-        strategy = so_far.get("patch_strategy", frozenset()) | {word[1:]}
+    if item_text in ("@atomic", "@granular"):
+        return {"map_type": item_text[1:]}
+    if item_text.startswith("+"):
+        strategy = partial_schema.get("patch_strategy", frozenset()) | {item_text[1:]}
         return {"patch_strategy": strategy} | ({"patch_key": argument} if argument else {})
-    if word.startswith("="):
+    if item_text.startswith("="):
         text = mark[1:]
         return {"default": int(text) if base.type == "integer" else text}
     raise ValueError(f"no such mark: {mark}")

@@ -39,12 +39,14 @@ def crd_problems(crd: Obj, old: Obj | None = None) -> list[Cause]:
     return found
 
 
-def crd_warnings(crd: Obj, *, is_judged: bool = False) -> list[str]:
-    """What is kept but not enforced here, in plain words; `is_judged`: a program has its own say about such objects."""
+def crd_warnings(crd: Obj, *, validated_elsewhere: bool = False) -> list[str]:
+    """What is kept but not enforced here, in plain words; `validated_elsewhere`: a program has its own say about such
+    objects.
+    """
     found: list[str] = []
     for index, version in enumerate((crd.get("spec") or {}).get("versions") or ()):
         path = f"spec.versions[{index}].schema.openAPIV3Schema"
-        found += schema_warnings(_schema_of(version), path, is_judged=is_judged)
+        found += schema_warnings(_schema_of(version), path, validated_elsewhere=validated_elsewhere)
     return found
 
 
@@ -93,8 +95,8 @@ def _spec_problems(spec: Obj) -> Iterator[Cause]:
     elif scope not in ("Cluster", "Namespaced"):
         yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
     if spec.get("preserveUnknownFields"):
-        words = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
-        yield invalid("spec.preserveUnknownFields", True, f"{words}spec.versions[*].schema instead")
+        message = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
+        yield invalid("spec.preserveUnknownFields", True, f"{message}spec.versions[*].schema instead")
     yield from _versions_problems(spec.get("versions") or [])
     yield from _conversion_problems(spec.get("conversion") or {})
 
@@ -109,8 +111,8 @@ def _versions_problems(versions: list[Obj]) -> Iterator[Cause]:
         if problems := dns_1035_label(name):
             yield invalid(f"{path}.name", name, ",".join(problems))
         if version.get("deprecationWarning") is not None and not version.get("deprecated"):
-            words = "can only be set for deprecated versions"
-            yield invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
+            message = "can only be set for deprecated versions"
+            yield invalid(f"{path}.deprecationWarning", version["deprecationWarning"], message)
     for part, check in _PARTS.items():
         for version, path in _places(versions, part):
             yield from check(version, path)
@@ -175,19 +177,19 @@ def _scale_problems(scale: Obj, path: str) -> Iterator[Cause]:
             yield invalid(where, value, f"should be a json path under {root[:-1]}")
     selector = scale.get("labelSelectorPath") or ""
     if selector and not selector.startswith((".spec.", ".status.")):
-        words = "should be a json path under either .spec or .status"
-        yield invalid(f"{path}.scale.labelSelectorPath", selector, words)
+        message = "should be a json path under either .spec or .status"
+        yield invalid(f"{path}.scale.labelSelectorPath", selector, message)
 
 
 def _column_problems(column: Obj, path: str) -> Iterator[Cause]:
     if not column.get("name"):
         yield required(f"{path}.name")
     kind, form, where = column.get("type") or "", column.get("format") or "", column.get("jsonPath") or ""
-    words = f"must be one of {','.join(_COLUMN_TYPES)}"
+    message = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not kind:
-        yield required(f"{path}.type", words)
+        yield required(f"{path}.type", message)
     elif kind not in _COLUMN_TYPES:
-        yield invalid(f"{path}.type", kind, words)
+        yield invalid(f"{path}.type", kind, message)
     if form and form not in _COLUMN_FORMATS:
         yield invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
     if not where:
@@ -197,7 +199,7 @@ def _column_problems(column: Obj, path: str) -> Iterator[Cause]:
 
 
 def _selectable_problems(fields: list[Obj], schema: Obj, path: str) -> Iterator[Cause]:
-    seen: set[str] = set()
+    shown: set[str] = set()
     for index, field in enumerate(fields):
         where = field.get("jsonPath") or ""
         here = f"{path}[{index}].jsonPath"
@@ -212,13 +214,13 @@ def _selectable_problems(fields: list[Obj], schema: Obj, path: str) -> Iterator[
         elif where.startswith(".metadata"):
             yield invalid(here, where, "must not point to fields in metadata")
         elif target.get("type") not in ("string", "boolean", "integer"):
-            words = "must point to a field of type string, boolean or integer."
-            yield invalid(here, where, f"{words} Enum string fields and strings with formats are allowed.")
-        if where in seen:
+            message = "must point to a field of type string, boolean or integer."
+            yield invalid(here, where, f"{message} Enum string fields and strings with formats are allowed.")
+        if where in shown:
             yield duplicate(here, where)
-        seen.add(where)
-    if len(seen) > _MOST_SELECTABLE:
-        yield too_many(path, len(seen), _MOST_SELECTABLE)
+        shown.add(where)
+    if len(shown) > _MOST_SELECTABLE:
+        yield too_many(path, len(shown), _MOST_SELECTABLE)
 
 
 def _conversion_problems(conversion: Obj) -> Iterator[Cause]:

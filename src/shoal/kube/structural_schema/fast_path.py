@@ -18,7 +18,7 @@ _RANGES = {"int32": range(-(2**31), 2**31)}
 _INT64 = range(-(2**63), 2**63)
 _PLAIN = frozenset({"types"})
 _NUMBER = frozenset({"types", "minimum", "maximum"})
-_remembered = lru_cache(maxsize=4096)(reads_as)
+_cached = lru_cache(maxsize=4096)(reads_as)
 _WORTH_REMEMBERING = 256  # characters; longer texts are rare, and many of them would fill the memory
 
 
@@ -26,15 +26,17 @@ def fits(schema: Schema, obj: Any, old: Any) -> bool:
     """Whether `obj` is surely right; parts that stand in `old` as they are need no look."""
     if obj.__class__ is not dict or not _PLAIN.issuperset(schema.rules) or not _is_complete(schema, obj):
         return False
-    was = old if isinstance(old, dict) else {}
+    before_value = old if isinstance(old, dict) else {}
     for name, child in obj.items():
         below = schema.fields.get(name)
-        if below is None or (name in was and child.__class__ is was[name].__class__ and child == was[name]):
+        if below is None or (
+            name in before_value and child.__class__ is before_value[name].__class__ and child == before_value[name]
+        ):
             continue
         if not below.custom:
-            if "restricts" in below.rules and not _is_named_as_before(child, was.get(name)):
+            if "restricts" in below.rules and not _is_named_as_before(child, before_value.get(name)):
                 return False
-        elif not (fast_validation.fitting(below).is_sure(child) or _fits(below, child)):
+        elif not (fast_validation.schema_validator(below).accepts(child) or _fits(below, child)):
             return False
     return True
 
@@ -81,7 +83,7 @@ def _text(schema: Schema, value: Any) -> bool:
         return False
     if schema.enum:
         return value in schema.enum
-    check = _remembered if len(value) < _WORTH_REMEMBERING else reads_as
+    check = _cached if len(value) < _WORTH_REMEMBERING else reads_as
     return not schema.format or check(value, schema.format)
 
 

@@ -42,12 +42,12 @@ def keyword_problems(props: Obj, path: str, *, is_root: bool = False) -> Iterato
     if isinstance(props.get("items"), list):
         yield forbidden(f"{path}.items", "items must be a schema object and not an array")
     if props.get("uniqueItems"):
-        words = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield forbidden(f"{path}.uniqueItems", words)
+        message = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield forbidden(f"{path}.uniqueItems", message)
     more = props.get("additionalProperties")
     if props.get("properties") and (more is False or isinstance(more, dict)):
-        words = "additionalProperties and properties are mutual exclusive"
-        yield forbidden(f"{path}.additionalProperties", words)
+        message = "additionalProperties and properties are mutual exclusive"
+        yield forbidden(f"{path}.additionalProperties", message)
     if is_root:
         for name in _META_FIELDS:
             if (props.get("properties") or {}).get(name, {}).get("default") is not None:
@@ -69,14 +69,14 @@ def _merging(props: Obj, path: str) -> Iterator[Cause]:
         if chosen is None:
             continue
         if kind != holder:
-            words = f"must be {holder} if {name} is specified"
-            yield invalid(f"{path}.type", kind, words) if kind else required(f"{path}.type", words)
+            message = f"must be {holder} if {name} is specified"
+            yield invalid(f"{path}.type", kind, message) if kind else required(f"{path}.type", message)
         if chosen not in choices:
             yield not_supported(f"{path}.{name}", chosen, choices)
     list_type, keys = props.get("x-kubernetes-list-type"), props.get("x-kubernetes-list-map-keys") or []
     if keys and list_type != "map":
-        where, words = f"{path}.x-kubernetes-list-type", "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield invalid(where, list_type, words) if list_type else required(where, words)
+        where, message = f"{path}.x-kubernetes-list-type", "must be map if x-kubernetes-list-map-keys is non-empty"
+        yield invalid(where, list_type, message) if list_type else required(where, message)
     if list_type in ("set", "map"):
         yield from _list_items(props.get("items"), path, list_type=list_type, keys=keys)
 
@@ -91,8 +91,8 @@ def _list_items(items: Any, path: str, *, list_type: str, keys: list[str]) -> It
     if list_type == "set":
         yield from _set_items(items, path)
     elif items.get("type") != "object":
-        words = "must be object if parent array's x-kubernetes-list-type is map"
-        yield invalid(f"{path}.items.type", items.get("type") or "", words)
+        message = "must be object if parent array's x-kubernetes-list-type is map"
+        yield invalid(f"{path}.items.type", items.get("type") or "", message)
     else:
         yield from _map_keys(items, path, keys)
     if items.get("nullable"):
@@ -100,26 +100,26 @@ def _list_items(items: Any, path: str, *, list_type: str, keys: list[str]) -> It
 
 
 def _set_items(items: Obj, path: str) -> Iterator[Cause]:
-    words = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    message = "must be atomic as item of a list with x-kubernetes-list-type=set"
     if items.get("type") == "array" and items.get("x-kubernetes-list-type") not in (None, "atomic"):
-        yield invalid(f"{path}.items.x-kubernetes-list-type", items["x-kubernetes-list-type"], words)
+        yield invalid(f"{path}.items.x-kubernetes-list-type", items["x-kubernetes-list-type"], message)
     if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        yield invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), words)
+        yield invalid(f"{path}.items.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), message)
 
 
 def _map_keys(items: Obj, path: str, keys: list[str]) -> Iterator[Cause]:
     fields = items.get("properties") or {}
-    for place, key in enumerate(keys):
+    for item_schema, key in enumerate(keys):
         here = f"{path}.items.properties[{key}]"
         known = fields.get(key)
         if known is None:
-            words = "entries must all be names of item properties"
-            yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, words)
+            message = "entries must all be names of item properties"
+            yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, message)
             continue
         if known.get("type") in ("array", "object"):
-            words = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            yield invalid(f"{here}.type", items.get("type"), words)
-        if key in keys[:place]:
+            message = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            yield invalid(f"{here}.type", items.get("type"), message)
+        if key in keys[:item_schema]:
             yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries")
         why = "this property is in x-kubernetes-list-map-keys, so it"
         if key not in (items.get("required") or ()) and known.get("default") is None:

@@ -20,15 +20,15 @@ def prune(schema: Schema, obj: Obj) -> Obj:
     return drop_unknown(schema, obj)
 
 
-def apply_defaults(schema: Schema, obj: Any, *, but: Set[str] = frozenset()) -> None:
+def apply_defaults(schema: Schema, obj: Any, *, skip: Set[str] = frozenset()) -> None:
     """Fill in defaults, in place. A null that is not allowed gives way to the default, or goes where there is none.
 
-    Nothing is filled in below the fields in `but`.
+    Nothing is filled in below the fields in `skip`.
     """
     if isinstance(obj, dict):
         _fill_fields(schema, obj)
         for name, child in obj.items():
-            if type(child) not in _HOLDERS or name in but:
+            if type(child) not in _HOLDERS or name in skip:
                 continue  # most fields are plain values
             below = schema.field(name)
             if below is not None and below.custom:

@@ -13,7 +13,7 @@ from typing import Any
 _MAX_PROGRAM_BYTES = 2**20
 
 # Where Go has other words than RE2 for the same mistake.
-_WORDS_OF_GO = {
+_GO_MESSAGES = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid named capture group": "invalid named capture",
     "invalid perl operator": "invalid or unsupported Perl syntax",
@@ -56,12 +56,12 @@ def compiled(pattern: str) -> Pattern:
     try:
         return Pattern(pattern, re2.compile(pattern.encode(), options))
     except re2.error as problem:
-        raise BadPattern(f"error parsing regexp: {_in_words_of_go(problem.args[0].decode(errors='replace'))}") from None
+        raise BadPattern(f"error parsing regexp: {_go_message(problem.args[0].decode(errors='replace'))}") from None
     except UnicodeEncodeError:
         raise BadPattern("error parsing regexp: invalid UTF-8") from None
 
 
-def _in_words_of_go(problem: str) -> str:
-    words, colon, where = problem.partition(": ")
-    words = _WORDS_OF_GO.get(words, words)
-    return f"{words}: `{where}`" if colon else words
+def _go_message(problem: str) -> str:
+    message, colon, where = problem.partition(": ")
+    message = _GO_MESSAGES.get(message, message)
+    return f"{message}: `{where}`" if colon else message

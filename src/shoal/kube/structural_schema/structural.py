@@ -73,9 +73,11 @@ def _defaults(props: Obj, path: str) -> Iterator[Cause]:
         yield from _defaults(child, below)
 
 
-def schema_warnings(schema: Obj, path: str, *, is_judged: bool = False) -> Iterator[str]:
-    """Rules that are kept but not enforced; `is_judged`: a program has its own say about such objects."""
-    what = "not enforced by the embedded API" + (", which has Shoal check such objects itself" if is_judged else "")
+def schema_warnings(schema: Obj, path: str, *, validated_elsewhere: bool = False) -> Iterator[str]:
+    """Rules that are kept but not enforced; `validated_elsewhere`: a program has its own say about such objects."""
+    what = "not enforced by the embedded API" + (
+        ", which has Shoal check such objects itself" if validated_elsewhere else ""
+    )
     for here, props in _places(schema, path):
         if props.get("x-kubernetes-validations"):
             count = len(props["x-kubernetes-validations"])
@@ -94,8 +96,8 @@ def _places(props: Any, path: str) -> Iterator[tuple[str, Obj]]:
 def _root_problems(schema: Obj, path: str, *, has_status: bool) -> Iterator[Cause]:
     if has_status and any(value and name not in _AT_ROOT for name, value in schema.items()):
         listed = " ".join(_AT_ROOT.values())
-        words = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
-        yield invalid(path, schema, words)
+        message = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
+        yield invalid(path, schema, message)
     if schema.get("nullable"):
         yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
 
@@ -128,18 +130,18 @@ def _extensions(props: Obj, path: str) -> Iterator[Cause]:
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
     if props.get("x-kubernetes-embedded-resource"):
         if props.get("additionalProperties") is not None:
-            words = "must not be used if x-kubernetes-embedded-resource is set"
-            yield forbidden(f"{path}.additionalProperties", words)
+            message = "must not be used if x-kubernetes-embedded-resource is set"
+            yield forbidden(f"{path}.additionalProperties", message)
         if not props.get("x-kubernetes-preserve-unknown-fields") and not props.get("properties"):
-            words = "must not be empty if x-kubernetes-embedded-resource is true without "
-            yield required(f"{path}.properties", f"{words}x-kubernetes-preserve-unknown-fields")
+            message = "must not be empty if x-kubernetes-embedded-resource is true without "
+            yield required(f"{path}.properties", f"{message}x-kubernetes-preserve-unknown-fields")
 
 
 def _type(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
     kind = props.get("type") or ""
     if props.get("x-kubernetes-embedded-resource") and kind != "object":
-        words = "must be object if x-kubernetes-embedded-resource is true"
-        yield invalid(f"{path}.type", kind, words) if kind else required(f"{path}.type", words)
+        message = "must be object if x-kubernetes-embedded-resource is true"
+        yield invalid(f"{path}.type", kind, message) if kind else required(f"{path}.type", message)
     elif not kind:
         if not props.get("x-kubernetes-int-or-string") and not props.get("x-kubernetes-preserve-unknown-fields"):
             where = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}
@@ -163,8 +165,8 @@ def _metadata(props: Obj, path: str, *, level: str) -> Iterator[Cause]:
     others = set(metadata) - {"type", "properties", "description", "default"}
     names = set(metadata.get("properties") or {})
     if level == "root" and (others or not names <= {"name", "generateName"} or metadata.get("description")):
-        words = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        yield forbidden(f"{path}.properties[metadata]", words)
+        message = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        yield forbidden(f"{path}.properties[metadata]", message)
 
 
 def _conditions(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[Cause]:
@@ -184,8 +186,8 @@ def _conditions(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator
         try:
             compiled(props["pattern"])
         except BadPattern as problem:
-            words = f"must be a valid regular expression, but isn't: {problem}"
-            yield invalid(f"{path}.pattern", props["pattern"], words)
+            message = f"must be a valid regular expression, but isn't: {problem}"
+            yield invalid(f"{path}.pattern", props["pattern"], message)
 
 
 def _condition(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[Cause]:
@@ -194,38 +196,38 @@ def _condition(props: Obj, path: str, *, skip_any_of: bool = False) -> Iterator[
         yield from _condition(props["items"], f"{path}.items")
     for name, child in (props.get("properties") or {}).items():
         yield from _condition(child, f"{path}.properties[{name}]")
-    for name, words in _NOT_IN_CONDITIONS.items():
+    for name, message in _NOT_IN_CONDITIONS.items():
         if props.get(name) not in (None, "", False, []):
-            yield forbidden(f"{path}.{name}", words)
+            yield forbidden(f"{path}.{name}", message)
     if "metadata" in (props.get("properties") or {}):
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
-def _completeness(condition: Obj, place: Obj | None, place_path: str, path: str) -> Iterator[Cause]:
+def _completeness(condition: Obj, target_schema: Obj | None, schema_path: str, path: str) -> Iterator[Cause]:
     """Every field a condition speaks of exists outside of it."""
     parts = [(f"{path}.{name}[{i}]", p) for name in ("allOf", "anyOf", "oneOf") for i, p in _counted(condition, name)]
     if condition.get("not"):
         parts.append((f"{path}.not", condition["not"]))
     for here, part in parts:
-        yield from _completeness(part, place, place_path, here)
-        yield from _completechildren(part, place or {}, place_path, here)
+        yield from _completeness(part, target_schema, schema_path, here)
+        yield from _completechildren(part, target_schema or {}, schema_path, here)
 
 
-def _completechildren(part: Obj, place: Obj, place_path: str, path: str) -> Iterator[Cause]:
+def _completechildren(part: Obj, target_schema: Obj, schema_path: str, path: str) -> Iterator[Cause]:
     if isinstance(part.get("items"), dict):
-        yield from _complete_child(part["items"], place.get("items"), f"{place_path}.items", f"{path}.items")
+        yield from _complete_child(part["items"], target_schema.get("items"), f"{schema_path}.items", f"{path}.items")
     for name, child in (part.get("properties") or {}).items():
         step = f"properties[{name}]"
-        known = (place.get("properties") or {}).get(name)
-        yield from _complete_child(child, known, f"{place_path}.{step}", f"{path}.{step}")
+        known = (target_schema.get("properties") or {}).get(name)
+        yield from _complete_child(child, known, f"{schema_path}.{step}", f"{path}.{step}")
 
 
-def _complete_child(part: Obj, place: Any, place_path: str, path: str) -> Iterator[Cause]:
-    if not isinstance(place, dict):
-        yield required(place_path, f"because it is defined in {path}")
+def _complete_child(part: Obj, target_schema: Any, schema_path: str, path: str) -> Iterator[Cause]:
+    if not isinstance(target_schema, dict):
+        yield required(schema_path, f"because it is defined in {path}")
         return
-    yield from _completeness(part, place, place_path, path)
-    yield from _completechildren(part, place, place_path, path)
+    yield from _completeness(part, target_schema, schema_path, path)
+    yield from _completechildren(part, target_schema, schema_path, path)
 
 
 def _counted(props: Obj, name: str) -> Iterable[tuple[int, Obj]]:

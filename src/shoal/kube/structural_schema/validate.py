@@ -122,8 +122,8 @@ def _check_type(schema: Schema, value: Any, path: str) -> Iterator[Cause]:
     yield _type_invalid(path, found, f"must be of type {wanted}: {quote(found)}")
 
 
-def _type_invalid(path: str, value: str, words: str) -> Cause:
-    return Cause("FieldValueTypeInvalid", f"Invalid value: {quote(value)}: {path} in body {words}", path)
+def _type_invalid(path: str, value: str, detail: str) -> Cause:
+    return Cause("FieldValueTypeInvalid", f"Invalid value: {quote(value)}: {path} in body {detail}", path)
 
 
 def _same(value: Any, choice: Any) -> bool:
@@ -159,8 +159,8 @@ def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Ca
     if schema.type == "integer":
         form = schema.format if schema.format in _RANGES else "int64"
         if not float(number).is_integer() or int(number) not in _RANGES[form]:
-            words = f"with format {schema.format}" if schema.format in _RANGES else "(default format)"
-            yield invalid(NO_FIELD, "", f"Checked value must be of type integer {words} in {path}")
+            detail = f"with format {schema.format}" if schema.format in _RANGES else "(default format)"
+            yield invalid(NO_FIELD, "", f"Checked value must be of type integer {detail} in {path}")
     factor, low, high = rules.get("multipleOf"), rules.get("minimum"), rules.get("maximum")
     if isinstance(number, int):  # compared as integers, as the API server does
         low, high = low if low is None else int(low), high if high is None else int(high)
@@ -176,8 +176,8 @@ def _check_number(schema: Schema, number: int | float, path: str) -> Iterator[Ca
 def _out_of(path: str, number: int | float, relation: str, limit: int | float) -> Cause:
     shown = str(int(limit)) if isinstance(number, int) else go_float(float(limit))
     value = number if isinstance(number, int) else go_float(number)
-    words = f"{path} in body should be {relation} {shown}"
-    return Cause("FieldValueInvalid", f"Invalid value: {value}: {words}", path)
+    detail = f"{path} in body should be {relation} {shown}"
+    return Cause("FieldValueInvalid", f"Invalid value: {value}: {detail}", path)
 
 
 def go_float(number: float) -> str:

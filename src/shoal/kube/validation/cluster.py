@@ -38,8 +38,8 @@ def namespace_on_status(new: Obj, old: Obj) -> Iterator[Cause]:
     going = bool((new.get("metadata") or {}).get("deletionTimestamp"))
     expected = "Terminating" if going else "Active"
     if phase != expected:
-        when = "is not empty" if going else "is empty"
-        yield invalid("status.Phase", phase, f"may only be '{expected}' if `deletionTimestamp` {when}")
+        condition = "is not empty" if going else "is empty"
+        yield invalid("status.Phase", phase, f"may only be '{expected}' if `deletionTimestamp` {condition}")
 
 
 def _namespace_finalizers(obj: Obj, *, indexed: bool) -> Iterator[Cause]:

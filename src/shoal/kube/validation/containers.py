@@ -84,10 +84,10 @@ def file_keys(spec: Obj) -> Iterator[Cause]:
                 source = (variable or {}).get("valueFrom")
                 if source and source.get("fileKeyRef") is not None:
                     path = f"spec.{field}[{i}].env[{j}].valueFrom.fileKeyRef.volumeName"
-                    yield from _own_volume(source["fileKeyRef"].get("volumeName") or "", spec, path)
+                    yield from _volume_named(source["fileKeyRef"].get("volumeName") or "", spec, path)
 
 
-def _own_volume(name: str, spec: Obj, path: str) -> Iterator[Cause]:
+def _volume_named(name: str, spec: Obj, path: str) -> Iterator[Cause]:
     volume = next((v for v in entries(spec.get("volumes")) if (v.get("name") or "") == name), None)
     if volume is None:
         yield not_found(path, name)
@@ -143,11 +143,11 @@ def _ports(ports: list[Obj], path: str) -> Iterator[Cause]:
     for i, port in enumerate(ports):
         here = f"{path}[{i}]"
         if name := port.get("name"):
-            mistakes = list(named(names.port_name, name, f"{here}.name"))
-            yield from mistakes
+            causes = list(named(names.port_name, name, f"{here}.name"))
+            yield from causes
             if name in seen:
                 yield duplicate(f"{here}.name", name)
-            if not mistakes:
+            if not causes:
                 seen.add(name)
         if not port.get("containerPort"):
             yield required(f"{here}.containerPort")

@@ -150,15 +150,15 @@ def _slice_address(value: str, family: str, path: str, index: int, allow_loopbac
         return _domain(value, here)
     if family not in ("IPv4", "IPv6"):
         return ()
-    mistakes = list(address(value, here))
+    causes = list(address(value, here))
     found = parsed_address(value)
-    if mistakes or found is None:
-        return mistakes
+    if causes or found is None:
+        return causes
     if found.version != int(family[-1]):
-        mistakes.append(invalid(path, value, f"must be an {family} address"))
+        causes.append(invalid(path, value, f"must be an {family} address"))
     elif family == "IPv6" and str(found) != value:
         return [invalid(here, value, f'must be in canonical form ("{found}")')]
-    return [*mistakes, *endpoint_address(value, here, allow_loopback=allow_loopback)]
+    return [*causes, *endpoint_address(value, here, allow_loopback=allow_loopback)]
 
 
 def _domain(value: str, path: str) -> Iterable[Cause]:

@@ -60,8 +60,8 @@ def as_json(value: Any) -> str:
     return text.translate(_UNSAFE)
 
 
-def _with(words: str, detail: str) -> str:
-    return f"{words}: {detail}" if detail else words
+def _with(message: str, detail: str) -> str:
+    return f"{message}: {detail}" if detail else message
 
 
 def required(path: str, detail: str = "") -> Cause:

@@ -92,10 +92,10 @@ def _complete(obj: Obj, *, new_form: bool) -> Iterator[Cause]:
     for field in ("reportingInstance", "action", "reason"):
         if not obj.get(field):
             yield required(field)
-        yield from _short(obj.get(field), 128, field)
-    yield from _short(obj.get("note" if new_form else "message"), 1024, "message")
+        yield from _limited(obj.get(field), 128, field)
+    yield from _limited(obj.get("note" if new_form else "message"), 1024, "message")
 
 
-def _short(value: Any, limit: int, field: str) -> Iterator[Cause]:
+def _limited(value: Any, limit: int, field: str) -> Iterator[Cause]:
     if len((value or "").encode()) > limit:
         yield invalid(field, "", f"can have at most {limit} characters")

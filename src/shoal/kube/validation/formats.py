@@ -17,7 +17,7 @@ from shoal.kube.errors import Cause
 from shoal.kube.validation.errors import NEGATIVE, forbidden, invalid, not_supported, required
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
-_WORTH_REMEMBERING = 64  # long values are rare, and many of them would fill the memory
+_CACHE_SIZE = 64  # long values are rare, and many of them would fill the memory
 _BAD_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _BAD_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
@@ -32,12 +32,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def named(rule: Callable[[str], list[str]], value: str, path: str) -> Iterable[Cause]:
     """What a rule of `shoal.kube.names` has against the value of a field."""
-    problems = _remembered(rule, value) if len(value) < _WORTH_REMEMBERING else rule(value)
+    problems = _cached(rule, value) if len(value) < _CACHE_SIZE else rule(value)
     return [invalid(path, value, problem) for problem in problems] if problems else ()
 
 
 @lru_cache(maxsize=8192)
-def _remembered(rule: Callable[[str], list[str]], value: str) -> tuple[str, ...]:
+def _cached(rule: Callable[[str], list[str]], value: str) -> tuple[str, ...]:
     """The pods of a job repeat their labels, ports and variables: each is looked at once."""
     return tuple(rule(value))
 
@@ -182,7 +182,7 @@ def _is_link_local_multicast(found: Address) -> bool:
     return found.packed[0] == 0xFF and found.packed[1] & 0x0F == 2
 
 
-def at_most_one(path: str, present: list[str], words: str) -> Iterator[Cause]:
+def at_most_one(path: str, present: list[str], message: str) -> Iterator[Cause]:
     """All but the first of several alternatives that were given together."""
     for name in present[1:]:
-        yield forbidden(f"{path}.{name}", f"may not specify more than 1 {words}")
+        yield forbidden(f"{path}.{name}", f"may not specify more than 1 {message}")

@@ -61,15 +61,15 @@ def _deadline(new: Any, old: Any) -> Iterator[Cause]:
 
 
 def _tolerations(new: list[Obj], old: list[Obj]) -> Iterator[Cause]:
-    kept = [_plain(toleration) for toleration in new]
-    if any(_plain(toleration) not in kept for toleration in old):
+    kept = [_without_empty(toleration) for toleration in new]
+    if any(_without_empty(toleration) not in kept for toleration in old):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", detail)
         return
     yield from placement.tolerations(new, "spec.tolerations")
 
 
-def _plain(toleration: Obj) -> Obj:
+def _without_empty(toleration: Obj) -> Obj:
     return {name: value for name, value in toleration.items() if value and name != "tolerationSeconds"}
 
 
@@ -87,16 +87,16 @@ def _rest(spec: Obj, before: Obj) -> Iterator[Cause]:
         masked[field] = before.get(field)
     for field in ("containers", "initContainers"):
         pairs = zip(entries(spec.get(field)), entries(before.get(field)), strict=True)
-        masked[field] = [{**container, "image": was.get("image")} for container, was in pairs]
+        masked[field] = [{**container, "image": old_value.get("image")} for container, old_value in pairs]
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         masked["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
     if before.get("schedulingGates"):
-        yield from _choosier(masked, before)
+        yield from _narrows_affinity(masked, before)
     if not same(masked, before):
         yield forbidden("spec", f"pod updates may not change fields other than {_MAY_CHANGE}")
 
 
-def _choosier(masked: Obj, before: Obj) -> Iterator[Cause]:
+def _narrows_affinity(masked: Obj, before: Obj) -> Iterator[Cause]:
     """Node selector and node affinity of a gated pod may grow; what they say already stays."""
     selector, old_selector = masked.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(selector.get(key) != value for key, value in old_selector.items()):
@@ -114,19 +114,21 @@ def _node_affinity(new: Obj, old: Obj) -> Iterator[Cause]:
     old_terms = entries((old.get(_REQUIRED_AFFINITY) or {}).get("nodeSelectorTerms"))
     new_terms = entries((new.get(_REQUIRED_AFFINITY) or {}).get("nodeSelectorTerms"))
     if old_terms and len(old_terms) != len(new_terms):
-        shown = [shown_term(term) for term in new_terms] or None
-        yield invalid(path, shown, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        listed = [shown_term(term) for term in new_terms] or None
+        yield invalid(path, listed, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
-    for i, (term, was) in enumerate(zip(new_terms, old_terms, strict=False)):
-        if not _only_adds(term, was):
+    for i, (term, old_value) in enumerate(zip(new_terms, old_terms, strict=False)):
+        if not _only_adds_requirements(term, old_value):
             yield invalid(f"{path}[{i}]", shown_term(term), "only additions are allowed (no mutations or deletions)")
 
 
-def _only_adds(term: Obj, was: Obj) -> bool:
+def _only_adds_requirements(term: Obj, old_value: Obj) -> bool:
     fields = ("matchExpressions", "matchFields")
-    if not any(was.get(field) for field in fields):
+    if not any(old_value.get(field) for field in fields):
         return not any(term.get(field) for field in fields)
-    return all((term.get(field) or [])[: len(was.get(field) or ())] == (was.get(field) or []) for field in fields)
+    return all(
+        (term.get(field) or [])[: len(old_value.get(field) or ())] == (old_value.get(field) or []) for field in fields
+    )
 
 
 def same(one: Any, other: Any) -> bool:
@@ -170,12 +172,12 @@ def _transitions(status: Obj, before: Obj, spec: Obj) -> Iterator[Cause]:
     """A container that ended for good stays ended."""
     for field, listed in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
         now = {entry.get("name"): entry for entry in entries(status.get(field))}
-        for i, was in enumerate(entries(before.get(field))):
-            ended = (was.get("state") or {}).get("terminated")
-            entry = now.get(was.get("name"))
+        for i, old_value in enumerate(entries(before.get(field))):
+            ended = (old_value.get("state") or {}).get("terminated")
+            entry = now.get(old_value.get("name"))
             if ended is None or entry is None or (entry.get("state") or {}).get("terminated") is not None:
                 continue
-            if not _may_restart(was.get("name"), ended.get("exitCode") or 0, entries(spec.get(listed)), spec):
+            if not _may_restart(old_value.get("name"), ended.get("exitCode") or 0, entries(spec.get(listed)), spec):
                 yield forbidden(f"status.{field}[{i}].state", "may not be transitioned to non-terminated state")
 
 
@@ -202,8 +204,8 @@ def _addresses(status: Obj, before: Obj, field: str) -> Iterator[Cause]:
         yield from address(ip, f"{path}[{i}]", known)
     families = {parsed.version for ip in found if (parsed := parsed_address(ip)) is not None}
     if len(found) > 2 or (len(found) == 2 and len(families) < 2):
-        shown = [{"IP": ip} for ip in found]
-        yield invalid(path, shown, "may specify no more than one IP for each IP family")
+        listed = [{"IP": ip} for ip in found]
+        yield invalid(path, listed, "may specify no more than one IP for each IP family")
 
 
 def binding(obj: Obj) -> Iterator[Cause]:

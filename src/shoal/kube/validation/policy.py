@@ -65,10 +65,10 @@ def budget_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 
 def _budget(spec: Obj) -> Iterator[Cause]:
-    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
-    if least is not None and most is not None:
+    minimum, maximum = spec.get("minAvailable"), spec.get("maxUnavailable")
+    if minimum is not None and maximum is not None:
         yield invalid("spec", "minAvailable and maxUnavailable", "minAvailable and maxUnavailable cannot be both set")
-    for field, value in (("minAvailable", least), ("maxUnavailable", most)):
+    for field, value in (("minAvailable", minimum), ("maxUnavailable", maximum)):
         yield from _number(value, f"spec.{field}")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")

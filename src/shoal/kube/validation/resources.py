@@ -36,24 +36,24 @@ _STANDARD = _CONTAINER | _COUNTED | {
     "limits.memory", "limits.ephemeral-storage",
 }  # fmt: skip
 _HUGE = "hugepages-"
-_WORTH_REMEMBERING = 128
+_CACHE_SIZE = 128
 
 
 def requirements(resources: Obj, path: str, claims: frozenset[str] = frozenset()) -> Iterator[Cause]:
     """`resources` of a container; `claims` are the names under the pod's resourceClaims."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for name, value in limits.items():
-        if not (len(name) < _WORTH_REMEMBERING and _is_sound(name, str(value))):
+        if not (len(name) < _CACHE_SIZE and _is_sound(name, str(value))):
             yield from _container_amount(name, value, f"{path}.limits[{name}]")
     for name, value in requests.items():
-        if not (len(name) < _WORTH_REMEMBERING and _is_sound(name, str(value))):
+        if not (len(name) < _CACHE_SIZE and _is_sound(name, str(value))):
             yield from _container_amount(name, value, f"{path}.requests[{name}]")
         if value != limits.get(name):
             yield from _within_limit(name, value, limits, path)
     if resources.get("claims"):
         yield from _claims(entries(resources["claims"]), claims, f"{path}.claims")
-    asked = limits.keys() | requests.keys()
-    if any(name.startswith(_HUGE) for name in asked) and not asked & {"cpu", "memory"}:
+    requested = limits.keys() | requests.keys()
+    if any(name.startswith(_HUGE) for name in requested) and not requested & {"cpu", "memory"}:
         yield forbidden(path, "HugePages require cpu or memory")
 
 

@@ -44,13 +44,13 @@ def on_update(new: Obj, old: Obj) -> Iterator[Cause]:
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     known = before.get("clusterIPs") or []
     if "ExternalName" not in (spec.get("type"), before.get("type")):
-        if mistakes := list(_addresses(spec, known)):
-            yield from mistakes  # addresses that make no sense are not compared with what they were
+        if causes := list(_addresses(spec, known)):
+            yield from causes  # addresses that make no sense are not compared with what they were
             return
         yield from _kept_addresses(spec, before)
         yield from _kept_families(spec, before)
-    balances = spec.get("type") == before.get("type") == "LoadBalancer"
-    if balances and spec.get("loadBalancerClass") != before.get("loadBalancerClass"):
+    is_load_balancer = spec.get("type") == before.get("type") == "LoadBalancer"
+    if is_load_balancer and spec.get("loadBalancerClass") != before.get("loadBalancerClass"):
         yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set")
     yield from _rules(spec, known)
 
@@ -90,7 +90,7 @@ def _rules(spec: Obj, known: list[str]) -> Iterator[Cause]:
         yield from list(address(ip or "", path)) or endpoint_address(ip or "", path)
     yield from choice(kind, _TYPES, "spec.type")
     yield from _port_clashes(ports, kind)
-    yield from _balancer(spec)
+    yield from _load_balancer(spec)
     yield from _traffic(spec)
 
 
@@ -148,17 +148,17 @@ def _addresses(spec: Obj, known: list[str]) -> Iterator[Cause]:
     elif addresses and not first:
         yield invalid(path, addresses, "must be empty when `clusterIP` is not specified")
     yield from _families(spec)
-    mistakes = []
+    causes = []
     for i, ip in enumerate(addresses):
         if i == 0 and ip == "None":
             if len(addresses) > 1:
-                mistakes.append(invalid(path, addresses, "'None' must be the first and only value"))
+                causes.append(invalid(path, addresses, "'None' must be the first and only value"))
             continue
-        mistakes += address(ip or "", f"{path}[{i}]", known)
-    yield from mistakes
+        causes += address(ip or "", f"{path}[{i}]", known)
+    yield from causes
     if len(addresses) > 2:
         yield invalid(path, addresses, "may only hold up to 2 values")
-    if mistakes:
+    if causes:
         return
     if len(addresses) > 1 and len({_family(ip) for ip in addresses}) < 2:
         yield invalid(path, addresses, "may specify no more than one IP for each IP family")
@@ -200,10 +200,10 @@ def _port_clashes(ports: list[Obj], kind: str | None) -> Iterator[Cause]:
         if taken[1] and taken in on_node:
             yield duplicate(f"spec.ports[{i}].nodePort", taken[1])
         on_node.add(taken)
-    inside: set[tuple[str, int]] = set()
+    internal: set[tuple[str, int]] = set()
     for i, entry in enumerate(ports):
         pair = (entry.get("protocol") or "", entry.get("port") or 0)
-        if pair in inside:
+        if pair in internal:
             shown = {
                 "Name": "",
                 "Protocol": pair[0],
@@ -213,21 +213,21 @@ def _port_clashes(ports: list[Obj], kind: str | None) -> Iterator[Cause]:
                 "NodePort": 0,
             }
             yield duplicate(f"spec.ports[{i}]", shown)
-        inside.add(pair)
+        internal.add(pair)
 
 
-def _balancer(spec: Obj) -> Iterator[Cause]:
-    balances = spec.get("type") == "LoadBalancer"
+def _load_balancer(spec: Obj) -> Iterator[Cause]:
+    is_load_balancer = spec.get("type") == "LoadBalancer"
     if ranges := spec.get("loadBalancerSourceRanges"):
-        if not balances:
+        if not is_load_balancer:
             yield forbidden("spec.LoadBalancerSourceRanges", _BALANCER_ONLY)
         for i, text in enumerate(ranges):
             yield from network((text or "").strip(), f"spec.LoadBalancerSourceRanges[{i}]")
-    if spec.get("allocateLoadBalancerNodePorts") is not None and not balances:
+    if spec.get("allocateLoadBalancerNodePorts") is not None and not is_load_balancer:
         yield forbidden("spec.allocateLoadBalancerNodePorts", _BALANCER_ONLY)
     if spec.get("loadBalancerClass") is None:
         return
-    if balances:
+    if is_load_balancer:
         yield from named(names.qualified_name, spec["loadBalancerClass"], "spec.loadBalancerClass")
     else:
         yield forbidden("spec.loadBalancerClass", _BALANCER_ONLY)
@@ -235,18 +235,18 @@ def _balancer(spec: Obj) -> Iterator[Cause]:
 
 def _traffic(spec: Obj) -> Iterator[Cause]:
     kind, policy = spec.get("type"), spec.get("externalTrafficPolicy")
-    outside = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and spec.get("externalIPs"))
-    if outside:
+    external = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and spec.get("externalIPs"))
+    if external:
         yield from choice(policy, _TRAFFIC, "spec.externalTrafficPolicy")
     elif policy:
         yield invalid("spec.externalTrafficPolicy", policy, "may only be set for externally-accessible services")
     if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and policy == "Local"):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], detail)
-    inside = spec.get("internalTrafficPolicy")
-    if inside is None and kind in ("NodePort", "LoadBalancer", "ClusterIP"):
+    internal = spec.get("internalTrafficPolicy")
+    if internal is None and kind in ("NodePort", "LoadBalancer", "ClusterIP"):
         yield required("spec.internalTrafficPolicy")
-    yield from optional_choice(inside, _TRAFFIC, "spec.internalTrafficPolicy")
+    yield from optional_choice(internal, _TRAFFIC, "spec.internalTrafficPolicy")
     yield from optional_choice(spec.get("trafficDistribution"), _DISTRIBUTIONS, "spec.trafficDistribution")
 
 

@@ -28,9 +28,9 @@ _FIELD_PATHS = (
 def pod_volumes(volumes: list[Obj], path: str, sound: dict[str, Obj]) -> Iterator[Cause]:
     """Check each volume and put the sound ones into `sound` by name: mounts may refer to those."""
     for i, volume in enumerate(volumes):
-        mistakes = list(_volume(volume, f"{path}[{i}]", sound))
-        if mistakes:
-            yield from mistakes
+        causes = list(_volume(volume, f"{path}[{i}]", sound))
+        if causes:
+            yield from causes
         else:
             sound[volume["name"]] = volume
 

@@ -36,7 +36,7 @@ _MODES = ("NonIndexed", "Indexed")
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
 _CONDITION_STATUSES = ("False", "True", "Unknown")
-_MISFIT = "`selector` does not match template `labels`"
+_SELECTOR_MISMATCH = "`selector` does not match template `labels`"
 
 
 # --- ReplicaSet ----------------------------------------------------------------------------------------------------
@@ -59,10 +59,10 @@ def replica_set_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 def _replica_set(spec: Obj) -> Iterator[Cause]:
     yield from _counts(spec, ("replicas", "minReadySeconds"))
-    yield from _kept_pods(spec)
+    yield from _selector_and_template(spec)
 
 
-def _kept_pods(spec: Obj) -> Iterator[Cause]:
+def _selector_and_template(spec: Obj) -> Iterator[Cause]:
     """Selector and template of pods that are replaced when they end."""
     selector, template = spec.get("selector"), spec.get("template") or {}
     if selector is None:
@@ -102,7 +102,7 @@ def deployment_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
 
 def _deployment(spec: Obj) -> Iterator[Cause]:
     yield from _counts(spec, ("replicas",))
-    yield from _kept_pods(spec)
+    yield from _selector_and_template(spec)
     yield from _strategy(spec.get("strategy") or {})
     yield from _counts(spec, ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"))
     deadline = spec.get("progressDeadlineSeconds")
@@ -145,17 +145,17 @@ def job_on_update(new: Obj, old: Obj) -> Iterator[Cause]:
         return
     spec, before = new.get("spec") or {}, old.get("spec") or {}
     yield from _job(spec)
-    yield from _fixed(spec, before, is_asleep=_never_started(old))
+    yield from _fixed(spec, before, is_suspended=_never_started(old))
 
 
-def _fixed(spec: Obj, before: Obj, *, is_asleep: bool) -> Iterator[Cause]:
+def _fixed(spec: Obj, before: Obj, *, is_suspended: bool) -> Iterator[Cause]:
     if spec.get("completions") != before.get("completions") and not _grows_by_index(spec, before):
         is_indexed = spec.get("completionMode") == "Indexed"
         detail = "can only be modified in tandem with spec.parallelism" if is_indexed else IMMUTABLE
         yield invalid("spec.completions", spec.get("completions"), detail)
     if spec.get("selector") != before.get("selector"):
         yield invalid("spec.selector", spec.get("selector"), IMMUTABLE)
-    if not is_asleep and spec.get("template") != before.get("template"):
+    if not is_suspended and spec.get("template") != before.get("template"):
         yield invalid("spec.template", spec.get("template"), IMMUTABLE)
     for name in _FIXED:
         if spec.get(name) != before.get(name):
@@ -218,12 +218,12 @@ def _per_index(spec: Obj, mode: str) -> Iterator[Cause]:
         return
     if spec.get("successPolicy") is not None and spec.get("completions") is not None:
         yield from success_policy(spec["successPolicy"], spec["completions"])
-    most = spec.get("maxFailedIndexes")
-    if most is not None:
+    maximum = spec.get("maxFailedIndexes")
+    if maximum is not None:
         if spec.get("backoffLimitPerIndex") is None:
             yield missing("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified")
-        if spec.get("completions") is not None and most > spec["completions"]:
-            yield invalid("spec.maxFailedIndexes", most, "must be less than or equal to completions")
+        if spec.get("completions") is not None and maximum > spec["completions"]:
+            yield invalid("spec.maxFailedIndexes", maximum, "must be less than or equal to completions")
 
 
 def _failure_policy(spec: Obj) -> Iterator[Cause]:
@@ -246,9 +246,9 @@ def _failure_rule(rule: Obj, path: str, known: set[str], spec: Obj) -> Iterator[
         yield invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
     if not codes and not conditions:
-        yield _said(path, "specifying one of OnExitCodes and OnPodConditions is required")
+        yield _causes_of(path, "specifying one of OnExitCodes and OnPodConditions is required")
     if codes and conditions:
-        yield _said(path, "specifying both OnExitCodes and OnPodConditions is not supported")
+        yield _causes_of(path, "specifying both OnExitCodes and OnPodConditions is not supported")
     if codes:
         yield from _exit_codes(codes, f"{path}.onExitCodes", known)
     for place, condition in enumerate(entries(conditions)):
@@ -264,7 +264,7 @@ def _pod_condition(condition: Obj, path: str) -> Iterator[Cause]:
         yield not_supported(f"{path}.status", status, _CONDITION_STATUSES)
 
 
-def _said(path: str, detail: str) -> Cause:
+def _causes_of(path: str, detail: str) -> Cause:
     """Without the value, which would be the whole rule."""
     return Cause("FieldValueInvalid", f"Invalid value: {detail}", path)
 
@@ -298,13 +298,13 @@ def _counts(spec: Obj, names: tuple[str, ...]) -> Iterator[Cause]:
 
 
 def _fits(selector: Obj | None, template: Obj) -> Iterator[Cause]:
-    worn = (template.get("metadata") or {}).get("labels") or {}
+    template_labels = (template.get("metadata") or {}).get("labels") or {}
     try:
-        fits = from_label_selector(selector).matches(worn)
+        fits = from_label_selector(selector).matches(template_labels)
     except ApiError:
         return  # a selector nobody can read is told already
     if not fits:
-        yield invalid("spec.template.metadata.labels", worn or None, _MISFIT)
+        yield invalid("spec.template.metadata.labels", template_labels or None, _SELECTOR_MISMATCH)
 
 
 def _template(template: Obj) -> Iterator[Cause]:

@@ -6,17 +6,23 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from shoal.cluster.kubeconfig import Connection, NoConnection, from_kubeconfig, in_cluster, why_no_address
+from shoal.cluster.kubeconfig import (
+    ConnectionConfig,
+    ConnectionConfigError,
+    from_kubeconfig,
+    in_cluster,
+    server_url_error,
+)
 from shoal.launch.framework_barrier.environment import Environment
 
-__all__ = ["Connection", "NoConnection", "find"]
+__all__ = ["ConnectionConfig", "ConnectionConfigError", "find"]
 
 
-def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
+def find(environment: Environment, variables: Mapping[str, str]) -> ConnectionConfig:
     """An address wins over the kubeconfig's; alone it needs no credentials. The pod's service account wins over
     ~/.kube/config only: where pods are processes, that file belongs to the person whose account they run as."""
-    if environment.server and (why := why_no_address(environment.server)):
-        raise NoConnection(f"KUBE_APISERVER_ADDRESS {why}")
+    if environment.server and (why := server_url_error(environment.server)):
+        raise ConnectionConfigError(f"KUBE_APISERVER_ADDRESS {why}")
     named = Path(environment.kubeconfig) if environment.kubeconfig else None
     if named is not None and named.is_file():
         return from_kubeconfig(named, server=environment.server)
@@ -28,8 +34,10 @@ def find(environment: Environment, variables: Mapping[str, str]) -> Connection:
         return from_kubeconfig(home, server=environment.server)
     if environment.server:
         url = environment.server if "://" in environment.server else f"http://{environment.server}"
-        return Connection(url.rstrip("/"), trust=ssl.create_default_context() if url.startswith("https") else None)
-    raise NoConnection(
+        return ConnectionConfig(
+            url.rstrip("/"), ssl_context=ssl.create_default_context() if url.startswith("https") else None
+        )
+    raise ConnectionConfigError(
         "there is no way to an API server: KUBECONFIG and ~/.kube/config name no file, KUBE_APISERVER_ADDRESS is "
         "not set, and this pod was given no service account"
     )

@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 
 from shoal.dialects.framework.names import API_VERSION
 from shoal.kube.objects import Obj
-from shoal.launch.framework_barrier.connection import Connection
+from shoal.launch.framework_barrier.connection import ConnectionConfig
 
 _REQUEST_SECONDS = 30
 _LEAST_SECONDS = 0.001  # a socket with no time at all would not wait but fail
@@ -34,7 +34,7 @@ class ReadFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FrameworkReader:
-    connection: Connection
+    connection: ConnectionConfig
     namespace: str
     name: str
 
@@ -90,10 +90,10 @@ class FrameworkReader:
 
     def _request(self, path: str, *, seconds: float) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         parts = urlsplit(self.connection.url)
-        shown = self.connection.shown()
+        shown = self.connection.request_credentials()
         if parts.scheme == "https":
             line: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.netloc, timeout=seconds, context=shown.trust
+                parts.netloc, timeout=seconds, context=shown.ssl_context
             )
         else:
             line = http.client.HTTPConnection(parts.netloc, timeout=seconds)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from shoal.cluster.client import Cluster
-from shoal.cluster.informer import Reflector
+from shoal.cluster.informer import Informer
 from shoal.kube.kinds import POD
 from shoal.launch.paddle_launcher.environment import Orders
 from shoal.launch.paddle_launcher.peers import gathered, settings
@@ -23,7 +23,7 @@ _REFUSALS = (401, 403)  # asking again is of no use
 async def wait(cluster: Cluster, orders: Orders, namespace: str, say: Callable[[str], None]) -> dict[str, str]:
     """What the program is told, once everybody is there. Raises TooManyFailed, and ApiError where we may not look."""
     changed = asyncio.Event()
-    copy = Reflector(cluster, POD, namespace, on_change=lambda _: changed.set(), gives_up_on=_REFUSALS)
+    copy = Informer(cluster, POD, namespace, on_change=lambda _: changed.set(), fatal_codes=_REFUSALS)
     hearing = asyncio.create_task(copy.run())
     try:
         await _first(copy.synced.wait(), hearing)

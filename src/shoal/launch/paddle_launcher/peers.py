@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shoal.kube.objects import Obj, is_leaving, labels_of, name_of
+from shoal.kube.objects import Obj, is_terminating, labels_of, name_of
 from shoal.launch.paddle_launcher.environment import PSERVER, Orders
 
 
@@ -95,7 +95,7 @@ def _wears(pod: Obj, label: str) -> bool:
 
 def _stays_in(pod: Obj, *phases: str) -> bool:
     """Whoever was told to go belongs to a run that is over, and counts for nothing."""
-    return not is_leaving(pod) and (pod.get("status") or {}).get("phase") in phases
+    return not is_terminating(pod) and (pod.get("status") or {}).get("phase") in phases
 
 
 def _address(pod: Obj) -> str:

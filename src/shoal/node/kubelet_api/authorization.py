@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.cluster.client import Cluster
-from shoal.cluster.informer import Change, Reflector, bare
+from shoal.cluster.informer import Change, Informer, strip_managed_fields
 from shoal.kube.kinds import CONFIG_MAP, Kind
 from shoal.kube.objects import Obj
 from shoal.logs import Logger
@@ -108,9 +108,9 @@ class Authorities:
     def __init__(self, cluster: Cluster, context: ssl.SSLContext) -> None:
         namespace, name = AUTHORITIES
         self._context = context
-        self._maps = Reflector(
+        self._maps = Informer(
             cluster, CONFIG_MAP, namespace,
-            fields=f"metadata.name={name}", on_change=self._changed, trim=bare,
+            fields=f"metadata.name={name}", on_change=self._changed, trim=strip_managed_fields,
         )  # fmt: skip
 
     @property

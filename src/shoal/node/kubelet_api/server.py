@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 from aiohttp import WSMsgType, web
 
 from shoal.cluster.client import ExecRequest, LogOptions, NodeServices, OutcomeUnknown
-from shoal.cluster.exec_streams import V4, V5, Session
+from shoal.cluster.exec_streams import V4, V5, ExecSession
 from shoal.kube.errors import ApiError
 from shoal.kube.objects import Key, Obj
 from shoal.logs import Logger
@@ -131,7 +131,7 @@ class Kubelet:
                 return message.data if isinstance(message.data, bytes) else str(message.data).encode()
             return None
 
-        await Session(hear, channel.send_bytes, wanted=wanted, tty=tty).run(self._node, pod, command)
+        await ExecSession(hear, channel.send_bytes, wanted=wanted, tty=tty).run(self._node, pod, command)
         await channel.close()
         return channel
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shoal.kube.crd_schema import definition
+from shoal.kube.crd_schema import crd_manifest
 from shoal.kube.errors import Cause
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, at_path
@@ -70,7 +70,7 @@ _HYPER_NODE: Obj = {
 
 def hypernode_definition() -> Obj:
     """The CustomResourceDefinition; a fresh copy."""
-    return definition(
+    return crd_manifest(
         _HYPER_NODE,
         group="topology.volcano.sh",
         version="v1alpha1",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shoal.kube.counts import count_in
+from shoal.kube.counts import parse_count
 from shoal.kube.kinds import POD
 from shoal.kube.objects import Obj, annotations_of, labels_of, uid_of
 from shoal.kube.owners import controller_of, owner_reference
@@ -70,7 +70,7 @@ _POD = {"apiVersion": POD.api_version, "kind": POD.kind}
 
 def _min_member(text: str) -> int:
     """1 where the annotation is missing or no count that the field can hold, as in Volcano."""
-    count = count_in(text)
+    count = parse_count(text)
     return count if count is not None and count <= _MAX_INT32 else 1
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 
-from shoal.kube.crd_schema import definition
+from shoal.kube.crd_schema import crd_manifest
 from shoal.kube.kinds import Kind
 from shoal.kube.objects import Obj, annotations_of
 from shoal.kube.structural_schema import kinds_of
@@ -184,7 +184,7 @@ def _definition(
     schema: Obj, *, scope: str, names: Obj, columns: list[Obj], status: bool, group: str = GROUP, version: str = VERSION
 ) -> Obj:
     shown = [*columns, _column("Age", ".metadata.creationTimestamp", "date")]
-    return definition(schema, group=group, version=version, names=names, columns=shown, scope=scope, status=status)
+    return crd_manifest(schema, group=group, version=version, names=names, columns=shown, scope=scope, status=status)
 
 
 _DEFINITIONS = (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
-from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_leaving, key_of, labels_of, name_of, uid_of
+from shoal.kube.objects import Key, Obj, annotations_of, at_path, is_terminating, key_of, labels_of, name_of, uid_of
 from shoal.kube.quantity import Quantity
 from shoal.kube.selectors import from_label_selector
 from shoal.scheduler.planner.snapshot_types import Node
@@ -53,7 +53,7 @@ def is_for(volume: Obj, claim: Obj) -> bool:
 
 
 def is_free(volume: Obj) -> bool:
-    return not at_path(volume, "spec", "claimRef") and not is_leaving(volume)
+    return not at_path(volume, "spec", "claimRef") and not is_terminating(volume)
 
 
 def serves(volume: Obj, claim: Obj) -> bool:
